@@ -89,15 +89,12 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
     """Creates an automation and returns its id. Raises AutomationFault for a fault of the rule, and TooManyAutomations."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
-        assert actor.environment is not None, "an automation belongs to an environment"
         await lock_customer(connection, actor.customer_id)
-        if await store.count_automations(connection, actor.customer_id, actor.environment) >= MOST_AUTOMATIONS:
+        if await store.count_automations(connection, *actor.place) >= MOST_AUTOMATIONS:
             raise TooManyAutomations
         await _check(connection, actor, rule, None)
         assert actor.user_id is not None, "a person sets it"
-        automation_id = await store.insert_automation(
-            connection, actor.customer_id, actor.environment, actor.user_id, rule
-        )
+        automation_id = await store.insert_automation(connection, *actor.place, actor.user_id, rule)
         await _ask_approval(connection, actor, automation_id, rule)
         await transaction.record("automation.created", _subject(automation_id), after=_facts(rule))
     return automation_id
@@ -199,11 +196,7 @@ async def next_days(connection: Connection, automations: Sequence[Automation]) -
 
 
 async def _locked(transaction: Transaction, automation_id: int) -> Automation:
-    actor = transaction.actor
-    assert actor.environment is not None, "an automation belongs to an environment"
-    automation = await store.lock_automation(
-        transaction.connection, actor.customer_id, actor.environment, automation_id
-    )
+    automation = await store.lock_automation(transaction.connection, *transaction.actor.place, automation_id)
     if automation is None or automation.ended_at is not None:
         raise NotFound("There is no such automation.")
     return automation
@@ -212,10 +205,9 @@ async def _locked(transaction: Transaction, automation_id: int) -> Automation:
 async def _check(connection: Connection, actor: Actor, rule: AutomationRule, automation_id: int | None) -> None:
     """Raises AutomationFault for the first field of a rule that is wrong."""
     _check_values(rule)
-    assert actor.environment is not None, "an automation belongs to an environment"
-    if await store.is_named(connection, actor.customer_id, actor.environment, rule.name, automation_id):
+    if await store.is_named(connection, *actor.place, rule.name, automation_id):
         raise AutomationFault("name", "is the name of another automation.")
-    has_template, has_group = await store.find_parts(connection, actor.customer_id, actor.environment, rule)
+    has_template, has_group = await store.find_parts(connection, *actor.place, rule)
     if not has_template:
         raise AutomationFault("template", "is not a template of this customer.")
     if not has_group:
@@ -258,11 +250,8 @@ def _check_values(rule: AutomationRule) -> None:
 
 def _facts(rule: AutomationRule) -> Mapping[str, Any]:
     """Returns a rule for the audit log."""
-    names = AutomationRule.__struct_fields__
-    facts = {name: getattr(rule, name) for name in names}
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in facts.items() if value is not None
-    }
+    facts = {name: getattr(rule, name) for name in AutomationRule.__struct_fields__}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _subject(automation_id: int) -> str:

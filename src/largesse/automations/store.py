@@ -241,8 +241,7 @@ async def lock_automation(
 
 async def count_automations(connection: Connection, customer_id: int, environment: str) -> int:
     """Returns how many automations of a customer have not ended."""
-    count: int = await connection.fetchval(_COUNT, customer_id, environment)
-    return count
+    return int(await connection.fetchval(_COUNT, customer_id, environment))
 
 
 async def list_approvers(connection: Connection, customer_id: int, user_id: int) -> list[int]:
@@ -266,8 +265,7 @@ async def is_named(
     connection: Connection, customer_id: int, environment: str, name: str, automation_id: int | None
 ) -> bool:
     """Returns whether another automation has the name."""
-    named: bool = await connection.fetchval(_NAMED, customer_id, environment, name, automation_id)
-    return named
+    return bool(await connection.fetchval(_NAMED, customer_id, environment, name, automation_id))
 
 
 async def find_parts(
@@ -283,8 +281,7 @@ async def insert_automation(
     connection: Connection, customer_id: int, environment: str, user_id: int, rule: AutomationRule
 ) -> int:
     """Adds an automation and returns its id."""
-    automation_id: int = await connection.fetchval(_ADD, customer_id, environment, user_id, *_values(rule))
-    return automation_id
+    return int(await connection.fetchval(_ADD, customer_id, environment, user_id, *_values(rule)))
 
 
 async def change_automation(connection: Connection, automation: Automation, user_id: int, rule: AutomationRule) -> None:

@@ -74,8 +74,7 @@ async def take_new(connection: Connection, limit: int) -> list[Row]:
 
 async def count_mailed(connection: Connection, customer_id: int, campaign_id: int) -> int:
     """Returns how many codes were mailed for a campaign in an hour, CODES_OF_CAMPAIGN at most."""
-    count: int = await connection.fetchval(_COUNT_MAILED, customer_id, campaign_id, CODES_OF_CAMPAIGN)
-    return count
+    return int(await connection.fetchval(_COUNT_MAILED, customer_id, campaign_id, CODES_OF_CAMPAIGN))
 
 
 async def find_order_id(connection: Connection, customer_id: int, reference: str) -> int | None:
@@ -96,8 +95,7 @@ async def drop_asks_of(connection: Connection, campaign: Campaign) -> None:
 
 async def count_asks(connection: Connection, email: str, customer_id: int | None) -> int:
     """Returns the number of recent code requests for a mailbox, of one customer's campaigns or of all."""
-    count: int = await connection.fetchval(_COUNT, mailbox_of(email), customer_id)
-    return count
+    return int(await connection.fetchval(_COUNT, mailbox_of(email), customer_id))
 
 
 async def forget_asks(connection: Connection, email: str, customer_id: int | None) -> int:

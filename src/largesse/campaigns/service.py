@@ -49,16 +49,16 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
     """Creates a campaign and the draft of its order. Reserves nothing yet. Raises CampaignFault for a fault of the rule, and TooManyCampaigns."""
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
-        whose = _whose(actor)
         await lock_customer(connection, actor.customer_id)
-        if await store.count_campaigns(connection, *whose[:2]) >= MOST_CAMPAIGNS:
+        if await store.count_campaigns(connection, *actor.place) >= MOST_CAMPAIGNS:
             raise TooManyCampaigns
         now = await read_now(connection)
         await _check(connection, actor, rule, now, 0)
         draft = await begin_draft(connection, actor, now, _content(caller, rule))
         token = base64.urlsafe_b64encode(os.urandom(_TOKEN_BYTES)).decode()
-        campaign_id = await store.insert_campaign(connection, whose, token, draft.id, rule)
-        campaign = await store.find_campaign(connection, *whose[:2], campaign_id)
+        assert actor.user_id is not None, "a person sets it"
+        campaign_id = await store.insert_campaign(connection, (*actor.place, actor.user_id), token, draft.id, rule)
+        campaign = await store.find_campaign(connection, *actor.place, campaign_id)
         assert campaign is not None, "it was just written"
         await transaction.record("campaign.created", _subject(campaign_id), after=_facts(rule))
     return campaign
@@ -135,7 +135,7 @@ async def read_rule(connection: Connection, campaign: Campaign, content: DraftCo
 async def _check(connection: Connection, actor: Actor, rule: CampaignRule, now: datetime, campaign_id: int) -> None:
     """Raises CampaignFault for the first field of a rule that is wrong."""
     check_rule(rule, now)
-    if await store.is_named(connection, *_whose(actor)[:2], rule.name, campaign_id):
+    if await store.is_named(connection, *actor.place, rule.name, campaign_id):
         raise CampaignFault("name", "is the name of another campaign.")
 
 
@@ -157,21 +157,13 @@ def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
 
 async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
     """Returns and locks a campaign that is not over, for somebody who may change it. Raises NotFound."""
-    actor = transaction.actor
-    assert actor.environment is not None, "a campaign belongs to an environment"
-    connection = transaction.connection
-    campaign = await store.lock_campaign(connection, actor.customer_id, actor.environment, campaign_id)
+    actor, connection = transaction.actor, transaction.connection
+    campaign = await store.lock_campaign(connection, *actor.place, campaign_id)
     if campaign is None or campaign.ended_at is not None or campaign.closes_at <= await read_now(connection):
         raise NotFound("There is no such campaign.")
     if actor.caller is not None and not is_own(actor.caller, None, campaign.user_id):
         raise NotFound("There is no such campaign.")
     return campaign
-
-
-def _whose(actor: Actor) -> tuple[int, str, int]:
-    assert actor.environment is not None, "a campaign belongs to an environment"
-    assert actor.user_id is not None, "a person sets it"
-    return actor.customer_id, actor.environment, actor.user_id
 
 
 def _facts(rule: CampaignRule) -> Mapping[str, Any]:

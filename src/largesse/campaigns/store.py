@@ -180,14 +180,12 @@ async def find_by_order(connection: Connection, customer_id: int, reference: str
 
 async def count_campaigns(connection: Connection, customer_id: int, environment: str) -> int:
     """Returns how many campaigns are not over."""
-    count: int = await connection.fetchval(_COUNT, customer_id, environment)
-    return count
+    return int(await connection.fetchval(_COUNT, customer_id, environment))
 
 
 async def is_named(connection: Connection, customer_id: int, environment: str, name: str, besides: int) -> bool:
     """Returns whether another campaign that is not over has the name."""
-    named: bool = await connection.fetchval(_IS_NAMED, customer_id, environment, name, besides)
-    return named
+    return bool(await connection.fetchval(_IS_NAMED, customer_id, environment, name, besides))
 
 
 async def insert_campaign(
@@ -251,8 +249,7 @@ async def read_list(connection: Connection, campaign: Campaign, limit: int) -> l
 
 async def count_list(connection: Connection, campaign: Campaign) -> int:
     """Returns how many mailboxes may take part or have a gift."""
-    count: int = await connection.fetchval(_COUNT_LIST, campaign.customer_id, campaign.id)
-    return count
+    return int(await connection.fetchval(_COUNT_LIST, campaign.customer_id, campaign.id))
 
 
 async def read_orders(connection: Connection, customer_id: int, references: Sequence[str]) -> dict[str, Row]:

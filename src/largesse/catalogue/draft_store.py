@@ -285,8 +285,7 @@ async def fail(connection: Connection, kind: str, object_id: int, why: str) -> N
 
 async def list_due(connection: Connection, most: int) -> list[Row]:
     """Returns the drafts that are due: kind, id of the object, and who saved it."""
-    rows: list[Row] = await connection.fetch(DUE, most)
-    return rows
+    return await connection.fetch(DUE, most)
 
 
 async def add(connection: Connection, kind: str, new: Mapping[str, Content]) -> dict[str, int]:

@@ -6,12 +6,11 @@ import re
 import unicodedata
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.contacts import group_store, store
+from largesse.contacts import group_store
 from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group
-from largesse.contacts.service import TooManyGroups
+from largesse.contacts.service import TooManyGroups, changing_contacts
 from largesse.contacts.store import Place
 from largesse.customers.actor import Actor, Transaction
-from largesse.customers.roles import Right
 
 # Placeholders that every message has.
 RESERVED = frozenset({"first_name", "name", "company"})
@@ -32,8 +31,8 @@ class TooManyFields(InvalidRequest):
 async def create_group(actor: Actor, name: str) -> int:
     """Creates a group and returns its id. Raises NameTaken, TooManyGroups, and ContactFault for a name that none may have."""
     name = checked_group(name)
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = await _lock(transaction)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         groups = await group_store.group_ids(transaction.connection, place)
         if name.lower() in groups:
             raise NameTaken("Another group has this name.")
@@ -48,8 +47,8 @@ async def create_group(actor: Actor, name: str) -> int:
 async def rename_group(actor: Actor, group_id: int, name: str) -> None:
     """Renames a group. Raises NotFound, NameTaken and ContactFault."""
     name = checked_group(name)
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = await _lock(transaction)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         before = await _require_group(transaction, place, group_id)
         if (await group_store.group_ids(transaction.connection, place)).get(name.lower(), group_id) != group_id:
             raise NameTaken("Another group has this name.")
@@ -60,8 +59,8 @@ async def rename_group(actor: Actor, group_id: int, name: str) -> None:
 
 async def remove_group(actor: Actor, group_id: int) -> None:
     """Deletes a group; its contacts stay. Raises NotFound."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = await _lock(transaction)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         before = await _require_group(transaction, place, group_id)
         await group_store.delete_group(transaction.connection, place, group_id)
         await transaction.record("contact_group.removed", f"contact group {group_id}", before={"name": before.name})
@@ -69,8 +68,8 @@ async def remove_group(actor: Actor, group_id: int) -> None:
 
 async def create_field(actor: Actor, name: str) -> OwnField:
     """Defines a field, and returns it with the key that messages name it by. Raises NameTaken and TooManyFields."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = await _lock(transaction)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         fields = await group_store.list_fields(transaction.connection, place)
         if any(one.name.lower() == name.lower() for one in fields):
             raise NameTaken("Another field has this name.")
@@ -84,8 +83,8 @@ async def create_field(actor: Actor, name: str) -> OwnField:
 
 async def rename_field(actor: Actor, key: str, name: str) -> None:
     """Renames a field; messages use the same placeholder as before. Raises NotFound and NameTaken."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = await _lock(transaction)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         before = await _require_field(transaction, place, key)
         fields = await group_store.list_fields(transaction.connection, place)
         if any(one.name.lower() == name.lower() and one.key != key for one in fields):
@@ -98,19 +97,11 @@ async def rename_field(actor: Actor, key: str, name: str) -> None:
 
 async def remove_field(actor: Actor, key: str) -> None:
     """Deletes a field with all its values. Raises NotFound."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = await _lock(transaction)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         before = await _require_field(transaction, place, key)
         await group_store.delete_field(transaction.connection, place, key)
         await transaction.record("contact_field.removed", f"contact field {key}", before={"name": before.name})
-
-
-async def _lock(transaction: Transaction) -> Place:
-    actor = transaction.actor
-    assert actor.environment is not None, "contacts belong to an environment"
-    place = actor.customer_id, actor.environment
-    await store.lock_contacts(transaction.connection, place)
-    return place
 
 
 async def _require_group(transaction: Transaction, place: Place, group_id: int) -> Group:

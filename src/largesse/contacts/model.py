@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 
@@ -91,15 +91,15 @@ class Contact:
     id: int
     email: str
     name: str
-    language: str | None
-    country: str | None
-    birthday: int | None
-    start_date: date | None
-    external_id: str | None
-    own_fields: Mapping[str, str]
-    is_active: bool
-    has_address: bool
-    groups: tuple[str, ...]
+    language: str | None = None
+    country: str | None = None
+    birthday: int | None = None
+    start_date: date | None = None
+    external_id: str | None = None
+    own_fields: Mapping[str, str] = field(default_factory=dict)
+    is_active: bool = True
+    has_address: bool = False
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

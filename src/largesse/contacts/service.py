@@ -5,7 +5,8 @@ All changes go through `_apply`: it checks them, finds the contacts they are abo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,7 +24,6 @@ from largesse.contacts.model import (
     ContactFault,
     checked_change,
 )
-from largesse.contacts.store import Place
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
@@ -75,11 +75,18 @@ Key = Literal["email", "external_id"]
 _NO_FAULTS: Mapping[int, InvalidRequest] = {}
 
 
+@asynccontextmanager
+async def changing_contacts(actor: Actor) -> AsyncIterator[Transaction]:
+    """Begins a transaction in which nobody else changes the customer's contacts and groups."""
+    async with actor.transaction(Right.CONTACTS) as transaction:
+        await store.lock_contacts(transaction.connection, actor.place)
+        yield transaction
+
+
 async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> int:
     """Creates a contact and returns its id. Raises ContactFault, also for an address or id that another contact has, and TooManyContacts."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = _place(actor)
-        await store.lock_contacts(transaction.connection, place)
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         own = [field.key for field in await group_store.list_fields(transaction.connection, place)]
         change = checked_change(change, own)
         if change.email is UNSET:
@@ -97,10 +104,10 @@ async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> i
 
 async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: ContactChange) -> None:
     """Changes a contact. Raises NotFound, and ContactFault as `create_contact` does."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = _place(actor)
-        await store.lock_contacts(transaction.connection, place)
-        before = await _require(transaction, contact_id)
+    async with changing_contacts(actor) as transaction:
+        before = await store.read_contact(transaction.connection, actor.place, contact_id)
+        if before is None:
+            raise NotFound("There is no such contact.")
         saved = await _apply_one(transaction, vault, change, before)
         if saved.changed:
             said = [name for name in ContactChange.__struct_fields__ if getattr(change, name) not in (UNSET, (), {})]
@@ -109,10 +116,8 @@ async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: Co
 
 async def remove_contacts(actor: Actor, ids: Collection[int]) -> int:
     """Deletes contacts for good, and returns how many there were. What was sent to them stays. Raises NotFound where there is none."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        place = _place(actor)
-        await store.lock_contacts(transaction.connection, place)
-        count = await store.delete_contacts(transaction.connection, place, ids)
+    async with changing_contacts(actor) as transaction:
+        count = await store.delete_contacts(transaction.connection, actor.place, ids)
         if not count:
             raise NotFound("There is no such contact.")
         subject = f"contact {next(iter(ids))}" if len(ids) == 1 else "contacts"
@@ -133,8 +138,7 @@ async def save_contacts(
     Found by an external id that nobody has, a change is about the contact with its address. All are saved or none. `faults` are those of changes
     that could not be read, by their places: empty changes stand there. Raises ContactFaults, TooManyContacts and TooManyGroups.
     """
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        await store.lock_contacts(transaction.connection, _place(actor))
+    async with changing_contacts(actor) as transaction:
         saved = await _apply(transaction, vault, changes, key, faults=faults or {})
         if saved.created or saved.changed:
             after = {"created": saved.created, "changed": saved.changed}
@@ -144,10 +148,9 @@ async def save_contacts(
 
 async def add_past_recipients(actor: Actor, vault: Vault, user_id: int | None) -> Saved:
     """Creates a contact for each recipient of the newest orders that has none: of all, or of those that a person placed."""
-    place = _place(actor)
-    async with actor.transaction(Right.CONTACTS) as transaction:
+    place = actor.place
+    async with changing_contacts(actor) as transaction:
         connection = transaction.connection
-        await store.lock_contacts(connection, place)
         past = await store.list_past_recipients(connection, place, user_id, PAST_ORDERS, _PAST_LINES)
         known = await store.find_contacts(connection, place, emails=[email for email, _ in past])
         keys = {email_key(one.email) for one in known}
@@ -172,18 +175,6 @@ def open_address(vault: Vault, customer_id: int, contact_id: int, sealed: bytes 
     return vault.addresses.open(sealed, address_context(customer_id, contact_id)).decode()
 
 
-def _place(actor: Actor) -> Place:
-    assert actor.environment is not None, "contacts belong to an environment"
-    return actor.customer_id, actor.environment
-
-
-async def _require(transaction: Transaction, contact_id: int) -> Contact:
-    found = await store.read_contact(transaction.connection, _place(transaction.actor), contact_id)
-    if found is None:
-        raise NotFound("There is no such contact.")
-    return found
-
-
 async def _apply_one(
     transaction: Transaction, vault: Vault, change: ContactChange, before: Contact | None = None
 ) -> Saved:
@@ -205,7 +196,7 @@ async def _apply(
     """Writes changes. Those about a known contact, `before`, may give it another address. Raises ContactFaults, `faults` among them."""
     if len(changes) > MOST_AT_ONCE:
         raise InvalidRequest(f"`contacts` must have at most {MOST_AT_ONCE:,} elements, not {len(changes):,}.")
-    connection, place = transaction.connection, _place(transaction.actor)
+    connection, place = transaction.connection, transaction.actor.place
     own = [field.key for field in await group_store.list_fields(connection, place)]
     found = dict(faults)
     checked = [_checked(change, own, at, found) for at, change in enumerate(changes)]
@@ -307,20 +298,7 @@ class _Known:
                 faults.setdefault(at, ContactFault("external_id", "external_id_taken"))
 
 
-_NOBODY = Contact(
-    id=0,
-    email="",
-    name="",
-    language=None,
-    country=None,
-    birthday=None,
-    start_date=None,
-    external_id=None,
-    own_fields={},
-    is_active=True,
-    has_address=False,
-    groups=(),
-)
+_NOBODY = Contact(id=0, email="", name="")
 
 
 def _changed(one: Contact, change: ContactChange) -> Contact:
@@ -345,7 +323,7 @@ def _changed(one: Contact, change: ContactChange) -> Contact:
 async def _write(
     transaction: Transaction, vault: Vault, changes: Sequence[ContactChange], known: _Known, targets: Sequence[Contact]
 ) -> Saved:
-    connection, place = transaction.connection, _place(transaction.actor)
+    connection, place = transaction.connection, transaction.actor.place
     new = [one for id_, one in known.now.items() if id_ < 0]
     changed = [one for id_, one in known.now.items() if id_ > 0 and one != known.before[id_]]
     if new and await store.count_all(connection, place) + len(new) > MOST_CONTACTS:
@@ -371,7 +349,7 @@ def _has_other_keys(one: Contact, before: Contact) -> bool:
 
 
 async def _save_groups(transaction: Transaction, known: _Known, ids: Mapping[int, int]) -> None:
-    connection, place = transaction.connection, _place(transaction.actor)
+    connection, place = transaction.connection, transaction.actor.place
     joins: list[tuple[str, str, int]] = []
     leaves: list[tuple[str, int]] = []
     for id_, one in known.now.items():

@@ -92,6 +92,12 @@ class Actor:
         return self.caller
 
     @property
+    def place(self) -> tuple[int, str]:
+        """The customer and the environment. Only in operations on what belongs to an environment."""
+        assert self.environment is not None, "it acts in an environment"
+        return self.customer_id, self.environment
+
+    @property
     def user_id(self) -> int | None:
         """The id of the person's membership. None for an API key and a command."""
         return None if self.person is None else self.person.user_id

@@ -209,8 +209,7 @@ async def remember_columns(connection: Connection, owner: Owner, heading: bytes 
 
 async def count_drafts_with(connection: Connection, email: str, customer_id: int | None) -> int:
     """Returns how many drafts, of one customer or of all, contain that address."""
-    count: int = await connection.fetchval(_COUNT_WITH_ADDRESS, email_key(email), customer_id)
-    return count
+    return int(await connection.fetchval(_COUNT_WITH_ADDRESS, email_key(email), customer_id))
 
 
 async def drop_drafts_with(connection: Connection, email: str, customer_id: int | None) -> int:

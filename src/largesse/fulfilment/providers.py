@@ -108,5 +108,4 @@ class TestProvider:
 
 
 async def _is_stocked(connection: Connection, product_id: int) -> bool:
-    stocked: bool = await connection.fetchval(store.IS_STOCKED, product_id)
-    return stocked
+    return bool(await connection.fetchval(store.IS_STOCKED, product_id))

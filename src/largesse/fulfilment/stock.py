@@ -103,8 +103,7 @@ def _stocked(rows: Sequence[Row]) -> StockedProduct:
 
 async def count_taken(connection: Connection, product_id: int) -> int:
     """Returns how many numbers of a product were handed out in the last TAKEN_DAYS, at most 100,000."""
-    count: int = await connection.fetchval(store.COUNT_TAKEN, product_id, TAKEN_DAYS)
-    return count
+    return int(await connection.fetchval(store.COUNT_TAKEN, product_id, TAKEN_DAYS))
 
 
 async def list_taken(connection: Connection, product_id: int, before: int | None, most: int) -> list[TakenNumber]:

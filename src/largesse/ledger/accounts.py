@@ -182,9 +182,7 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
 
 
 async def _lock(transaction: Transaction, account_id: int) -> Row:
-    actor = transaction.actor
-    assert actor.environment is not None, "the account is in an environment"
-    return await lock_account(transaction.connection, actor.customer_id, actor.environment, account_id)
+    return await lock_account(transaction.connection, *transaction.actor.place, account_id)
 
 
 async def _require_free_name(transaction: Transaction, name: str, account_id: int = 0) -> None:
@@ -199,8 +197,7 @@ async def _lock_holder(transaction: Transaction, holder: Holder, holder_id: int)
     subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
     if subject is None:
         raise NotFound("There is no such person.")
-    assert actor.environment is not None, "accounts are assigned in an environment"
-    return subject, await list_assignable(connection, holder, actor.customer_id, actor.environment, holder_id)
+    return subject, await list_assignable(connection, holder, *actor.place, holder_id)
 
 
 async def _assign(

@@ -135,8 +135,7 @@ async def list_files(connection: Connection, most: int) -> list[BankFile]:
 
 async def count_waiting_lines(connection: Connection, files: int, most: int) -> int:
     """Returns how many lines of the newest files wait to be credited or decided. Counts up to `most`."""
-    count: int = await connection.fetchval(_COUNT_WAITING, files, most, NO_PAYMENT)
-    return count
+    return int(await connection.fetchval(_COUNT_WAITING, files, most, NO_PAYMENT))
 
 
 async def find_file(connection: Connection, file_id: int) -> BankFile:

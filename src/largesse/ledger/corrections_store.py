@@ -127,8 +127,7 @@ async def list_corrections(connection: Connection, before: int | None, most: int
 
 async def count_waiting(connection: Connection) -> int:
     """Returns how many corrections wait for a decision."""
-    count: int = await connection.fetchval(COUNT_WAITING)
-    return count
+    return int(await connection.fetchval(COUNT_WAITING))
 
 
 async def find_correctable(connection: Connection, account_id: int) -> CorrectableAccount:

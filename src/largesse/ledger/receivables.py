@@ -145,8 +145,7 @@ async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: s
     A reference is one payment. Repeating it with the same amount changes nothing. Raises OperatorError for a customer that was never invoiced in
     this currency, an amount that is not positive or above the amount due, and a reference with another amount.
     """
-    customer_id, environment = actor.customer_id, actor.environment
-    assert environment is not None, "a receivable is in an environment"
+    customer_id, environment = actor.place
 
     def refuse_too_much(balance_minor: int) -> None:
         if amount_minor > (owed := max(0, -balance_minor)):

@@ -112,9 +112,7 @@ async def credit_account(actor: Actor, account: Row, amount_minor: int, referenc
 
 
 async def _find(transaction: Transaction, reference: str) -> TopUp:
-    actor = transaction.actor
-    assert actor.environment is not None, "a top-up is in an environment"
-    return await find_top_up(transaction.connection, actor.customer_id, actor.environment, reference)
+    return await find_top_up(transaction.connection, *transaction.actor.place, reference)
 
 
 async def _record(transaction: Transaction, act: str, reference: str) -> TopUp:

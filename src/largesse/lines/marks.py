@@ -54,8 +54,7 @@ async def mark_events(
 
 async def has_begun(connection: Connection) -> bool:
     """Returns whether the audit log says that events of lines are marked."""
-    begun: bool = await connection.fetchval(_HAS_BEGUN, INSTALLATION, BEGUN)
-    return begun
+    return bool(await connection.fetchval(_HAS_BEGUN, INSTALLATION, BEGUN))
 
 
 async def _begin(connection: Connection, acting: Acting) -> bool:

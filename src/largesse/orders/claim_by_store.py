@@ -122,5 +122,4 @@ async def list_lapses(connection: Connection, order: tuple[int, int]) -> list[tu
 
 async def list_claim_by(connection: Connection, customer_id: int | None, limit: int) -> list[Row]:
     """Returns the orders whose claim-by date is still to come or is being carried out, of a customer or of all, the next first."""
-    rows: list[Row] = await connection.fetch(_LIST, customer_id, limit)
-    return rows
+    return await connection.fetch(_LIST, customer_id, limit)

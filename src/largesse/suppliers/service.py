@@ -97,8 +97,7 @@ def _number(amount: str) -> float | int | str:
 
 async def list_costs(connection: Connection, since: date, until: date) -> list[Row]:
     """Returns what was bought from `since` to `until`, both included, by supplier, product and currency of the cost."""
-    rows: list[Row] = await connection.fetch(store.COSTS, since, until + timedelta(days=1))
-    return rows
+    return await connection.fetch(store.COSTS, since, until + timedelta(days=1))
 
 
 @dataclass(frozen=True, slots=True)

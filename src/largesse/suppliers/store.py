@@ -99,13 +99,11 @@ async def add_order(
 
 async def list_naming(connection: Connection) -> list[Row]:
     """Returns the active products that do not come from stock alone: their keys and their suppliers."""
-    rows: list[Row] = await connection.fetch(NAMED)
-    return rows
+    return await connection.fetch(NAMED)
 
 
 async def list_newest(
     connection: Connection, supplier: str | None, states: Sequence[str] | None, limit: int
 ) -> list[Row]:
     """Returns the newest supplier orders, without any voucher."""
-    rows: list[Row] = await connection.fetch(NEWEST, supplier, states, limit)
-    return rows
+    return await connection.fetch(NEWEST, supplier, states, limit)
