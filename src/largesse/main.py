@@ -40,7 +40,7 @@ from largesse.encryption.chain_keys import Chains
 from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
-from largesse.fulfilment.providers import InventoryProvider, Provider, TestProvider
+from largesse.fulfilment.vouchers import InventoryProvider, Provider, TestProvider
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier

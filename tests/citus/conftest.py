@@ -25,7 +25,7 @@ from largesse.db.session import Dialer
 from largesse.db.shard_groups import Node
 from largesse.encryption.chain_keys import open_chains
 from largesse.fulfilment.gifts import ClaimedGifts
-from largesse.fulfilment.providers import InventoryProvider
+from largesse.fulfilment.vouchers import InventoryProvider
 from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.lines.claiming import Claiming, RecipientSlots
 from largesse.orders.placer import Placer

@@ -17,8 +17,7 @@ from tests.cli.conftest import MASTER_KEY, Run, assert_refused, sql
 from largesse.customers.actor import Actor
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.ledger.top_ups import WAITS_FOR, cancel_top_up, request_top_up
-from largesse.ledger.top_ups_store import TopUp
+from largesse.ledger.top_ups import WAITS_FOR, TopUp, cancel_top_up, request_top_up
 from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
 
 

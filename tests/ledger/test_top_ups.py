@@ -14,8 +14,17 @@ from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.ledger.top_ups import MAX_WAITING, WAITS_FOR, cancel_top_up, confirm_top_up, request_top_up
-from largesse.ledger.top_ups_store import TopUp, find_top_up, list_all_top_ups, list_top_ups
+from largesse.ledger.top_ups import (
+    MAX_WAITING,
+    WAITS_FOR,
+    TopUp,
+    cancel_top_up,
+    confirm_top_up,
+    find_top_up,
+    list_all_top_ups,
+    list_top_ups,
+    request_top_up,
+)
 from largesse.ledger.transfer_references import new_transfer_reference
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed

@@ -18,7 +18,7 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.allocation import settle_product
 from largesse.fulfilment.gifts import read_product
-from largesse.fulfilment.providers import InventoryProvider
+from largesse.fulfilment.vouchers import InventoryProvider
 from largesse.lines.states import LineKey, record_claim
 from largesse.lines.store import read_line
 from largesse.suppliers.buyer import Buyer

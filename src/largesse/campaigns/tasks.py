@@ -20,7 +20,7 @@ from largesse.jobs.outbox import add_campaign_codes
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 from largesse.lines.states import lock_issued
 from largesse.mail.tasks import erase_campaign_codes
-from largesse.orders.voiding import void_lines
+from largesse.orders.acts import void_lines
 
 _ASKS_AT_ONCE = 500
 _CAMPAIGNS_AT_ONCE = 20

@@ -11,10 +11,10 @@ from largesse.base.errors import OperatorError
 from largesse.cli.running import Commands, acting_operator, command, operator_actor, progress, reading
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.customers.customer_store import find_customer, find_follow_up
-from largesse.orders.claim_by import set_defaults
 from largesse.orders.claim_by_store import list_claim_by
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS, read_defaults
 from largesse.orders.listing import list_newest_orders
+from largesse.orders.schedule import set_defaults
 
 _COLUMNS = (
     "id",

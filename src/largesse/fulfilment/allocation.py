@@ -15,8 +15,7 @@ from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.notifications import VOUCHER_READY, write_notification
-from largesse.fulfilment.providers import Provider, VoucherRequest
-from largesse.fulfilment.vouchers import NO_DATE, Voucher, seal_voucher
+from largesse.fulfilment.vouchers import NO_DATE, Provider, Voucher, VoucherRequest, seal_voucher
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 

@@ -1,17 +1,24 @@
-"""Vouchers: the number a recipient holds in the end, and how it rests sealed."""
+"""Vouchers: the number a recipient holds in the end, how it rests sealed, and who provides it: one small interface, with two implementations."""
 
 from __future__ import annotations
 
+import base64
+import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Protocol
 
 import msgspec
 
+from largesse.base.lab_addresses import Behaviour, behaviour_of
+from largesse.catalogue.model import STOCK
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.lines.states import LineKey
 
+_TEST_NUMBER_BYTES = 10
 NO_DATE = date.max  # in the database: infinity
 
 
@@ -68,3 +75,94 @@ async def read_allocated(connection: Connection, vault: Vault, line: LineKey) ->
 
 def _context(product_id: int) -> bytes:
     return f"voucher/{product_id}".encode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class VoucherRequest:
+    """A voucher for a line: of a product, worth `value_minor` of its currency."""
+
+    line: LineKey
+    product_id: int
+    value_minor: int
+    email: str | None = None  # the recipient's address
+    suppliers: tuple[str, ...] = (STOCK,)  # of the product, in the order in which they are asked
+
+
+Buy = Callable[[Connection, VoucherRequest, datetime], Awaitable[bool]]
+
+
+class Provider(Protocol):
+    """Allocates voucher numbers inside the caller's transaction, which has locked the line."""
+
+    async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """Writes the line's voucher to `vouchers`. Returns False if there is none now."""
+        ...
+
+    async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """Starts to buy the voucher from a supplier after the commit; returns False if no supplier has it."""
+        ...
+
+
+class InventoryProvider:
+    """Allocates imported numbers, each once, in the order of their import; none for a product whose supplier comes first.
+
+    `buy` begins to buy from the product's suppliers.
+    """
+
+    def __init__(self, buy: Buy | None = None) -> None:
+        self._buy = buy
+
+    async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """Implements Provider. Lines that already wait for the same product and value come first.
+
+        Skips numbers that another transaction is allocating.
+        """
+        if wanted.suppliers[0] != STOCK:
+            return False
+        allocated = await connection.fetchval(store.ALLOCATE, wanted.product_id, wanted.value_minor, *wanted.line, at)
+        return allocated is not None
+
+    async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """Implements Provider."""
+        return self._buy is not None and await self._buy(connection, wanted, at)
+
+
+class TestProvider:
+    """Invents numbers that no shop accepts, for staging and the demo.
+
+    With `inventory`, products with imported numbers use these, so that the demo can show an import.
+    """
+
+    __test__ = False  # no test, whatever its name says to pytest
+
+    def __init__(self, vault: Vault, inventory: InventoryProvider | None = None) -> None:
+        self._vault = vault
+        self._inventory = inventory
+
+    async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
+        """Implements Provider. Finds a number for a product without one, except for recipients of the test lab whose gift waits."""
+        if behaviour_of(wanted.email) is Behaviour.NO_STOCK and self._inventory is None:
+            return False
+        if self._inventory is not None and await _is_stocked(connection, wanted.product_id):
+            return await self._inventory.allocate(connection, wanted, at)
+        drawn = base64.b32encode(os.urandom(_TEST_NUMBER_BYTES)).decode("ascii")
+        voucher = Voucher("-".join(["TEST", *(drawn[start : start + 4] for start in range(0, 16, 4))]))
+        sealed = seal_voucher(self._vault, voucher, wanted.product_id)
+        await connection.execute(
+            store.INSERT_TEST_VOUCHER,
+            wanted.product_id,
+            wanted.value_minor,
+            sealed.lookups[0],
+            sealed.sealed,
+            *wanted.line,
+            at,
+        )
+        return True
+
+    async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:  # noqa: ARG002 - as Provider
+        """Implements Provider. Buys nothing for recipients of staging and the demo."""
+        return False
+
+
+async def _is_stocked(connection: Connection, product_id: int) -> bool:
+    return bool(await connection.fetchval(store.IS_STOCKED, product_id))

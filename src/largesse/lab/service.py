@@ -31,7 +31,7 @@ from largesse.events.kinds import EVENTS, Sampled
 from largesse.events.store import record_event
 from largesse.fulfilment.allocation import settle_product
 from largesse.fulfilment.gifts import read_choices, read_product
-from largesse.fulfilment.providers import TestProvider
+from largesse.fulfilment.vouchers import TestProvider
 from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey, Progress, State, expiry, record_claim
 from largesse.lines.store import Line, read_line, read_progress

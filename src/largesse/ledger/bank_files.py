@@ -16,8 +16,7 @@ from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
 from largesse.ledger.bank_file import NO_PAYMENT, BankLine, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
-from largesse.ledger.top_ups import confirm_top_up
-from largesse.ledger.top_ups_store import TopUp
+from largesse.ledger.top_ups import TopUp, confirm_top_up
 from largesse.staff.model import StaffRight
 
 MOST_LINES = 500

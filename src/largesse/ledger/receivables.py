@@ -45,6 +45,13 @@ _RECEIVABLES = """
       AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
     ORDER BY c.key, r.environment, r.currency
 """
+_OWED = """
+    SELECT r.id, r.customer_id, c.key AS customer, c.name, r.environment, r.currency, -r.balance_minor AS owed_minor
+    FROM accounts r JOIN customers c ON c.id = r.customer_id
+    WHERE r.kind = 'receivable' AND r.balance_minor <> 0
+      AND ($1::int IS NULL OR (r.customer_id, r.id) > (SELECT customer_id, id FROM accounts WHERE id = $1))
+    ORDER BY r.customer_id, r.id LIMIT $2
+"""
 _CUSTOMER_KEY = "SELECT key FROM customers WHERE id = $1"
 
 
@@ -137,6 +144,24 @@ async def list_receivables(connection: Connection, customer: str | None = None) 
         )
         for row in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class OwedAmount:
+    """What a customer owes in one environment and currency, in minor units. Below zero it has paid too much."""
+
+    account_id: int
+    customer_id: int
+    customer: str
+    name: str
+    environment: str
+    currency: str
+    owed_minor: int
+
+
+async def list_owed(connection: Connection, after: int | None, most: int) -> list[OwedAmount]:
+    """Returns what customers owe, by customer, after the account with that id."""
+    return [OwedAmount(*row) for row in await connection.fetch(_OWED, after, most)]
 
 
 async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: str) -> Credit:

@@ -60,6 +60,14 @@ _LISTED_ACCOUNTS = """
     WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
     ORDER BY c.key, a.key
 """
+_ALL_ACCOUNTS = """
+    SELECT a.id, c.key AS customer, c.name AS customer_name, a.name, a.environment, a.currency, a.balance_minor,
+           a.closed_at IS NOT NULL AS is_closed
+    FROM accounts a JOIN customers c ON c.id = a.customer_id
+    WHERE a.kind = 'funding' AND a.id > $2
+      AND ($1 = '' OR position($1 IN lower(c.key)) > 0 OR position($1 IN lower(c.name)) > 0 OR position($1 IN lower(a.name)) > 0)
+    ORDER BY a.id LIMIT $3
+"""
 _FIND_FUNDING_ACCOUNT = """
     SELECT a.id, a.key, a.name, a.currency, a.environment, a.customer_id, c.key AS customer
     FROM accounts a JOIN customers c ON c.id = a.customer_id
@@ -154,6 +162,20 @@ class OperatorAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedAccount:
+    """A funding account in a list of all customers'."""
+
+    id: int
+    customer: str
+    customer_name: str
+    name: str
+    environment: str
+    currency: str
+    balance_minor: int
+    is_closed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Assignable:
     """A funding account, and whether it is assigned to the holder."""
 
@@ -194,6 +216,11 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
     """Returns all funding accounts, or those of one customer, by customer and key."""
     rows = await connection.fetch(_LISTED_ACCOUNTS, customer)
     return [OperatorAccount(**row) for row in rows]
+
+
+async def list_all_accounts(connection: Connection, words: str, after: int, most: int) -> list[ListedAccount]:
+    """Returns funding accounts of all customers by id, after that id, with `words` in the name of customer or account."""
+    return [ListedAccount(*row) for row in await connection.fetch(_ALL_ACCOUNTS, words.lower(), after, most)]
 
 
 async def find_funding_account(connection: Connection, name: str) -> Row:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.budgets.store import give_back
 from largesse.customers.access import require_own
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
@@ -17,13 +18,16 @@ from largesse.db.pool import Connection, Row, commit_as_one, is_distributed
 from largesse.db.statements import read_now
 from largesse.encryption.chain import Chain
 from largesse.encryption.vault import Vault
+from largesse.jobs.outbox import hold_mail_back
+from largesse.ledger.own_accounts import own_accounts
+from largesse.ledger.payment_sources import payment_source
+from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
 from largesse.lines.codes import CODES_AT_ONCE, DrawnCode, IssuedCode, give_codes, open_code
-from largesse.lines.states import lock_issued
+from largesse.lines.states import lock_issued, record_cancelled
 from largesse.lines.store import find_recipient_lines
 from largesse.orders.history import NewAct, record_act, record_reading
 from largesse.orders.lookup import find_order, find_own_order
 from largesse.orders.order import SendResponse, is_of_campaign, new_receipt, order_row
-from largesse.orders.voiding import void_lines
 from largesse.staff.model import StaffRight
 
 _OPEN_LINES = """
@@ -166,6 +170,49 @@ async def void_unclaimed(
             connection, principal, address, NewAct(key[1], "cancel", codes=len(issued), line_number=number)
         )
     return await _cancellation(connection, order, voided_count=len(issued))
+
+
+async def void_lines(
+    connection: Connection, chain: Chain, order: Row, numbers: Sequence[int], at: datetime, *, lapsed: bool = False
+) -> None:
+    """Voids issued lines of an order, and refunds them to where the order was paid from. Mail that has not left goes without them, or not at all.
+
+    `lapsed` says that their claim-by date has passed. Call it inside a transaction that has locked the lines (`lock_issued`).
+    """
+    key = (order["customer_id"], order["id"])
+    await record_cancelled(connection, *key, numbers, at, lapsed=lapsed)
+    await _refund(connection, chain, order, len(numbers), at)
+    await hold_mail_back(connection, *key)
+
+
+async def _refund(connection: Connection, chain: Chain, order: Row, count: int, at: datetime) -> None:
+    """Moves the price of `count` lines from sales back to where the order was paid from."""
+    customer_id = order["customer_id"]
+    own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
+    payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
+    locked = await lock_accounts(connection, customer_id, [payer_id, own["sales"]])
+    transfer_id: int = await connection.fetchval(NEXT_TRANSFER_ID)
+    amount_minor = order["total_minor"] // order["code_count"] * count
+    await give_back(connection, customer_id, order["reference"], amount_minor)
+    await post(
+        connection,
+        chain,
+        locked,
+        [
+            Entry(
+                customer_id,
+                account_id,
+                transfer_id,
+                "refund",
+                order["id"],
+                change,
+                locked[account_id].balance_minor + change,
+                order_reference=order["reference"],
+            )
+            for account_id, change in ((payer_id, amount_minor), (own["sales"], -amount_minor))
+        ],
+        at,
+    )
 
 
 async def _cancellation(connection: Connection, order: Row, *, voided_count: int) -> Cancellation:

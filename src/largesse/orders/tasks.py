@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
 from largesse.audit.service import Acting, by_worker
+from largesse.base.email import email_key, is_erased
 from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index, read_now
 from largesse.encryption.chain_keys import Chains
+from largesse.jobs.outbox import add_reminders
 from largesse.jobs.registry import DueTimes, PeriodicTask, RoomTasks, Waiting, WorkerContext
 from largesse.lines.states import lock_issued
 from largesse.orders import claim_by_store as store
+from largesse.orders.acts import void_lines
 from largesse.orders.follow_ups import Schedule
 from largesse.orders.metrics import LAPSED, REMINDED
-from largesse.orders.reminders import remind
-from largesse.orders.voiding import void_lines
 
 # Orders looked at in one step, and codes cancelled in one transaction, which locks the account that gets the money.
 _ORDERS_AT_ONCE = 20
 _CODES_AT_ONCE = 500
 _AGAIN_AFTER = timedelta(minutes=1)
+# The time between two mails about a gift to one recipient. None in staging, where the test clock makes days pass at once.
+_APART = {"production": timedelta(days=1), "staging": timedelta()}
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +72,7 @@ async def _carry_out(connection: Connection, chains: Chains, key: tuple[int, int
         return True
     schedule, count = Schedule(environment=order["environment"], country=order["country"], **row), 0
     if order["delivery_mode"] == "send":
-        schedule, count = await remind(connection, order, schedule, now)
+        schedule, count = await _remind(connection, order, schedule, now)
         due_at = schedule.due_at(now)
     else:
         due_at = schedule.claim_by
@@ -99,6 +102,44 @@ async def _lapse(connection: Connection, chains: Chains, order: Row) -> None:
         after={"cancelled": len(issued), "refunded_minor": refunded_minor},
     )
     LAPSED.inc(len(issued))
+
+
+async def _remind(connection: Connection, order: Row, schedule: Schedule, now: datetime) -> tuple[Schedule, int]:
+    """Makes the reminders of an order that are due, if it is day in its country; returns what is left to do, and how many were made.
+
+    Of reminders that were missed, as while no worker ran, only the last is made. A claim and the recipient's "no more reminders" lock the lines
+    too: they come first, or find the reminder and withdraw it. Call it inside a transaction that has locked the follow-up.
+    """
+    ready = [one for one in schedule.reminders() if one.at <= now]
+    if not ready or schedule.leaves_at(now) > now:
+        return schedule, 0
+    key = (order["customer_id"], order["id"])
+    recipients = await _recipients_of(connection, key, _APART[order["environment"]])
+    if recipients:
+        await add_reminders(
+            connection, key, ready[-1].kind, now, environment=order["environment"], recipients=recipients
+        )
+    return schedule.without(ready), len(recipients)
+
+
+async def _recipients_of(
+    connection: Connection, key: tuple[int, int], apart: timedelta
+) -> list[tuple[str, str | None, list[int]]]:
+    """Returns who is reminded: address, name, and the lines that nobody has claimed, which are locked."""
+    rows = await connection.fetch(store.TO_REMIND, *key)
+    if not rows:
+        return []
+    issued = set(await lock_issued(connection, *key, [row["number"] for row in rows]))
+    # A recipient may have stopped the reminders while this waited for the locks.
+    issued -= {row["number"] for row in await connection.fetch(store.STOPPED, *key)}
+    mailed = {email_key(row["email"]) for row in await connection.fetch(store.MAILED, *key)}
+    left_out = {email_key(row["email"]) for row in await connection.fetch(store.NOT_NOW, *key, apart)}
+    found: dict[str, tuple[str, str | None, list[int]]] = {}
+    for row in rows:
+        at = email_key(row["email"])
+        if row["number"] in issued and at in mailed and at not in left_out and not is_erased(row["email"]):
+            found.setdefault(at, (row["email"], row["name"], []))[2].append(row["number"])
+    return list(found.values())
 
 
 TASKS = RoomTasks(

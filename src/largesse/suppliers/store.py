@@ -7,7 +7,7 @@ from datetime import datetime
 
 from largesse.catalogue.model import STOCK
 from largesse.db.pool import Connection, Row
-from largesse.fulfilment.providers import VoucherRequest
+from largesse.fulfilment.vouchers import VoucherRequest
 from largesse.jobs.leases import Queue
 from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey

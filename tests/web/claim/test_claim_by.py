@@ -27,8 +27,8 @@ from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import write
 from largesse.mail.messages import take
 from largesse.orders import tasks
-from largesse.orders.claim_by import set_defaults
 from largesse.orders.follow_ups import NO_DEFAULTS, FollowUpDefaults
+from largesse.orders.schedule import set_defaults
 from largesse.orders.tasks import follow_up
 
 Run = Callable[[], None]

@@ -11,7 +11,7 @@ from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.ledger.store import SeenAccount
-from largesse.ledger.top_ups_store import list_top_ups
+from largesse.ledger.top_ups import list_top_ups
 from largesse.reports.filters import OrderFilter, add_up
 from largesse.reports.sums import OrderState
 from largesse.reports.usage import count_setup_problems, list_failing_webhooks

@@ -32,7 +32,7 @@ from largesse.ledger.statements import (
     statement_page,
 )
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.top_ups_store import list_top_ups
+from largesse.ledger.top_ups import list_top_ups
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.ledger.verification import prove
 from largesse.orders.lookup import references_of

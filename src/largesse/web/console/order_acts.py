@@ -20,10 +20,19 @@ from largesse.mail.recipients import Recipient, read_recipients
 from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unclaimed
 from largesse.mail.service import correct_address, resend_chosen, resend_mail, resend_unclaimed
 from largesse.orders.acts import cancel_order, cancel_recipient, read_receipt, read_recipient_codes
-from largesse.orders.claim_by import HasPassed, NotLater, TooLate, move_date
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
 from largesse.orders.lookup import read_refundable
-from largesse.orders.schedule import AfterClaimBy, ChangedMeanwhile, HasLeft, TooEarly, reschedule
+from largesse.orders.schedule import (
+    AfterClaimBy,
+    ChangedMeanwhile,
+    HasLeft,
+    HasPassed,
+    NotLater,
+    TooEarly,
+    TooLate,
+    move_date,
+    reschedule,
+)
 from largesse.web.console.context import RequestContext
 from largesse.web.console.order import back, find, find_own, reference_of, refusal, show, view_of
 from largesse.web.console.order_words import name_of

@@ -8,8 +8,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.templates import text
 from largesse.customers.roles import Right
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.top_ups import MAX_WAITING, cancel_top_up, request_top_up
-from largesse.ledger.top_ups_store import TopUp, find_top_up, list_top_ups
+from largesse.ledger.top_ups import MAX_WAITING, TopUp, cancel_top_up, find_top_up, list_top_ups, request_top_up
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.funding import sees_own_of

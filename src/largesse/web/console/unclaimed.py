@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import find_follow_up
-from largesse.orders.claim_by import set_defaults
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, FollowUpDefaults, read_defaults
+from largesse.orders.schedule import set_defaults
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Checked, Text
 from largesse.web.console.send.delivery import reminders_in

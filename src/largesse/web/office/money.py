@@ -13,11 +13,10 @@ from largesse.base.errors import NotFound, OperatorError
 from largesse.db.pool import Row
 from largesse.db.scope import OFFICE
 from largesse.ledger.corrections_store import CorrectableAccount, count_waiting, find_correctable
-from largesse.ledger.money_store import list_all_accounts, list_owed, list_waiting_top_ups
-from largesse.ledger.receivables import AmountDue, list_payments, settle
+from largesse.ledger.receivables import AmountDue, list_owed, list_payments, settle
 from largesse.ledger.statements import read_statement, statement_page
-from largesse.ledger.top_ups import confirm_top_up
-from largesse.ledger.top_ups_store import TopUp, find_by_references
+from largesse.ledger.store import list_all_accounts
+from largesse.ledger.top_ups import TopUp, confirm_top_up, find_by_references, list_waiting_top_ups
 from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
 from largesse.staff.model import StaffRight
 from largesse.suppliers.service import list_costs
