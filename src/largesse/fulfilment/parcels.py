@@ -14,7 +14,6 @@ from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.fulfilment import store
-from largesse.fulfilment.store import REFERENCES
 from largesse.staff.model import StaffRight
 
 RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")
@@ -179,8 +178,5 @@ async def _change(
 
 
 async def _parcels(connection: Connection, rows: Sequence[Row]) -> list[Parcel]:
-    """Returns parcels with the references of their orders, which need another statement, as orders may be on nodes and parcels are not."""
-    keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
-    found = await connection.fetch(REFERENCES, *keys) if rows else []
-    references = {(row["customer_id"], row["id"]): row["reference"] for row in found}
+    references = await store.read_references(connection, rows)
     return [Parcel(**row, order_reference=references.get((row["customer_id"], row["order_id"]), "")) for row in rows]

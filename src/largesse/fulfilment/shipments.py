@@ -154,7 +154,7 @@ async def pack_parcels(
         rows = await connection.fetch(
             store.SHIPMENTS_TO_EXPORT, environment, after, again, _EXPORTED_AT_ONCE, None if ids is None else list(ids)
         )
-        references = await _references(connection, rows)
+        references = await store.read_references(connection, rows)
         packed = [_packed(vault, row, references) for row in rows]
         await connection.execute(store.MARK_EXPORTED, [row["customer_id"] for row in rows], [row["id"] for row in rows])
         if rows:
@@ -163,14 +163,6 @@ async def pack_parcels(
                 "shipments.exported", "parcels to send", after=packed_now
             )
     return packed
-
-
-async def _references(connection: Connection, parcels: Sequence[Row]) -> dict[tuple[int, int], str]:
-    """Returns the references of the orders of parcels by customer and id, in a statement of its own: orders may be on nodes, parcels are not."""
-    rows = await connection.fetch(
-        store.REFERENCES, [parcel["customer_id"] for parcel in parcels], [parcel["order_id"] for parcel in parcels]
-    )
-    return {(row["customer_id"], row["id"]): row["reference"] for row in rows}
 
 
 def _packed(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> PackedParcel:

@@ -11,7 +11,6 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
 from largesse.fulfilment import store
-from largesse.fulfilment.store import REFERENCES
 from largesse.staff.model import StaffRight
 
 EXPIRES_SOON_DAYS = 30
@@ -87,18 +86,9 @@ async def find_stocked(connection: Connection, product_id: int) -> StockedProduc
 
 
 def _stocked(rows: Sequence[Row]) -> StockedProduct:
-    """Returns a product of its rows, one for each level."""
-    first = rows[0]
-    names = ("value_minor", "free", "expiring", "expired", "waiting")
-    return StockedProduct(
-        first["id"],
-        first["key"],
-        first["name"],
-        first["currency"],
-        first["active"],
-        first["below"],
-        tuple(StockLevel(*(row[name] for name in names)) for row in rows),
-    )
+    """Returns a product of its rows, one for each level: six columns of the product, then those of the level."""
+    first = tuple(rows[0])[:6]
+    return StockedProduct(*first, tuple(StockLevel(*tuple(row)[6:]) for row in rows))
 
 
 async def count_taken(connection: Connection, product_id: int) -> int:
@@ -109,9 +99,7 @@ async def count_taken(connection: Connection, product_id: int) -> int:
 async def list_taken(connection: Connection, product_id: int, before: int | None, most: int) -> list[TakenNumber]:
     """Returns which lines got numbers of a product, newest first, before one of them."""
     rows = await connection.fetch(store.TAKEN, product_id, before, most)
-    keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
-    found = await connection.fetch(REFERENCES, *keys) if rows else []
-    references = {(row["customer_id"], row["id"]): row["reference"] for row in found}
+    references = await store.read_references(connection, rows)
     return [
         TakenNumber(
             row["id"],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from largesse.db.fragments import Fragment, compose, grouped
+from largesse.db.pool import Connection, Row
 
 WAIT = """
     INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
@@ -116,7 +117,7 @@ MARK_EXPORTED = """
     FROM unnest($1::int[], $2::bigint[]) AS exported (customer_id, id)
     WHERE shipments.customer_id = exported.customer_id AND shipments.id = exported.id
 """
-REFERENCES = """
+_REFERENCES = """
     SELECT customer_id, id, reference
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
 """
@@ -331,3 +332,10 @@ NOTE_RETURN = """
 """
 CORRECT_NUMBER = "UPDATE shipments SET carrier = $3, tracking_number = $4 WHERE customer_id = $1 AND id = $2"
 SEND_AGAIN = "UPDATE shipments SET again_at = clock_now(), exported_at = NULL WHERE customer_id = $1 AND id = $2"
+
+
+async def read_references(connection: Connection, rows: Sequence[Row]) -> dict[tuple[int, int], str]:
+    """Returns the references of the orders of rows by customer and id, in a statement of its own: orders may be on nodes, parcels are not."""
+    keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
+    found = await connection.fetch(_REFERENCES, *keys) if rows else []
+    return {(row["customer_id"], row["id"]): row["reference"] for row in found}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from largesse.base.throttle import Rate, network_of
-from largesse.db.pool import Connection, act_for, scope_of
+from largesse.db.pool import Connection, Row, act_for, scope_of
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import CODE_BYTES, CodeError, DrawnCode, SealedCodes, open_code, parse_code
@@ -123,17 +123,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CheckedCode:
-    """What the database knows about an attempt. `line` is None for an unknown code."""
+class Guesses:
+    """The wrong answers so far to a secret, such as a PIN or a mailed code, and those of a network address."""
 
     now: datetime
-    line: Line | None
-    progress: Progress
     failures: Failures
     allowance: Allowance
     key: tuple[bool, int]  # of its row in `pin_failures`
     address: int
-    pin_is_right: bool
 
     @property
     def wait(self) -> timedelta:
@@ -141,9 +138,23 @@ class CheckedCode:
         return self.allowance.wait(self.now)
 
     @property
+    def is_paused(self) -> bool:
+        """Whether no answer is checked now, right or wrong."""
+        return self.failures.is_paused(self.now)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckedCode(Guesses):
+    """What the database knows about an attempt. `line` is None for an unknown code."""
+
+    line: Line | None
+    progress: Progress
+    pin_is_right: bool
+
+    @property
     def is_right(self) -> bool:
         """Whether the code exists, the PIN is right, and the code is not paused."""
-        return self.line is not None and self.pin_is_right and not self.failures.is_paused(self.now)
+        return self.line is not None and self.pin_is_right and not self.is_paused
 
 
 class CodeChecker:
@@ -171,20 +182,10 @@ class CodeChecker:
         address = self._vault.networks.lookup(b"address/" + network_of(attempt.host))
         row = await connection.fetchrow(_EXAMINE, *(NO_LINE if line is None else line.key), *key, address)
         assert row is not None, "an outer join on one row has a row"
-        now = row["now"]
         right = self._compare(line, attempt.pin)
-        if line is not None and not line.is_sent(now):
+        if line is not None and not line.is_sent(row["now"]):
             line, key = None, decoy
-        return CheckedCode(
-            now,
-            line,
-            progress_from_row(row),
-            Failures() if row["failures"] is None else Failures(row["failures"], row["pauses"], row["paused_until"]),
-            Allowance() if row["allowance"] is None else Allowance(row["allowance"], row["last_at"]),
-            key,
-            address,
-            right,
-        )
+        return CheckedCode(*_counted(row), key, address, line, progress_from_row(row), right)
 
     def _compare(self, line: Line | None, typed: str) -> bool:
         """Returns whether `typed` is the line's PIN. Without a line it decrypts a decoy and returns False."""
@@ -197,27 +198,6 @@ class CodeChecker:
         except DecryptionFailed:  # `largesse verify` reports such a line
             return False
         return hmac.compare_digest(code.pin_text.encode(), typed.encode()) and line is not None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Guesses:
-    """The wrong answers so far to a secret that is no gift's, such as a mailed code, and those of a network address."""
-
-    now: datetime
-    failures: Failures
-    allowance: Allowance
-    key: tuple[bool, int]
-    address: int
-
-    @property
-    def wait(self) -> timedelta:
-        """How long this address has to wait before its next attempt; zero if it need not wait."""
-        return self.allowance.wait(self.now)
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether no answer is checked now, right or wrong."""
-        return self.failures.is_paused(self.now)
 
 
 _GUESSES = """
@@ -234,13 +214,16 @@ async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host
     address = vault.networks.lookup(b"address/" + network_of(host))
     row = await connection.fetchrow(_GUESSES, *key, address)
     assert row is not None, "an outer join on one row has a row"
-    return Guesses(
-        row["now"],
-        Failures() if row["failures"] is None else Failures(row["failures"], row["pauses"], row["paused_until"]),
-        Allowance() if row["allowance"] is None else Allowance(row["allowance"], row["last_at"]),
-        key,
-        address,
-    )
+    return Guesses(*_counted(row), key, address)
+
+
+def _counted(row: Row) -> tuple[datetime, Failures, Allowance]:
+    failures, allowance = Failures(), Allowance()
+    if row["failures"] is not None:
+        failures = Failures(row["failures"], row["pauses"], row["paused_until"])
+    if row["allowance"] is not None:
+        allowance = Allowance(row["allowance"], row["last_at"])
+    return row["now"], failures, allowance
 
 
 # The most requests of an office at once. It refills like the allowance of wrong answers.
@@ -264,7 +247,7 @@ async def count_ask(connection: Connection, vault: Vault, host: str) -> float:
     return 0.0
 
 
-async def record_failure(connection: Connection, examined: CheckedCode | Guesses) -> None:
+async def record_failure(connection: Connection, examined: Guesses) -> None:
     """Counts a wrong answer against the code, unless it is paused, and against the address."""
     now = examined.now
     failures = examined.failures
@@ -284,7 +267,7 @@ async def record_failure(connection: Connection, examined: CheckedCode | Guesses
     )
 
 
-async def forget_failures(connection: Connection, examined: CheckedCode | Guesses) -> None:
+async def forget_failures(connection: Connection, examined: Guesses) -> None:
     """Deletes the code's wrong PINs after a right one."""
     if examined.failures != Failures():
         await connection.execute(_FORGET_FAILURES, *examined.key)
