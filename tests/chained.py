@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
 import asyncpg
 from tests.distributed import execute_each
 
@@ -14,6 +18,10 @@ from largesse.encryption.chain import START, Chain
 from largesse.encryption.chain_keys import bring_up_to_date, open_chains
 from largesse.encryption.vault import Vault
 from largesse.ledger.chains import CONTENT_COLUMNS, entry_content, mark_ledger
+from largesse.seed.load import load_seed
+from largesse.seed.reading import parse_seed
+
+AnyDatabase = TypeVar("AnyDatabase", bound=Database)
 
 # As a release left a database that knew no chains.
 UNCHAINED = """
@@ -33,6 +41,21 @@ CHAIN = Chain("entries", {1: bytes(32)})
 async def chain_of(connection: asyncpg.Connection, master_key: bytes) -> Chain:
     """The chain of the ledger of an installation with that master key."""
     return (await open_chains(connection, Vault((master_key,)), keep=True)).entries
+
+
+@asynccontextmanager
+async def loaded(
+    url: str, world: bytes, master_key: bytes | None = None, *, kind: type[AnyDatabase] = Database
+) -> AsyncIterator[AnyDatabase]:
+    """Opens a database and loads a world, whose ledger is chained as of an installation with that master key, else by CHAIN."""
+    database = await kind.connect(url)
+    try:
+        async with database.connection(OPERATOR) as connection:
+            chain = CHAIN if master_key is None else await chain_of(connection, master_key)
+            await load_seed(connection, chain, parse_seed(world, "world.yaml"))
+        yield database
+    finally:
+        await database.close()
 
 
 async def forge(database: Database, forgery: str) -> None:

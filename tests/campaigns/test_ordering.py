@@ -58,7 +58,7 @@ def test_a_campaign_that_is_changed_while_it_is_ordered_keeps_its_order(service:
     async def change_meanwhile(desk: Desk) -> None:
         draft = await read(desk, campaign)
         async with desk.services.database.transaction(desk.caller.principal.scope) as connection:
-            await drop_draft(connection, desk.actor, draft.id)
+            await drop_draft(connection, *desk.actor.place, draft.id)
             changing = asyncio.create_task(change_campaign(desk.actor, desk.caller, campaign.id, rule(service)))
             await asyncio.to_thread(wait_for_a_lock, service)
             await place(desk, draft)

@@ -92,28 +92,24 @@ def test_a_name_is_of_the_content() -> None:
     assert not any(is_name(name) for name in ("", "a.png", f"{first.name}x", f"../{first.name}", first.name.upper()))
 
 
-async def test_two_people_save_the_same_picture_at_once(database_url: str) -> None:
+async def test_two_people_save_the_same_picture_at_once(database: Database) -> None:
     picture = read_picture(png())
-    database = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as first:
-            saving = first.transaction()
-            await saving.start()
-            await save_pictures(first, [picture])
+    async with database.connection(OPERATOR) as first:
+        saving = first.transaction()
+        await saving.start()
+        await save_pictures(first, [picture])
 
-            async def save_too() -> None:
-                async with database.transaction(OPERATOR) as second:
-                    await save_pictures(second, [picture])
+        async def save_too() -> None:
+            async with database.transaction(OPERATOR) as second:
+                await save_pictures(second, [picture])
 
-            other = asyncio.create_task(save_too())
-            async with asyncio.timeout(30):
-                while not await database.fetchval(OPERATOR, KEEPS_WAITING, first.get_server_pid()):  # noqa: ASYNC110
-                    await asyncio.sleep(0.005)
-            await saving.commit()
-            await other
-        assert await database.fetchval(OPERATOR, "SELECT count(*) FROM pictures") == 1
-    finally:
-        await database.close()
+        other = asyncio.create_task(save_too())
+        async with asyncio.timeout(30):
+            while not await database.fetchval(OPERATOR, KEEPS_WAITING, first.get_server_pid()):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        await saving.commit()
+        await other
+    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM pictures") == 1
 
 
 def test_the_pictures_of_the_demo_are_some() -> None:

@@ -114,7 +114,7 @@ class House:
         return await self.database.fetch(OPERATOR, query, *arguments)
 
     async def quote(self, caller: Caller, draft: Draft) -> Any:
-        return await self.desk.quote(caller, draft, await self.desk.recipients(caller.principal, draft))
+        return await self.desk.quote(caller, draft, await self.desk.rows.checked(caller.principal, draft))
 
 
 def replace_columns(draft: Draft, sheet: Sheet) -> Draft:

@@ -54,7 +54,7 @@ async def reread(house: House, caller: Caller, draft: Draft) -> Draft:
 
 
 async def rows(house: House, caller: Caller, draft: Draft) -> list[tuple[int, str, str, str]]:
-    checked = await house.desk.recipients(caller.principal, await reread(house, caller, draft))
+    checked = await house.desk.rows.checked(caller.principal, await reread(house, caller, draft))
     return [(row.number, row.email, row.name, row.quantity) for row in checked.rows]
 
 

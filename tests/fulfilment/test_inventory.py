@@ -1,7 +1,6 @@
 """The stock from an operator's file, and what the worker keeps in order."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
 
@@ -29,8 +28,7 @@ VAULT = Vault((OLD,))
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url, max_connections=8)
+async def database(database: Database) -> Database:
     await database.execute(
         OPERATOR,
         """
@@ -43,8 +41,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         OPERATOR,
         "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)",
     )
-    yield database
-    await database.close()
+    return database
 
 
 def write(path: Path, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,8 +33,7 @@ TODAY = datetime.now(UTC).date()
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url, max_connections=8)
+async def database(database: Database) -> Database:
     await database.execute(
         OPERATOR,
         """
@@ -48,8 +46,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
         OPERATOR,
         "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)",
     )
-    yield database
-    await database.close()
+    return database
 
 
 async def bring(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
-from tests.chained import UNCHAINED, actor_on, chain_of, chain_up, forge, make_early
+from tests.chained import UNCHAINED, actor_on, chain_of, chain_up, forge, loaded, make_early
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
@@ -18,8 +18,6 @@ from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
 from largesse.ledger.posting import top_up
 from largesse.ledger.receivables import settle
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 from largesse.verify.audit import audit
 
 KEY, NEW_KEY = b"k" * 32, b"n" * 32
@@ -37,13 +35,8 @@ customers:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
+    async with loaded(database_url, WORLD, KEY) as database:
         yield database
-    finally:
-        await database.close()
 
 
 async def credit(database: Database, amount_minor: int, key: bytes = KEY) -> None:

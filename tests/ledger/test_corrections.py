@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 from msgspec.structs import replace as replace_struct
-from tests.chained import actor_on, chain_of
+from tests.chained import actor_on, loaded
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.customers.actor import Actor
@@ -32,8 +32,6 @@ from largesse.ledger.corrections import (
 from largesse.ledger.corrections_store import Correction, find_correction, list_corrections, list_waiting
 from largesse.ledger.receivables import list_amounts_due
 from largesse.ledger.statements import read_statement, statement_page
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 from largesse.staff.model import StaffMember
 from largesse.verify.ledger import LEDGER
 from largesse.verify.office import CORRECTIONS
@@ -57,13 +55,8 @@ LARGEST = 1_000_000_000_00
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url, max_connections=10)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
+    async with loaded(database_url, WORLD, KEY) as database:
         yield database
-    finally:
-        await database.close()
 
 
 async def member(database: Database, id_: int) -> Actor:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
-from tests.chained import CHAIN
+from tests.chained import CHAIN, loaded
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.base.errors import OperatorError
@@ -15,8 +15,6 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.ledger.own_accounts import own_accounts
 from largesse.ledger.posting import top_up
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -33,13 +31,8 @@ customers:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, CHAIN, parse_seed(WORLD, "world.yaml"))
+    async with loaded(database_url, WORLD) as database:
         yield database
-    finally:
-        await database.close()
 
 
 async def credit(database: Database, account_id: int, amount_minor: int, reference: str | None = None) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.chained import actor_on, chain_of
+from tests.chained import actor_on, chain_of, loaded
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, OperatorError
 from largesse.customers.principal import Principal
@@ -34,8 +34,6 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.ledger.top_ups import cancel_top_up, request_top_up
 from largesse.ledger.transfers import Transfer, transfer
 from largesse.orders.reading import read_account
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -65,13 +63,8 @@ FLOAT, TEAM, YEN, TEST, THEIRS = 1, 2, 3, 4, 6
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
+    async with loaded(database_url, WORLD, KEY) as database:
         yield database
-    finally:
-        await database.close()
 
 
 async def do(database: Database, operation: Any, *, customer_id: int = ACME, **arguments: Any) -> Any:

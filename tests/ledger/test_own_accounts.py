@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.chained import CHAIN
+from tests.chained import loaded
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.db.pipeline import Statement
@@ -17,8 +17,6 @@ from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, Scope
 from largesse.db.session import Session
 from largesse.ledger.own_accounts import OwnAccountCache, OwnAccounts, OwnKey, find_own_accounts, own_accounts
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 
 CUSTOMERS = 50
 KEYS: list[OwnKey] = [(number, "production", "GBP") for number in range(1, CUSTOMERS + 1)]
@@ -46,14 +44,9 @@ class CountingDatabase(Database):
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[CountingDatabase]:
-    database = await CountingDatabase.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, CHAIN, parse_seed(world(), "world.yaml"))
+    async with loaded(database_url, world(), kind=CountingDatabase) as database:
         database.lent = 0
         yield database
-    finally:
-        await database.close()
 
 
 @asynccontextmanager

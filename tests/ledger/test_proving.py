@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.chained import UNCHAINED, chain_of, chain_up, forge
+from tests.chained import UNCHAINED, chain_of, chain_up, forge, loaded
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.ledger.posting import top_up
 from largesse.ledger.verification import Proof, prove
 from largesse.orders.marks import read_digests
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 from largesse.verify.anchor import make_anchor, note_anchor
 
 KEY = b"k" * 32
@@ -33,17 +31,11 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     """One whose account has seven entries, in a world where four are many."""
     monkeypatch.setattr("largesse.ledger.verification.MOST_AT_ONCE", 4)
     monkeypatch.setattr("largesse.ledger.verification._ENTRIES_AT_ONCE", 2)
-    database = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            chain = await chain_of(connection, KEY)
-            await load_seed(connection, chain, parse_seed(WORLD, "world.yaml"))
+    async with loaded(database_url, WORLD, KEY) as database:
         for amount in range(1, 8):
             async with database.transaction(OPERATOR) as connection:
-                await top_up(connection, chain, FLOAT, amount, None)
+                await top_up(connection, await chain_of(connection, KEY), FLOAT, amount, None)
         yield database
-    finally:
-        await database.close()
 
 
 async def proved(database: Database, after: int | None = None) -> Proof:

@@ -50,16 +50,12 @@ def test_a_customer_pays_in_its_own_way(funding: str, account_id: int | None, re
         assert unfitting(funding).detail == refusal
 
 
-async def test_a_customer_may_have_each_of_the_sources_and_no_other(database_url: str) -> None:
-    database = await Database.connect(database_url)
-    try:
-        insert = "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', $1)"
-        for funding in SOURCES:
-            await database.execute(OPERATOR, insert, funding)
-        with pytest.raises(asyncpg.CheckViolationError):
-            await database.execute(OPERATOR, insert, "barter")
-    finally:
-        await database.close()
+async def test_a_customer_may_have_each_of_the_sources_and_no_other(database: Database) -> None:
+    insert = "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', $1)"
+    for funding in SOURCES:
+        await database.execute(OPERATOR, insert, funding)
+    with pytest.raises(asyncpg.CheckViolationError):
+        await database.execute(OPERATOR, insert, "barter")
 
 
 @pytest.mark.parametrize(
@@ -73,17 +69,13 @@ async def test_a_customer_may_have_each_of_the_sources_and_no_other(database_url
     ],
 )
 async def test_sql_says_the_same(
-    database_url: str, account_id: int | None, kind: str, number: int, *, pays: bool
+    database: Database, account_id: int | None, kind: str, number: int, *, pays: bool
 ) -> None:
-    database = await Database.connect(database_url)
-    try:
-        query = f"""
-            SELECT {is_payer("a", "o")} FROM (SELECT $1::int AS account_id) AS o,
-                (SELECT $2::text AS kind, $3::int AS id) AS a
-        """
-        assert await database.fetchval(OPERATOR, query, account_id, kind, number) == pays
-    finally:
-        await database.close()
+    query = f"""
+        SELECT {is_payer("a", "o")} FROM (SELECT $1::int AS account_id) AS o,
+            (SELECT $2::text AS kind, $3::int AS id) AS a
+    """
+    assert await database.fetchval(OPERATOR, query, account_id, kind, number) == pays
 
 
 def test_nobody_else_asks_whether_an_order_has_an_account() -> None:

@@ -21,9 +21,8 @@ async def _entries(database: Database, statement: Statement) -> list[StatementEn
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 5_000])
-async def test_months_hold_every_entry_once(database_url: str, count: int) -> None:
+async def test_months_hold_every_entry_once(database: Database, count: int) -> None:
     """Entries from February to May; each bears a time up to 100 s before or after its place, as waiting makes it."""
-    database = await Database.connect(database_url)
     begin, end = MONTHS[1], MONTHS[5]
     await database.execute(
         OPERATOR,
@@ -38,27 +37,24 @@ async def test_months_hold_every_entry_once(database_url: str, count: int) -> No
         end - timedelta(seconds=200),
         count,
     )
-    try:
-        async with database.connection(OPERATOR) as connection:
-            whole = await read_statement(connection, 1, 1)
-            months = [await read_statement(connection, 1, 1, since, until) for since, until in pairwise(MONTHS)]
-        everything = await _entries(database, whole)
-        assert (whole.opening_minor, whole.closing_minor) == (0, count * (count + 1) // 2)
-        assert [entry.amount_minor for entry in everything] == list(range(1, count + 1))
-        pieces = [await _entries(database, month) for month in months]
-        assert [entry for piece in pieces for entry in piece] == everything
-        assert pieces[0] == pieces[-1] == []
-        for month, piece in zip(months, pieces, strict=True):
-            assert month.closing_minor - month.opening_minor == sum(entry.amount_minor for entry in piece)
-        for month, following in pairwise(months):
-            assert month.closing_minor == following.opening_minor
-        for (since, until), piece in zip(pairwise(MONTHS), pieces, strict=True):
-            slack = timedelta(seconds=200)
-            assert all(since - slack <= entry.at < until + slack for entry in piece)
-            if piece:
-                assert piece[0].at >= since
-    finally:
-        await database.close()
+    async with database.connection(OPERATOR) as connection:
+        whole = await read_statement(connection, 1, 1)
+        months = [await read_statement(connection, 1, 1, since, until) for since, until in pairwise(MONTHS)]
+    everything = await _entries(database, whole)
+    assert (whole.opening_minor, whole.closing_minor) == (0, count * (count + 1) // 2)
+    assert [entry.amount_minor for entry in everything] == list(range(1, count + 1))
+    pieces = [await _entries(database, month) for month in months]
+    assert [entry for piece in pieces for entry in piece] == everything
+    assert pieces[0] == pieces[-1] == []
+    for month, piece in zip(months, pieces, strict=True):
+        assert month.closing_minor - month.opening_minor == sum(entry.amount_minor for entry in piece)
+    for month, following in pairwise(months):
+        assert month.closing_minor == following.opening_minor
+    for (since, until), piece in zip(pairwise(MONTHS), pieces, strict=True):
+        slack = timedelta(seconds=200)
+        assert all(since - slack <= entry.at < until + slack for entry in piece)
+        if piece:
+            assert piece[0].at >= since
 
 
 @pytest.mark.long
@@ -89,9 +85,8 @@ _TOP_UPS = """
 
 
 @pytest.mark.parametrize("skew_s", [0, 1, 50])
-async def test_an_order_s_entries_are_found_about_their_times(database_url: str, skew_s: int) -> None:
+async def test_an_order_s_entries_are_found_about_their_times(database: Database, skew_s: int) -> None:
     """A hundred orders a second, each with two entries: its own, and a refund ten minutes later; times waver by the skew."""
-    database = await Database.connect(database_url)
     begin = MONTHS[1]
     await database.execute(
         OPERATOR,
@@ -106,19 +101,16 @@ async def test_an_order_s_entries_are_found_about_their_times(database_url: str,
         begin,
         skew_s,
     )
-    try:
-        async with database.connection(OPERATOR) as connection:
-            for order_id in (1, 2, 1_777, 4_000):
-                rows = await connection.fetch(
-                    "SELECT id, created_at FROM entries WHERE order_id = $1 ORDER BY id", order_id
-                )
-                wanted = [(row["id"], row["created_at"]) for row in rows]
-                moments = [at for _, at in wanted]
-                found = await order_entries(connection, 1, 1, order_id, moments)
-                assert [(entry.id, entry.at) for entry in found] == wanted
-                found = await order_entries(connection, 1, 1, order_id, moments[:1])
-                assert [entry.kind for entry in found] == ["order"]
-            assert await order_entries(connection, 1, 1, 4_001, [begin]) == []
-            assert await order_entries(connection, 1, 2, 1, [begin]) == []
-    finally:
-        await database.close()
+    async with database.connection(OPERATOR) as connection:
+        for order_id in (1, 2, 1_777, 4_000):
+            rows = await connection.fetch(
+                "SELECT id, created_at FROM entries WHERE order_id = $1 ORDER BY id", order_id
+            )
+            wanted = [(row["id"], row["created_at"]) for row in rows]
+            moments = [at for _, at in wanted]
+            found = await order_entries(connection, 1, 1, order_id, moments)
+            assert [(entry.id, entry.at) for entry in found] == wanted
+            found = await order_entries(connection, 1, 1, order_id, moments[:1])
+            assert [entry.kind for entry in found] == ["order"]
+        assert await order_entries(connection, 1, 1, 4_001, [begin]) == []
+        assert await order_entries(connection, 1, 2, 1, [begin]) == []

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.chained import actor_on, chain_of
+from tests.chained import actor_on, loaded
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.db.pool import Database
@@ -26,8 +26,6 @@ from largesse.ledger.top_ups import (
     request_top_up,
 )
 from largesse.ledger.transfer_references import new_transfer_reference
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -55,13 +53,8 @@ FLOAT, YEN, TEST, THEIRS = 1, 2, 3, 4
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
+    async with loaded(database_url, WORLD, KEY) as database:
         yield database
-    finally:
-        await database.close()
 
 
 async def ask(

@@ -1,7 +1,6 @@
 """An attempt costs the same statements whatever is wrong with it, so that its time tells nothing."""
 
 import re
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -19,8 +18,7 @@ NUMBERS = {1: KNOWN, 2: PAUSED, 3: SCHEDULED}
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
+async def database(database: Database) -> Database:
     for order_id, code in NUMBERS.items():
         await database.execute(
             OPERATOR,
@@ -42,8 +40,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
             sealed.lookup,
             sealed.sealed,
         )
-    yield database
-    await database.close()
+    return database
 
 
 async def statements(database: Database, attempt: Attempt) -> tuple[bool, list[str]]:

@@ -1,6 +1,5 @@
 """Claiming needs no page: a code and a PIN, once, and what the gift becomes is somebody else's to settle."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -39,8 +38,7 @@ class Recording:
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
+async def database(database: Database) -> Database:
     await database.execute(
         OPERATOR,
         """
@@ -57,8 +55,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
             sealed.lookup,
             sealed.sealed,
         )
-    yield database
-    await database.close()
+    return database
 
 
 def claiming(database: Database, fulfiller: Recording) -> Claiming:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -34,12 +33,10 @@ def principal(customer_id: int, environment: str) -> Principal:
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
+async def database(database: Database) -> Database:
     await database.execute(OPERATOR, ORDERS)
     await database.execute(OPERATOR, "SELECT setval('orders_id_seq', 120)")
-    yield database
-    await database.close()
+    return database
 
 
 async def test_each_gets_its_own_newest_orders(database: Database) -> None:

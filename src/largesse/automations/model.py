@@ -57,7 +57,6 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
     environment: str
     user_id: int  # the person who set it last; it sends as that person
     approved_by: int | None
-    approved_at: datetime | None
     paused_at: datetime | None
     ended_at: datetime | None
     created_at: datetime

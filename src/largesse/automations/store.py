@@ -14,7 +14,7 @@ _RULE = Fragment(
 )
 _COLUMNS = Fragment("""
     a.customer_id, a.id, a.environment, a.user_id, a.name, a.occasion, a.group_id, a.template_id, a.account_id, a.zone, a.years, a.days,
-    a.leap_day, a.weekend, a.cap, a.asks_approval, a.approved_by, a.approved_at, a.paused_at, a.ended_at, a.created_at, a.planned_through
+    a.leap_day, a.weekend, a.cap, a.asks_approval, a.approved_by, a.paused_at, a.ended_at, a.created_at, a.planned_through
 """)
 # Tables that may be on a node or copied to it are read in their own parts: outer joins with them end the server process of a cluster's coordinator.
 _WITH_NAMES = compose(

@@ -111,7 +111,7 @@ async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
         connection = transaction.connection
         campaign = await _locked(transaction, campaign_id)
         await store.close_campaign(connection, campaign)
-        await drop_draft(connection, actor, campaign.order_reference)
+        await drop_draft(connection, *actor.place, campaign.order_reference)
         await transaction.record("campaign.closed", _subject(campaign_id), before={"name": campaign.name})
     return campaign
 

@@ -87,19 +87,12 @@ _LINES = """
     LEFT JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
     WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
 """
-_NEXT_LINE = """
+_FREE = """
     SELECT number FROM lines l
     WHERE customer_id = $1 AND order_id = $2 AND number > $3 AND recipient_email IS NULL AND NOT EXISTS (
         SELECT FROM line_states s
         WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-    ORDER BY number LIMIT 1
-"""
-_REST = """
-    SELECT number FROM lines l
-    WHERE customer_id = $1 AND order_id = $2 AND recipient_email IS NULL AND NOT EXISTS (
-        SELECT FROM line_states s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-    ORDER BY number LIMIT $3
+    ORDER BY number LIMIT $4
 """
 _GIFT_OF = "SELECT number FROM campaign_people WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3"
 _GIVE = """
@@ -192,18 +185,7 @@ async def insert_campaign(
     connection: Connection, whose: tuple[int, str, int], token: str, reference: str, rule: CampaignRule
 ) -> int:
     """Adds a campaign of a customer, in an environment, by a person; returns its id."""
-    campaign_id: int = await connection.fetchval(
-        _ADD,
-        *whose,
-        token,
-        reference,
-        rule.name,
-        rule.gifts,
-        rule.greeting,
-        list(rule.domains),
-        rule.opens_at,
-        rule.closes_at,
-    )
+    campaign_id: int = await connection.fetchval(_ADD, *whose, token, reference, *_columns(rule))
     await connection.execute(_SET_LIST, whose[0], whose[1], campaign_id, list(rule.mailboxes))
     return campaign_id
 
@@ -211,19 +193,13 @@ async def insert_campaign(
 async def change_campaign(connection: Connection, campaign: Campaign, rule: CampaignRule, reference: str) -> None:
     """Replaces what people set of a campaign that has given nothing yet, and the draft of its order."""
     key = (campaign.customer_id, campaign.id)
-    await connection.execute(
-        _CHANGE,
-        *key,
-        rule.name,
-        rule.gifts,
-        rule.greeting,
-        list(rule.domains),
-        rule.opens_at,
-        rule.closes_at,
-        reference,
-    )
+    await connection.execute(_CHANGE, *key, *_columns(rule), reference)
     await connection.execute(_DROP_LIST, *key)
     await connection.execute(_SET_LIST, campaign.customer_id, campaign.environment, campaign.id, list(rule.mailboxes))
+
+
+def _columns(rule: CampaignRule) -> tuple[object, ...]:
+    return rule.name, rule.gifts, rule.greeting, list(rule.domains), rule.opens_at, rule.closes_at
 
 
 async def pause_campaign(connection: Connection, campaign: Campaign, *, paused: bool) -> None:
@@ -286,13 +262,13 @@ async def list_taken(
 
 async def next_line(connection: Connection, order: tuple[int, int], after: int) -> int | None:
     """Returns the number of the next gift that nobody has; it is not locked. None if there is none."""
-    number: int | None = await connection.fetchval(_NEXT_LINE, *order, after)
+    number: int | None = await connection.fetchval(_FREE, *order, after, 1)
     return number
 
 
 async def list_rest(connection: Connection, order: tuple[int, int], limit: int) -> list[int]:
     """Returns the numbers of gifts that nobody has."""
-    return [row["number"] for row in await connection.fetch(_REST, *order, limit)]
+    return [row["number"] for row in await connection.fetch(_FREE, *order, 0, limit)]
 
 
 async def read_gift_of(connection: Connection, campaign: Campaign, mailbox: str) -> tuple[bool, int | None]:

@@ -14,7 +14,7 @@ from largesse.campaigns.model import CODES_OF_CAMPAIGN, CODES_OF_MAILBOX, Campai
 from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index, read_now
-from largesse.drafts.store import drop_draft_of
+from largesse.drafts.store import drop_draft
 from largesse.encryption.chain_keys import Chains
 from largesse.jobs.outbox import add_campaign_codes
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
@@ -117,7 +117,7 @@ async def _end(connection: Connection, chains: Chains, customer_id: int, campaig
         return False
     order = await store.read_order(connection, campaign)
     if order is None:
-        await drop_draft_of(connection, customer_id, campaign.environment, campaign.order_reference)
+        await drop_draft(connection, customer_id, campaign.environment, campaign.order_reference)
         if campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
             await store.put_off(connection, campaign, _UNORDERED_FOR)
         else:

@@ -139,7 +139,6 @@ _CUSTOMERS_BY_KEY = "SELECT id, key FROM customers WHERE key = ANY($1::text[])"
 _CUSTOMERS_BY_ID = "SELECT id, key FROM customers WHERE id = ANY($1::int[])"
 _PRODUCTS_BY_KEY = "SELECT id, key, currency FROM products WHERE key = ANY($1::text[])"
 _PRODUCTS_BY_ID = "SELECT id, key FROM products WHERE id = ANY($1::int[])"
-_HAS_PICTURE = "SELECT EXISTS (SELECT FROM pictures WHERE name = $1)"
 _IDS_BY_KEY = {
     "product": "SELECT id FROM products WHERE key = $1",
     "collection": "SELECT id FROM collections WHERE key = $1 AND customer_id IS NULL",
@@ -357,8 +356,3 @@ async def find(connection: Connection, kind: str, key: str) -> int | None:
     """Returns the id of the object with a key; None if there is none."""
     object_id: int | None = await connection.fetchval(_IDS_BY_KEY[kind], key)
     return object_id
-
-
-async def has_picture(connection: Connection, name: str) -> bool:
-    """Returns whether there is a picture with that name."""
-    return bool(await connection.fetchval(_HAS_PICTURE, name))

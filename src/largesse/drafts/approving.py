@@ -39,7 +39,7 @@ async def ask_approval(
     # The default claim-by date counts from now, but an approval is for one date.
     content = msgspec.structs.replace(draft.content, claim_by=draft.claim_by(caller), has_claim_by=True)
     draft = msgspec.structs.replace(draft, content=content)
-    checked = await drafts.recipients(caller.principal, draft)
+    checked = await drafts.rows.checked(caller.principal, draft)
     drafts.require_ready(draft, checked)
     quote = await drafts.quote(caller, draft, checked, holds=QUOTE_HOLDS)
     gift_name = await drafts.gift_name(caller, draft)

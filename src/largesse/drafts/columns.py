@@ -171,9 +171,9 @@ def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]
     """Returns the first other column of words without a known heading; none if all have headings with another meaning."""
     if known.email is not None or email is None:
         return ()
-    rows = sheet.rows[:_SAMPLED_ROWS]
+    sampled = Sheet(sheet.rows[:_SAMPLED_ROWS])
     for at in range(sheet.width):
-        cells = [row.cells[at] for row in rows if at < len(row.cells) and row.cells[at]]
+        cells = _cells(sampled, at)
         if at not in {email, known.quantity} and cells and all(_is_word(cell) for cell in cells):
             return (at,)
     return ()

@@ -56,11 +56,7 @@ class DraftService:
     async def drop(self, actor: Actor, draft_id: str) -> None:
         """Deletes the draft, if it is still there."""
         async with actor.transaction(Right.SEND) as transaction:
-            await store.drop_draft(transaction.connection, actor, draft_id)
-
-    async def recipients(self, principal: Principal, draft: Draft) -> Checked:
-        """Returns the checked rows of the draft, as `RecipientService.checked` does."""
-        return await self.rows.checked(principal, draft)
+            await store.drop_draft(transaction.connection, *actor.place, draft_id)
 
     # Price and order
 
@@ -104,7 +100,7 @@ class DraftService:
                 draft = await store.read_draft(connection, principal, draft_id)
         except NotFound:
             return await self._placed_before(principal, draft_id)
-        checked = await self.recipients(principal, draft)
+        checked = await self.rows.checked(principal, draft)
         self.require_ready(draft, checked)
         try:
             request = draft.to_request(caller, checked.recipients, quote)
@@ -116,7 +112,7 @@ class DraftService:
         except asyncpg.UniqueViolationError:  # placed at the same time under another reference of the caller
             return await self._placed_before(principal, draft_id)
         async with self._database.connection(principal.scope) as connection:
-            await store.drop_draft(connection, principal, draft_id)
+            await store.drop_draft(connection, principal.customer_id, principal.environment, draft_id)
         return Placed(draft.id, is_new=True)
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -61,10 +61,6 @@ class Sheet(msgspec.Struct, frozen=True):
     def width(self) -> int:
         """The number of columns of its widest row."""
         return max((len(row.cells) for row in self.rows), default=0)
-
-    def without(self, numbers: Collection[int]) -> Sheet:
-        """Returns the sheet without the rows of those numbers."""
-        return Sheet([row for row in self.rows if row.number not in numbers])
 
 
 def lines_of(text: str) -> Iterator[str]:

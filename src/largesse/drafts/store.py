@@ -152,12 +152,7 @@ async def save_draft(connection: Connection, owner: Owner, draft_id: str, conten
     await connection.execute(_UPDATE, owner.customer_id, owner.environment, draft_id, _encode(content).decode())
 
 
-async def drop_draft(connection: Connection, owner: Owner, draft_id: str) -> None:
-    """Deletes a draft with its rows, if it is still there."""
-    await drop_draft_of(connection, owner.customer_id, owner.environment, draft_id)
-
-
-async def drop_draft_of(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> None:
+async def drop_draft(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> None:
     """Deletes a draft with its rows, if it is still there. Its person may be anybody."""
     await connection.execute(_DELETE, customer_id, environment, draft_id)
 

@@ -16,7 +16,7 @@ from itertools import islice
 import msgspec
 
 from largesse.base.cooperative import Steps
-from largesse.base.file_text import SINGLE_BYTE, FileText, NotText, read_text
+from largesse.base.file_text import FileText, NotText, read_text
 from largesse.drafts.mailboxes import one_mailbox_a_line
 from largesse.drafts.sheet import (
     MAX_CELL,
@@ -127,7 +127,6 @@ def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
     return max(((count, width) for width, count in widths.items() if count), default=(0, 0))
 
 
-ENCODINGS = ("utf-8", *SINGLE_BYTE)
 TWICE = "twice"  # not an encoding: text that was read as Windows-1252 and saved so, though it was UTF-8
 _ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
 _CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
@@ -142,7 +141,7 @@ _LONGEST_NAME = 60
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A better encoding: one of ENCODINGS or TWICE, and an example of a name before and after."""
+    """A better encoding: that of a file, or TWICE, and an example of a name before and after."""
 
     encoding: str
     before: str
@@ -162,12 +161,11 @@ def read_text_file(data: bytes) -> FileText:
 def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> Sheet:
     """Converts a sheet from one encoding to another. Rows to keep, and cells that cannot be converted, stay."""
     kept = frozenset(keep)
-    return Sheet(
-        [
-            row if row.number in kept else SheetRow(row.number, tuple(_converted(cell, old, new) for cell in row.cells))
-            for row in sheet.rows
-        ]
+    rows = (
+        row if row.number in kept else SheetRow(row.number, tuple(_converted(cell, old, new) for cell in row.cells))
+        for row in sheet.rows
     )
+    return Sheet(list(rows))
 
 
 def repaired(sheet: Sheet) -> Sheet:

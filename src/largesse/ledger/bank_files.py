@@ -32,8 +32,8 @@ _INSERT_FILE = """
 """
 _INSERT_LINE = "INSERT INTO bank_lines (file_id, line, mark, amount, currency, named) VALUES ($1, $2, $3, $4, $5, $6)"
 _ID_OF = "SELECT id FROM bank_files WHERE digest = $1"
-_SELECT_FILE = "SELECT id, name, decimals, read_by, read_at FROM bank_files WHERE id = $1"
-_NEWEST = "SELECT id, name, decimals, read_by, read_at FROM bank_files ORDER BY id DESC LIMIT $1"
+_SELECT_FILE = "SELECT id, name, decimals, read_at FROM bank_files WHERE id = $1"
+_NEWEST = "SELECT id, name, decimals, read_at FROM bank_files ORDER BY id DESC LIMIT $1"
 _LINES = """
     SELECT line, amount, currency, named, mark, EXISTS (
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
@@ -78,7 +78,6 @@ class BankFile:
     id: int
     name: str
     decimals: str | None
-    read_by: int | None
     read_at: datetime
 
 

@@ -175,7 +175,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     content = None if draft is None or is_changed else draft.content
     checked = None
     if draft is not None and content is not None and content.code_quantity is None:
-        checked = await context.services.drafts.recipients(context.principal, draft)
+        checked = await context.services.drafts.rows.checked(context.principal, draft)
     recipients: Sequence[object] = () if checked is None else checked.recipients
     return context.page(
         "approval.html",

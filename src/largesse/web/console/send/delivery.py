@@ -139,7 +139,7 @@ def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str
 async def _show(context: RequestContext, opened: Open) -> Response:
     principal = opened.caller.principal
     said = await chosen(context, opened)
-    checked = await context.services.drafts.recipients(principal, opened.draft)
+    checked = await context.services.drafts.rows.checked(principal, opened.draft)
     count = opened.content.code_quantity or checked.code_count
     accounts = await context.read(list_funding_accounts, principal)
     fitting = [one for one in accounts if said is None or one.currency == said.gift.currency]

@@ -169,7 +169,7 @@ async def _show(context: RequestContext, opened: Open) -> Response:
 async def _to_first(context: RequestContext, opened: Open) -> tuple[Chosen | None, str | None]:
     """Returns the gift with its message as the first recipient reads it, and their name."""
     principal, said = opened.caller.principal, await chosen(context, opened)
-    checked = await context.services.drafts.recipients(principal, opened.draft)
+    checked = await context.services.drafts.rows.checked(principal, opened.draft)
     first = checked.recipients[:1]
     name = first[0].name if first else None
     if said is None or said.options.message is None or not has_placeholders(said.options.message):

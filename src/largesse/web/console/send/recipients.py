@@ -290,6 +290,6 @@ async def leave_out(context: RequestContext) -> Response:
 async def bad_rows(context: RequestContext) -> Response:
     """Sends the rows to fix as a CSV file."""
     opened = await open_draft(context)
-    checked = await context.services.drafts.recipients(opened.caller.principal, opened.draft)
+    checked = await context.services.drafts.rows.checked(opened.caller.principal, opened.draft)
     headers = {**OF_FORMS, "Content-Disposition": 'attachment; filename="rows-to-fix.csv"'}
     return Response(bad_rows_file(checked), media_type="text/csv", headers=headers)

@@ -125,7 +125,7 @@ async def _check(context: RequestContext) -> Callable[[Order], None]:
 async def _show(context: RequestContext, opened: Open, *, said: str | None = None) -> Response:
     principal = opened.caller.principal
     gift = await chosen(context, opened)
-    checked = await context.services.drafts.recipients(principal, opened.draft)
+    checked = await context.services.drafts.rows.checked(principal, opened.draft)
     quote, lines, to_mend = await _price(context, opened, checked)
     async with context.database.connection(principal.scope) as connection:
         accounts = await list_funding_accounts(connection, principal)
