@@ -15,7 +15,7 @@ from largesse.customers.sessions import Person
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.chain import START, Chain
-from largesse.encryption.chain_keys import bring_up_to_date, open_chains
+from largesse.encryption.chain_keys import Chains, bring_up_to_date, open_chains
 from largesse.encryption.vault import Vault
 from largesse.ledger.chains import CONTENT_COLUMNS, entry_content, mark_ledger
 from largesse.seed.load import load_seed
@@ -110,3 +110,14 @@ async def actor_on(
         of_customer = customer_id, "Acme", "pro", "balance", environment or ""
         person = Person(1, 1, user_id, "ada@acme.example", "Ada", "admin", *of_customer, is_proved=True)
     return Actor(acting, lambda _: database.transaction(scope), customer_id, environment, person)
+
+
+def actor_over(connection: asyncpg.Connection, customer_id: int, environment: str = "production") -> Actor:
+    """Returns an actor of a customer, whose transactions are those of this connection."""
+
+    @asynccontextmanager
+    async def begin(_: bool) -> AsyncIterator[asyncpg.Connection]:
+        async with connection.transaction():
+            yield connection
+
+    return Actor(Acting(by_command("test"), Chains.of({1: bytes(32)})), begin, customer_id, environment)

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
-from largesse.base.cooperative import Result, Steps
+from tests.drafts.conftest import finished, sheet
+
 from largesse.contacts.importing import CheckedContacts, ContactColumns, check_contacts, guess_contact_columns
 from largesse.contacts.model import ContactChange, OwnField
 from largesse.drafts.columns import Columns
-from largesse.drafts.sheet import Sheet
-from largesse.drafts.text_sheet import read_text_sheet
-
-
-def finished(steps: Steps[Result]) -> Result:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
-def sheet(text: str) -> Sheet:
-    return finished(read_text_sheet(text))
 
 
 def checked(text: str, *own: OwnField) -> CheckedContacts:

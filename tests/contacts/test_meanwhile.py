@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
-from tests.contacts.test_service import acme, actor, listed
+from tests.chained import actor_over
+from tests.contacts.test_service import acme, listed
+from tests.distributed import WAITING
 from tests.seed.conftest import connection
 
 from largesse.base.errors import NotFound
@@ -29,10 +31,9 @@ async def others(database_url: str) -> AsyncIterator[list[asyncpg.Connection]]:
 
 
 async def wait_for_locks(connection: asyncpg.Connection, count: int) -> None:
-    """Returns once so many statements wait for a lock."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    """Returns once so many sessions wait for a lock."""
     async with asyncio.timeout(10):
-        while await connection.fetchval(waiting) < count:  # noqa: ASYNC110 - another session's lock has no event
+        while await connection.fetchval(WAITING) < count:  # noqa: ASYNC110 - another session's lock has no event
             await asyncio.sleep(0.02)
 
 
@@ -40,7 +41,7 @@ async def test_a_contact_is_deleted_while_it_joins_a_group(
     connection: asyncpg.Connection, acme: Actor, vault: Vault, others: list[asyncpg.Connection]
 ) -> None:
     ada = await create_contact(acme, vault, ContactChange(email="ada@example.com"))
-    one, another = (actor(other, acme.customer_id) for other in others)
+    one, another = (actor_over(other, acme.customer_id) for other in others)
     async with connection.transaction():
         await connection.execute("LOCK TABLE audit_events IN SHARE MODE")
         removing = asyncio.create_task(remove_contacts(one, [ada]))
@@ -59,7 +60,7 @@ async def test_a_change_does_not_bring_an_erased_address_back(
     ada = await create_contact(
         acme, vault, ContactChange(email="ada@example.com", fields={manager.key: "Bob@example.com"})
     )
-    one = actor(others[0], acme.customer_id)
+    one = actor_over(others[0], acme.customer_id)
     async with connection.transaction():
         assert await store.drop_contacts_with(connection, "bob@example.com", None) == 1
         changing = asyncio.create_task(change_contact(one, vault, ada, ContactChange(fields={size.key: "M"})))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import asyncpg
 import pytest
+from tests.chained import actor_over
 from tests.seed.conftest import connection, load
 from tests.seed.worlds import WHOLE
 
-from largesse.audit.service import Acting, by_command
 from largesse.base.errors import NotFound
 from largesse.contacts import groups, service, store
 from largesse.contacts.group_store import list_fields, list_groups
@@ -26,27 +23,15 @@ from largesse.contacts.service import (
 )
 from largesse.contacts.store import Filter
 from largesse.customers.actor import Actor
-from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.verify.references import REFERENCES
 
 __all__ = ["connection"]
 
 
-def actor(connection: asyncpg.Connection, customer_id: int, environment: str = "production") -> Actor:
-    """Returns an actor of a customer, whose transactions are those of this connection."""
-
-    @asynccontextmanager
-    async def begin(_: bool) -> AsyncIterator[asyncpg.Connection]:
-        async with connection.transaction():
-            yield connection
-
-    return Actor(Acting(by_command("test"), Chains.of({1: bytes(32)})), begin, customer_id, environment)
-
-
 @pytest.fixture
 async def acme(connection: asyncpg.Connection) -> Actor:
-    return actor(connection, (await load(connection, WHOLE)).ids["customers"]["acme"])
+    return actor_over(connection, (await load(connection, WHOLE)).ids["customers"]["acme"])
 
 
 async def listed(connection: asyncpg.Connection, whose: Actor, words: str = "", **shown: object) -> list[Contact]:
@@ -206,8 +191,8 @@ async def test_groups_and_fields_have_limits_and_names_of_their_own(
 
 async def test_environments_and_customers_are_apart(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
     others = (
-        actor(connection, acme.customer_id, "staging"),
-        actor(connection, (await load(connection, WHOLE)).ids["customers"]["globex"]),
+        actor_over(connection, acme.customer_id, "staging"),
+        actor_over(connection, (await load(connection, WHOLE)).ids["customers"]["globex"]),
     )
     contact = await create_contact(acme, vault, ContactChange(email="ada@example.com", groups=("Sales",)))
     for other in others:

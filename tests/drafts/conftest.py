@@ -18,11 +18,13 @@ from largesse.base.settings import load_settings
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.db.pool import Database, connect_once
 from largesse.db.scope import OPERATOR
-from largesse.drafts.columns import guess_columns
+from largesse.drafts.checking import Checked, check_rows
+from largesse.drafts.columns import Columns, guess_columns
 from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.service import DraftService
 from largesse.drafts.sheet import Sheet
 from largesse.drafts.store import begin_draft, save_draft, save_sheets
+from largesse.drafts.text_sheet import read_text_sheet
 from largesse.main import open_services
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
@@ -69,6 +71,15 @@ def finished(steps: Steps[Result]) -> Result:
             next(steps)
         except StopIteration as end:
             return end.value
+
+
+def sheet(text: str) -> Sheet:
+    return finished(read_text_sheet(text))
+
+
+def checked(text: str, columns: Columns | None = None) -> Checked:
+    read = sheet(text)
+    return finished(check_rows(read, columns or guess_columns(read)))
 
 
 @dataclass

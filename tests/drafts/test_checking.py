@@ -5,20 +5,14 @@ from __future__ import annotations
 import csv
 import io
 
-from tests.drafts.conftest import finished
+from tests.drafts.conftest import checked
 
-from largesse.drafts.checking import PROBLEMS, Checked, check_rows
-from largesse.drafts.columns import Columns, guess_columns
+from largesse.drafts.checking import PROBLEMS
+from largesse.drafts.columns import Columns
 from largesse.drafts.mending import bad_rows_file
-from largesse.drafts.text_sheet import read_text_sheet
 from largesse.orders.recipients import OrderRecipient
 
 COLUMNS = Columns(0, (1,), 2)
-
-
-def checked(text: str, columns: Columns | None = None) -> Checked:
-    sheet = finished(read_text_sheet(text))
-    return finished(check_rows(sheet, columns or guess_columns(sheet)))
 
 
 def test_all_bad_rows_of_a_file_are_told() -> None:

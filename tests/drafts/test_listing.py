@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.drafts.conftest import finished
+from tests.drafts.conftest import checked
 
-from largesse.drafts.checking import Checked, check_rows
-from largesse.drafts.columns import guess_columns
 from largesse.drafts.listing import FIX_ROWS, PAGE_ROWS, View, list_rows
-from largesse.drafts.text_sheet import read_text_sheet
-
-
-def checked(text: str) -> Checked:
-    sheet = finished(read_text_sheet(text))
-    return finished(check_rows(sheet, guess_columns(sheet)))
-
 
 TEXT = """email,name,quantity
 zoe@example.com,Zoë Straße,2

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.drafts.conftest import finished
+from tests.drafts.conftest import finished, sheet
 
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import as_labelled, guess_columns
 from largesse.drafts.mailboxes import _count, one_mailbox_a_line, read_mailboxes
 from largesse.drafts.mending import Typed, mended_sheet
-from largesse.drafts.text_sheet import read_text_sheet
 
 
 def checked(text: str) -> Checked:
-    sheet = finished(read_text_sheet(text))
-    return finished(check_rows(sheet, as_labelled(sheet, guess_columns(sheet))))
+    read = sheet(text)
+    return finished(check_rows(read, as_labelled(read, guess_columns(read))))
 
 
 def people(text: str) -> list[tuple[str, str | None, int]]:
@@ -98,9 +97,8 @@ def test_an_address_that_no_column_takes_is_asked_about_and_mended() -> None:
     found = checked(text)
     [problem] = found.bad[0].problems
     assert (problem.field, problem.kind, problem.detail) == ("email", "email_more", "b@x.com")
-    sheet = finished(read_text_sheet(text))
-    columns = guess_columns(sheet)
-    mended = finished(check_rows(*mended_sheet(sheet, columns, {1: Typed("a@x.com, b@x.com", "Ada")})))
+    read = sheet(text)
+    mended = finished(check_rows(*mended_sheet(read, guess_columns(read), {1: Typed("a@x.com, b@x.com", "Ada")})))
     assert [one.email for one in mended.recipients] == ["a@x.com", "b@x.com", "c@x.com"]
     # Beyond the headings of a table, too.
     assert [row.problems[0].kind for row in checked("email,name\na@x.com,Ada,b@x.com").bad] == ["email_more"]
@@ -123,8 +121,8 @@ def test_the_same_address_twice_in_a_list_is_told() -> None:
 
 
 def test_a_quoted_cell_of_several_lines_is_left_alone() -> None:
-    sheet = finished(read_text_sheet('a@x.com\n"Ada\nb@x.com, c@x.com",d@x.com'))
-    assert sheet.rows[1].cells == ("Ada\nb@x.com, c@x.com", "d@x.com")
+    read = sheet('a@x.com\n"Ada\nb@x.com, c@x.com",d@x.com')
+    assert read.rows[1].cells == ("Ada\nb@x.com, c@x.com", "d@x.com")
 
 
 @pytest.mark.parametrize("text", ["<" * 100_000, '"' * 100_001, "@," * 50_000, "a@x.com <" * 20_000, "\t" * 100_000])

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.drafts.conftest import finished
+from tests.drafts.conftest import finished, sheet
 
 from largesse.drafts.checking import Checked, check_rows
 from largesse.drafts.columns import Columns, guess_columns
 from largesse.drafts.mending import Typed, as_typed, mended_sheet
 from largesse.drafts.sheet import Sheet, SheetRefused
-from largesse.drafts.text_sheet import read_text_sheet
-
-
-def sheet(text: str) -> Sheet:
-    return finished(read_text_sheet(text))
 
 
 def checked(found: Sheet, columns: Columns) -> Checked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from tests.drafts.conftest import House, at_once, finished
+from tests.drafts.conftest import House, at_once, sheet
 
 from largesse.audit.service import Acting
 from largesse.base.errors import NotFound
@@ -17,7 +17,6 @@ from largesse.drafts.model import Draft
 from largesse.drafts.recipients import Taking
 from largesse.drafts.sheet import MAX_CELL, SheetRefused
 from largesse.drafts.store import read_draft
-from largesse.drafts.text_sheet import read_text_sheet
 
 FILE = "email,name\nzoe@acme.example,Zoë\nbo@acme,Bo\nZOE@acme.example,Zoë\n"
 
@@ -44,7 +43,7 @@ def actor_of(house: House, caller: Caller) -> Actor:
 
 async def begun(house: House, text: str = FILE, **said: Any) -> tuple[Caller, Actor, Draft]:
     caller = await house.caller()
-    draft = await house.draft(caller, finished(read_text_sheet(text)), **said)
+    draft = await house.draft(caller, sheet(text), **said)
     return caller, actor_of(house, caller), draft
 
 
@@ -110,7 +109,7 @@ async def test_rows_to_fix_are_left_out_until_a_row_changes(house: House) -> Non
         await house.desk.change(actor, draft.id, leaves_out=True)
         await change
         assert not (await reread(house, caller, draft)).content.leaves_out
-    left = await house.draft(caller, finished(read_text_sheet(FILE)), leaves_out=True)
+    left = await house.draft(caller, sheet(FILE), leaves_out=True)
     assert (await house.desk.send(caller, left.id, None)).is_new
     lines = await house.sql("SELECT recipient_email FROM lines ORDER BY number")
     assert [line[0] for line in lines] == ["zoe@acme.example", "ZOE@acme.example"]

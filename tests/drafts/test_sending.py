@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.drafts.conftest import House, at_once, finished
+from tests.drafts.conftest import House, at_once, sheet
 
 from largesse.base.errors import (
     InsufficientBalance,
@@ -23,7 +23,6 @@ from largesse.db.scope import WORKER
 from largesse.drafts.columns import Columns
 from largesse.drafts.model import price_lines
 from largesse.drafts.service import Placed
-from largesse.drafts.sheet import Sheet
 from largesse.drafts.store import (
     MAX_DRAFTS,
     list_drafts,
@@ -33,19 +32,16 @@ from largesse.drafts.store import (
     remembered_columns,
     save_draft,
 )
-from largesse.drafts.text_sheet import read_text_sheet
 from largesse.jobs.housekeeping import prune
 from largesse.orders.acts import read_order, void_unclaimed
 from largesse.verify.audit import audit
 
-
-def sheet(text: str = "email,name\nzoe@example.com,Zoë\nbo@example.com,Bo\n") -> Sheet:
-    return finished(read_text_sheet(text))
+SHEET = sheet("email,name\nzoe@example.com,Zoë\nbo@example.com,Bo\n")
 
 
 async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
     caller = await house.caller("cem@acme.example")
-    draft = await house.draft(caller, sheet(), from_name="Acme", message="Thanks!")
+    draft = await house.draft(caller, SHEET, from_name="Acme", message="Thanks!")
     quote = await house.quote(caller, draft)
     assert (quote.total_minor, quote.recipient_count, quote.balance_after_minor) == (2000, 2, 9_998_000)
 
@@ -67,7 +63,7 @@ async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
 @pytest.mark.parametrize("said", [{}, {"external_reference": "spring-2030"}, {"code_quantity": 150}])
 async def test_twenty_at_once_are_one_order(house: House, said: dict[str, Any]) -> None:
     caller = await house.caller()
-    draft = await house.draft(caller, None if "code_quantity" in said else sheet(), **said)
+    draft = await house.draft(caller, None if "code_quantity" in said else SHEET, **said)
     quote = await house.quote(caller, draft)
 
     outcomes = await at_once(20, lambda: house.desk.send(caller, draft.id, quote.token))
@@ -83,7 +79,7 @@ async def test_twenty_at_once_are_one_order(house: House, said: dict[str, Any]) 
 async def test_twenty_under_other_references_are_one_order_too(house: House) -> None:
     """Each says another reference of its own between reading the draft and sending it: the draft is the same."""
     caller = await house.caller()
-    draft = await house.draft(caller, sheet())
+    draft = await house.draft(caller, SHEET)
     recipients = (await house.desk.rows.checked(caller.principal, draft)).recipients
     names = iter(range(20))
 
@@ -100,7 +96,7 @@ async def test_twenty_under_other_references_are_one_order_too(house: House) -> 
 
 async def test_a_price_that_changed_is_told_and_nothing_is_charged(house: House) -> None:
     caller = await house.caller()
-    draft = await house.draft(caller, sheet(), gift="hamper")
+    draft = await house.draft(caller, SHEET, gift="hamper")
     quote = await house.quote(caller, draft)
     await house.sql("UPDATE products SET cost_minor = 4000 WHERE NOT is_digital")
     caller = await house.caller()
@@ -116,7 +112,7 @@ async def test_a_price_that_changed_is_told_and_nothing_is_charged(house: House)
 async def test_an_account_that_ran_dry_is_told_and_the_draft_stays(house: House) -> None:
     caller = await house.caller()
     small = house.ids["funding_accounts"]["small"]
-    draft, other = [await house.draft(caller, sheet(), account_id=small) for _ in range(2)]
+    draft, other = [await house.draft(caller, SHEET, account_id=small) for _ in range(2)]
     quotes = [await house.quote(caller, one) for one in (draft, other)]
     assert (await house.desk.send(caller, other.id, quotes[1].token)).is_new
 
@@ -132,7 +128,7 @@ async def test_an_account_that_ran_dry_is_told_and_the_draft_stays(house: House)
 async def test_bad_rows_and_a_missing_gift_are_not_sent(house: House) -> None:
     caller = await house.caller()
     wrong = await house.draft(caller, sheet("email\nzoe@example.com\nbad\n"))
-    nothing = await house.draft(caller, sheet(), product_id=None)
+    nothing = await house.draft(caller, SHEET, product_id=None)
     for draft, told in ((wrong, "1 rows"), (nothing, "no gift")):
         with pytest.raises(InvalidRequest, match=told):
             await house.desk.send(caller, draft.id, None)
@@ -144,7 +140,7 @@ async def test_bad_rows_and_a_missing_gift_are_not_sent(house: House) -> None:
 async def test_nobody_else_has_the_draft(house: House) -> None:
     """Another person of the customer, the person in the other environment, and somebody of another customer alike."""
     caller = await house.caller()
-    draft = await house.draft(caller, sheet())
+    draft = await house.draft(caller, SHEET)
     others = [
         await house.caller("cem@acme.example"),
         await house.caller(environment="staging"),
@@ -164,7 +160,7 @@ async def test_nobody_else_has_the_draft(house: House) -> None:
 
 async def test_a_reference_of_another_order_is_refused(house: House) -> None:
     caller = await house.caller()
-    first, second = [await house.draft(caller, sheet(), external_reference="same") for _ in range(2)]
+    first, second = [await house.draft(caller, SHEET, external_reference="same") for _ in range(2)]
     await house.desk.send(caller, first.id, None)
     with pytest.raises(ReferenceUsed) as refusal:
         await house.desk.send(caller, second.id, None)
@@ -175,7 +171,7 @@ async def test_a_reference_of_another_order_is_refused(house: House) -> None:
 async def test_who_may_no_longer_is_refused_as_the_order_is_placed(house: House, change: str) -> None:
     """The rights that a request came with are looked at again under the locks of its order."""
     caller = await house.caller()
-    draft = await house.draft(caller, sheet())
+    draft = await house.draft(caller, SHEET)
     await house.sql(f"UPDATE users SET {change} WHERE id = $1", caller.principal.user_id)
     with pytest.raises(Unauthorized):
         await house.desk.send(caller, draft.id, None)
@@ -186,7 +182,7 @@ async def test_a_member_draws_on_what_is_open_to_all_and_an_administrator_on_eac
     team, small = (house.ids["funding_accounts"][name] for name in ("team", "small"))
     admin, member = await house.caller(), await house.caller("cem@acme.example")
     for caller, account, may in ((admin, team, True), (member, team, False), (member, small, True)):
-        draft = await house.draft(caller, sheet(), account_id=account)
+        draft = await house.draft(caller, SHEET, account_id=account)
         if may:
             assert (await house.desk.send(caller, draft.id, None)).is_new
             continue
@@ -223,13 +219,13 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
 async def test_a_price_is_told_line_by_line(house: House) -> None:
     caller = await house.caller()
     snapshot = await house.services.catalogue.at(caller.catalogue_version)
-    draft = await house.draft(caller, sheet(), gift="hamper")
+    draft = await house.draft(caller, SHEET, gift="hamper")
     quote = await house.quote(caller, draft)
     product = snapshot.product(house.ids["products"]["hamper"], "GB", caller.principal.customer_id)
     lines = price_lines(quote, product, "GB")
     assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (3850, 495, 869)
     assert (lines.count, lines.total_minor) == (2, 2 * (3850 + 495 + 869))
-    draft = await house.draft(caller, sheet())
+    draft = await house.draft(caller, SHEET)
     lines = price_lines(await house.quote(caller, draft), None, "GB")
     assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (1000, 0, 0)
 
@@ -239,10 +235,10 @@ async def test_collections_templates_and_invoices_are_sent_too(house: House) -> 
     caller = await house.caller()
     treats, welcome = house.ids["collections"]["treats"], house.ids["templates"]["welcome"]
     for said in ({"collection_id": treats, "value": 25.0}, {"template_id": welcome, "value": None}):
-        draft = await house.draft(caller, sheet(), **{"product_id": None, **said})
+        draft = await house.draft(caller, SHEET, **{"product_id": None, **said})
         assert (await house.desk.send(caller, draft.id, None)).is_new
     gil = await house.caller("gil@globex.example")
-    draft = await house.draft(gil, sheet(), account_id=None)
+    draft = await house.draft(gil, SHEET, account_id=None)
     quote = await house.quote(gil, draft)
     assert quote.balance_after_minor is None
     assert (await house.desk.send(gil, draft.id, quote.token)).is_new
@@ -282,7 +278,7 @@ async def test_columns_are_remembered_for_the_customer_alone(house: House) -> No
 
 async def test_a_draft_that_nobody_touches_goes_with_everybody_in_it(house: House) -> None:
     caller = await house.caller()
-    old, fresh = [await house.draft(caller, sheet()) for _ in range(2)]
+    old, fresh = [await house.draft(caller, SHEET) for _ in range(2)]
     await house.sql("UPDATE drafts SET changed_at = changed_at - interval '15 days' WHERE id = $1", old.id)
     async with house.database.connection(WORKER) as connection:
         await prune(connection)

@@ -81,14 +81,17 @@ async def desk(database_url: str) -> AsyncIterator[Desk]:
         await database.close()
 
 
-async def test_what_a_person_places_is_kept_as_theirs(desk: Desk) -> None:
-    """Whatever the plan is, which is about the API; by a large order's way as by a small one's."""
+@pytest.fixture
+async def placer(desk: Desk) -> AsyncIterator[Placer]:
     placer = Placer(desk.database, CHAIN)
-    try:
-        orders = [await desk.order(ADA), await desk.order(CEM, codes=150), await desk.order(ADA, TEAM)]
-        outcomes = await asyncio.gather(*map(placer.place, orders))
-    finally:
-        await placer.close()
+    yield placer
+    await placer.close()
+
+
+async def test_what_a_person_places_is_kept_as_theirs(desk: Desk, placer: Placer) -> None:
+    """Whatever the plan is, which is about the API; by a large order's way as by a small one's."""
+    orders = [await desk.order(ADA), await desk.order(CEM, codes=150), await desk.order(ADA, TEAM)]
+    outcomes = await asyncio.gather(*map(placer.place, orders))
     assert [type(outcome) for outcome in outcomes] == [Placed] * 3
     rows = await desk.database.fetch(
         OPERATOR,
@@ -97,39 +100,31 @@ async def test_what_a_person_places_is_kept_as_theirs(desk: Desk) -> None:
     assert [tuple(row) for row in rows] == [(ADA, None, None, FLOAT), (ADA, None, None, TEAM), (CEM, None, None, FLOAT)]
 
 
-async def test_a_member_draws_on_no_account_that_is_assigned_to_others(desk: Desk) -> None:
-    placer = Placer(desk.database, CHAIN)
-    try:
-        with pytest.raises(InvalidRequest, match="no funding account"):
-            await placer.place(await desk.order(CEM, TEAM))
-    finally:
-        await placer.close()
+async def test_a_member_draws_on_no_account_that_is_assigned_to_others(desk: Desk, placer: Placer) -> None:
+    with pytest.raises(InvalidRequest, match="no funding account"):
+        await placer.place(await desk.order(CEM, TEAM))
 
 
 @pytest.mark.parametrize("codes", [1, 150])
 @pytest.mark.parametrize("change", ["is_active = false", "role = 'member'"])
-async def test_a_right_that_was_taken_away_meanwhile_counts(desk: Desk, codes: int, change: str) -> None:
+async def test_a_right_that_was_taken_away_meanwhile_counts(
+    desk: Desk, placer: Placer, codes: int, change: str
+) -> None:
     order = await desk.order(ADA, codes=codes)
     await desk.database.execute(OPERATOR, f"UPDATE users SET {change} WHERE id = $1", ADA)
-    placer = Placer(desk.database, CHAIN)
-    try:
-        with pytest.raises(Unauthorized):
-            await placer.place(order)
-    finally:
-        await placer.close()
+    with pytest.raises(Unauthorized):
+        await placer.place(order)
     assert await desk.database.fetchval(OPERATOR, "SELECT count(*) FROM orders") == 0
 
 
 @pytest.mark.parametrize("codes", [1, 150])
 @pytest.mark.parametrize("change", ["ended_at = now()", "ends_at = created_at", "awaits_second_step = true"])
-async def test_a_session_that_has_ended_meanwhile_places_nothing(desk: Desk, codes: int, change: str) -> None:
+async def test_a_session_that_has_ended_meanwhile_places_nothing(
+    desk: Desk, placer: Placer, codes: int, change: str
+) -> None:
     order, other = await desk.order(ADA, codes=codes), await desk.order(ADA)
     await desk.database.execute(OPERATOR, f"UPDATE sessions SET {change} WHERE id = $1", order.principal.session_id)
-    placer = Placer(desk.database, CHAIN)
-    try:
-        outcomes = await asyncio.gather(placer.place(order), placer.place(other), return_exceptions=True)
-    finally:
-        await placer.close()
+    outcomes = await asyncio.gather(placer.place(order), placer.place(other), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [Unauthorized, Placed], "another of theirs is open"
 
 
@@ -139,12 +134,8 @@ async def test_who_is_no_person_of_the_customer_is_no_caller(desk: Desk) -> None
             await desk.principal(user_id, customer_id)
 
 
-async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk) -> None:
-    placer = Placer(desk.database, CHAIN)
-    try:
-        await placer.place(await desk.order(ADA))
-    finally:
-        await placer.close()
+async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk, placer: Placer) -> None:
+    await placer.place(await desk.order(ADA))
     for change in ("user_id = NULL", "service_account_id = 1"):
         with pytest.raises(Exception, match="orders_by_somebody"):
             await desk.database.execute(OPERATOR, f"UPDATE orders SET {change}")
@@ -152,7 +143,7 @@ async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk) -> No
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="a coordinator is sent BEGIN as a message of its own")
 async def test_what_a_budget_has_left_is_read_with_the_locks_once_it_is_known_that_there_is_one(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, placer: Placer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trips: list[int] = []
     send_together = Session.send_together
@@ -162,7 +153,6 @@ async def test_what_a_budget_has_left_is_read_with_the_locks_once_it_is_known_th
         return await send_together(session, *statements)
 
     monkeypatch.setattr(Session, "send_together", count)
-    placer = Placer(desk.database, CHAIN)
 
     async def place() -> list[int]:
         trips.clear()
@@ -172,22 +162,19 @@ async def test_what_a_budget_has_left_is_read_with_the_locks_once_it_is_known_th
     def execute(sql: str, *arguments: Any) -> Awaitable[Any]:
         return desk.database.execute(OPERATOR, sql, *arguments)
 
-    try:
-        assert await place() == [2]
-        await execute(_BUDGET, ADA)
-        await execute("UPDATE accounts SET has_budgets = true WHERE kind = 'sales'")
-        assert await place() == [2, 1], "nobody knew of it"
-        assert await place() == [3]
-        await execute("UPDATE clock SET ahead_by = interval '40 days'")
-        assert await place() == [3, 1], "another month"
-        assert await place() == [3]
-        with pytest.raises(BudgetExceeded):
-            await place()
-        await execute("UPDATE budgets SET limit_minor = 1000")
-        assert await place() == [3], "as it is now"
-        await execute("UPDATE budgets SET ended_at = now()")
-        await execute("UPDATE accounts SET has_budgets = false")
-        assert await place() == [3], "one for nothing"
-        assert await place() == [2]
-    finally:
-        await placer.close()
+    assert await place() == [2]
+    await execute(_BUDGET, ADA)
+    await execute("UPDATE accounts SET has_budgets = true WHERE kind = 'sales'")
+    assert await place() == [2, 1], "nobody knew of it"
+    assert await place() == [3]
+    await execute("UPDATE clock SET ahead_by = interval '40 days'")
+    assert await place() == [3, 1], "another month"
+    assert await place() == [3]
+    with pytest.raises(BudgetExceeded):
+        await place()
+    await execute("UPDATE budgets SET limit_minor = 1000")
+    assert await place() == [3], "as it is now"
+    await execute("UPDATE budgets SET ended_at = now()")
+    await execute("UPDATE accounts SET has_budgets = false")
+    assert await place() == [3], "one for nothing"
+    assert await place() == [2]

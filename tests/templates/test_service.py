@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import asyncpg
 import pytest
+from tests.chained import actor_over
 from tests.seed.conftest import connection, load, one
 from tests.seed.worlds import WHOLE
 
-from largesse.audit.service import Acting, by_command
 from largesse.base.errors import NotFound
 from largesse.catalogue import service as collections
 from largesse.catalogue.service import TooManyCollections, change_collection, create_collection, remove_collection
 from largesse.catalogue.store import OwnCollection
-from largesse.customers.actor import Actor
-from largesse.encryption.chain_keys import Chains
 from largesse.templates import service
 from largesse.templates.service import TooManyTemplates, change_template, create_template, remove_template
 from largesse.templates.store import TemplateContent
@@ -40,23 +36,11 @@ COFFEE = TemplateContent(
 TREAT = OwnCollection("Treat", "GB", "GBP", 1000, [1])
 
 
-def actor(connection: asyncpg.Connection, customer_id: int) -> Actor:
-    """Returns an actor of a customer, whose transactions are those of this connection."""
-
-    @asynccontextmanager
-    async def begin(_: bool) -> AsyncIterator[asyncpg.Connection]:
-        async with connection.transaction():
-            yield connection
-
-    chains = Chains.of({1: bytes(32)})
-    return Actor(Acting(by_command("test"), chains), begin, customer_id, "production")
-
-
 async def test_a_template_is_added_changed_and_removed(connection: asyncpg.Connection) -> None:
     ids = (await load(connection, WHOLE)).ids
     acme, globex = ids["customers"]["acme"], ids["customers"]["globex"]
 
-    added = await create_template(actor(connection, acme), COFFEE)
+    added = await create_template(actor_over(connection, acme), COFFEE)
     row = await connection.fetchrow("SELECT * FROM templates WHERE id = $1", added)
     assert (row["customer_id"], row["name"], row["message"], row["of_people"]) == (
         acme,
@@ -66,21 +50,21 @@ async def test_a_template_is_added_changed_and_removed(connection: asyncpg.Conne
     )
     assert row["key"].startswith("app/")
 
-    await change_template(actor(connection, acme), added, replace(COFFEE, name="Evening", value_minor=1000))
+    await change_template(actor_over(connection, acme), added, replace(COFFEE, name="Evening", value_minor=1000))
     row = await connection.fetchrow("SELECT * FROM templates WHERE id = $1", added)
     assert (row["name"], row["value_minor"]) == ("Evening", 1000)
 
     for stranger in (globex, 99):
         with pytest.raises(NotFound):
-            await change_template(actor(connection, stranger), added, COFFEE)
+            await change_template(actor_over(connection, stranger), added, COFFEE)
         with pytest.raises(NotFound):
-            await remove_template(actor(connection, stranger), added)
-    await remove_template(actor(connection, acme), added)
+            await remove_template(actor_over(connection, stranger), added)
+    await remove_template(actor_over(connection, acme), added)
     for _ in range(2):
         with pytest.raises(NotFound):
-            await remove_template(actor(connection, acme), added)
+            await remove_template(actor_over(connection, acme), added)
         with pytest.raises(NotFound):
-            await change_template(actor(connection, acme), added, COFFEE)
+            await change_template(actor_over(connection, acme), added, COFFEE)
 
 
 async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_new_version_of_the_customers_own(
@@ -96,50 +80,50 @@ async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_n
 
     shared = await connection.fetchval("SELECT version FROM catalogue_version")
     versions = [await version()]
-    added = await create_collection(actor(connection, acme), TREAT)
+    added = await create_collection(actor_over(connection, acme), TREAT)
     versions.append(await version())
-    await change_collection(actor(connection, acme), added, "Treats", [2, 1])
+    await change_collection(actor_over(connection, acme), added, "Treats", [2, 1])
     versions.append(await version())
     row = await connection.fetchrow("SELECT * FROM collections WHERE id = $1", added)
     assert (row["name"], row["product_ids"], row["value_minor"], row["customer_id"]) == ("Treats", [2, 1], 1000, acme)
     for stranger, collection in ((globex, added), (acme, ids["collections"]["treats"]), (acme, 99)):
         with pytest.raises(NotFound):
-            await change_collection(actor(connection, stranger), collection, "Mine", [1])
+            await change_collection(actor_over(connection, stranger), collection, "Mine", [1])
         with pytest.raises(NotFound):
-            await remove_collection(actor(connection, stranger), collection)
-    await remove_collection(actor(connection, acme), added)
+            await remove_collection(actor_over(connection, stranger), collection)
+    await remove_collection(actor_over(connection, acme), added)
     versions.append(await version())
     assert versions == sorted(set(versions))
     assert await connection.fetchval("SELECT version FROM catalogue_version") == shared, "only Acme's own has changed"
     with pytest.raises(NotFound):
-        await remove_collection(actor(connection, acme), added)
+        await remove_collection(actor_over(connection, acme), added)
 
 
 async def test_there_are_so_many_at_most(connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     acme = (await load(connection, WHOLE)).ids["customers"]["acme"]  # has three templates and one collection
     monkeypatch.setattr(service, "MOST_TEMPLATES", 4)
     monkeypatch.setattr(collections, "MOST_COLLECTIONS", 2)
-    first = await create_template(actor(connection, acme), COFFEE)
+    first = await create_template(actor_over(connection, acme), COFFEE)
     with pytest.raises(TooManyTemplates):
-        await create_template(actor(connection, acme), COFFEE)
-    await remove_template(actor(connection, acme), first)
-    await create_template(actor(connection, acme), COFFEE)
+        await create_template(actor_over(connection, acme), COFFEE)
+    await remove_template(actor_over(connection, acme), first)
+    await create_template(actor_over(connection, acme), COFFEE)
 
-    treat = await create_collection(actor(connection, acme), TREAT)
+    treat = await create_collection(actor_over(connection, acme), TREAT)
     with pytest.raises(TooManyCollections):
-        await create_collection(actor(connection, acme), TREAT)
-    await remove_collection(actor(connection, acme), treat)
-    await create_collection(actor(connection, acme), TREAT)
+        await create_collection(actor_over(connection, acme), TREAT)
+    await remove_collection(actor_over(connection, acme), treat)
+    await create_collection(actor_over(connection, acme), TREAT)
 
 
 async def test_a_load_leaves_to_people_what_they_have_made_changed_and_removed(connection: asyncpg.Connection) -> None:
     ids = (await load(connection, WHOLE)).ids
     acme = ids["customers"]["acme"]
-    made = await create_template(actor(connection, acme), COFFEE)
-    own_one = await create_collection(actor(connection, acme), TREAT)
-    await change_template(actor(connection, acme), ids["templates"]["welcome"], COFFEE)
-    await remove_template(actor(connection, acme), ids["templates"]["box"])
-    await change_collection(actor(connection, acme), ids["collections"]["acme-thanks"], "Ours", [1])
+    made = await create_template(actor_over(connection, acme), COFFEE)
+    own_one = await create_collection(actor_over(connection, acme), TREAT)
+    await change_template(actor_over(connection, acme), ids["templates"]["welcome"], COFFEE)
+    await remove_template(actor_over(connection, acme), ids["templates"]["box"])
+    await change_collection(actor_over(connection, acme), ids["collections"]["acme-thanks"], "Ours", [1])
 
     loaded = await load(connection, WHOLE)
 
