@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.background import run as run_beside
 from tests.cli.conftest import MASTER_KEY, Run, database, run
+from tests.orders.builder import insert_order
 
 from largesse.db.pool import connect_once
 from largesse.db.scope import OPERATOR
@@ -25,13 +26,11 @@ async def fill(database_url: str) -> None:
             INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
             VALUES ('tea', 'Tea', true, 'GBP', '{GB}', '{500,1000}');
             INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1);
-            INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
-                country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
-            VALUES (7, 'REF', 1, 'production', 1, 'api', 'gift', 2, 'GB', 'GBP', 1, 1, 1, 0, 'manual', 'default', now());
             INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
             VALUES (1, 7, 1, 'chosen', now(), 2);
             """
         )
+        await insert_order(connection, 7, "REF", product_id=2)
         await connection.execute(
             "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 7, 1, 1, $1)",
             Vault((KEY,)).codes.seal(b"a code", b"REF/1"),

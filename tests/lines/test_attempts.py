@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.distributed import IS_DISTRIBUTED
+from tests.orders.builder import insert_order
 
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP, OPERATOR
@@ -19,27 +20,17 @@ NUMBERS = {1: KNOWN, 2: PAUSED, 3: SCHEDULED}
 
 @pytest.fixture
 async def database(database: Database) -> Database:
-    for order_id, code in NUMBERS.items():
-        await database.execute(
-            OPERATOR,
-            """
-            INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
-                country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at,
-                scheduled_for)
-            VALUES ($1, $2, 1, 'production', 1, 'api', 'gift', 1, 'GB', 'GBP', 1, 1, 1, 0, 'manual', 'default', now(), $3)
-            """,
-            order_id,
-            f"REF{order_id}",
-            datetime(2100, 1, 1, tzinfo=UTC) if code is SCHEDULED else None,
-        )
-        (sealed,) = SealedCodes(VAULT, [code], f"REF{order_id}")
-        await database.execute(
-            OPERATOR,
-            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, $1, 1, $2, $3)",
-            order_id,
-            sealed.lookup,
-            sealed.sealed,
-        )
+    async with database.connection(OPERATOR) as connection:
+        for order_id, code in NUMBERS.items():
+            scheduled_for = datetime(2100, 1, 1, tzinfo=UTC) if code is SCHEDULED else None
+            await insert_order(connection, order_id, f"REF{order_id}", scheduled_for=scheduled_for)
+            (sealed,) = SealedCodes(VAULT, [code], f"REF{order_id}")
+            await connection.execute(
+                "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, $1, 1, $2, $3)",
+                order_id,
+                sealed.lookup,
+                sealed.sealed,
+            )
     return database
 
 

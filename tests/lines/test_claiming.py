@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from tests.orders.builder import insert_order
 
 from largesse.base.errors import NotFound
 from largesse.db.pool import Connection, Database, scope_of
@@ -39,22 +40,15 @@ class Recording:
 
 @pytest.fixture
 async def database(database: Database) -> Database:
-    await database.execute(
-        OPERATOR,
-        """
-        INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id,
-            country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
-        VALUES (1, 'REF', 1, 'production', 1, 'api', 'gift', 7, 'GB', 'GBP', 500, 1000, 2, 0, 'manual', 'default', now())
-        """,
-    )
-    for number, sealed in enumerate(SealedCodes(VAULT, CODES, "REF"), 1):
-        await database.execute(
-            OPERATOR,
-            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 1, $1, $2, $3)",
-            number,
-            sealed.lookup,
-            sealed.sealed,
-        )
+    async with database.connection(OPERATOR) as connection:
+        await insert_order(connection, 1, "REF", product_id=7, value_minor=500, total_minor=1000, code_count=2)
+        for number, sealed in enumerate(SealedCodes(VAULT, CODES, "REF"), 1):
+            await connection.execute(
+                "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed) VALUES (1, 1, $1, $2, $3)",
+                number,
+                sealed.lookup,
+                sealed.sealed,
+            )
     return database
 
 
@@ -110,22 +104,16 @@ async def test_of_two_customers_lines_with_one_number_it_is_that_of_the_code(dat
     for other in (0, 2):
         reference = f"REF{other}"
         (sealed,) = SealedCodes(VAULT, [drawn], reference)
-        await database.execute(
-            OPERATOR,
-            """
-            WITH o AS (
-                INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection,
-                    product_id, country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode,
-                    wrapping_key, created_at)
-                SELECT 1, $2, $1, environment, 1, source, gift_selection, product_id, country, currency, value_minor,
-                    total_minor, 1, 0, delivery_mode, wrapping_key, created_at FROM orders WHERE customer_id = 1)
-            INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed)
-            SELECT $1, 1, 1, code_lookup, $3 FROM lines WHERE customer_id = 1 AND number = 1
-            """,
-            other,
-            reference,
-            sealed.sealed,
-        )
+        async with database.connection(OPERATOR) as connection:
+            await insert_order(connection, 1, reference, customer_id=other)
+            await connection.execute(
+                """
+                INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed)
+                SELECT $1, 1, 1, code_lookup, $2 FROM lines WHERE customer_id = 1 AND number = 1
+                """,
+                other,
+                sealed.sealed,
+            )
     claims = claiming(database, Recording(has_stock=True))
     claim = await claims.claim(attempt(1), None)
     assert (claim.outcome, claim.line) == (Outcome.CLAIMED, (1, 1, 1))

@@ -53,6 +53,20 @@ def build_order(
     )
 
 
+async def insert_order(connection: Connection, order_id: int, reference: str, **columns: object) -> None:
+    """Writes a code batch of one code of the first customer, with these columns, as far as the database asks for them."""
+    row = _ROW | {"id": order_id, "reference": reference} | columns
+    places = ", ".join(f"${number}" for number in range(1, len(row) + 1))
+    await connection.execute(f"INSERT INTO orders ({', '.join(row)}) VALUES ({places})", *row.values())
+
+
+_ROW: dict[str, object] = {
+    "customer_id": 1, "environment": "production", "service_account_id": 1, "source": "api", "gift_selection": "gift", "product_id": 1,
+    "country": "GB", "currency": "GBP", "value_minor": 1, "total_minor": 1, "code_count": 1, "recipient_count": 0, "delivery_mode": "manual",
+    "wrapping_key": "default", "created_at": datetime(2026, 1, 1, tzinfo=UTC),
+}  # fmt: skip
+
+
 async def open_session(connection: Connection, user_id: int) -> int:
     """Returns the id of a new session of a user, signed in as themselves."""
     session_id: int = await connection.fetchval(

@@ -1,16 +1,12 @@
 """POST /orders/{reference}/cancel: unclaimed lines are voided and refunded, once."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
-
-from largesse.db.pool import Database
-from largesse.encryption.vault import Vault
-from largesse.verify.audit import audit
+from tests.budgets.conftest import findings
 
 RECIPIENTS = [{"email": "sam@example.com", "quantity": 2}, {"email": "kim@example.com"}]
 
@@ -37,27 +33,6 @@ def claim(service: Any, reference: str, number: int) -> None:
         reference,
         number,
     )
-
-
-def findings(service: Any) -> list[str]:
-    async def run(_: Any) -> list[str]:
-        database = await Database.connect(service.database_url)
-        try:
-            report = await audit(database, Vault(service.settings.master_keys))
-        finally:
-            await database.close()
-        return [str(finding) for finding in report.findings]
-
-    found: list[str] = RUN[0](service.database_url, run)
-    return found
-
-
-RUN: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def _run(run_on_database: Callable[..., Any]) -> None:
-    RUN[:] = [run_on_database]
 
 
 def test_unclaimed_codes_are_voided_and_refunded_to_the_account(service: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
-from tests.chained import CHAIN
+from tests.chained import CHAIN, loaded
 from tests.distributed import IS_DISTRIBUTED
 from tests.orders.builder import build_order, open_session
 
@@ -21,8 +21,6 @@ from largesse.db.session import Session
 from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
-from largesse.seed.load import load_seed
-from largesse.seed.reading import parse_seed
 
 WORLD = b"""
 customers:
@@ -71,14 +69,10 @@ class Desk:
 
 @pytest.fixture
 async def desk(database_url: str) -> AsyncIterator[Desk]:
-    database = await Database.connect(database_url)
-    try:
+    async with loaded(database_url, WORLD) as database:
         async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, CHAIN, parse_seed(WORLD, "world.yaml"))
             own = await own_accounts(connection, 1, "production", "GBP")
         yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
-    finally:
-        await database.close()
 
 
 @pytest.fixture

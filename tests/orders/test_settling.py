@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from tests.chained import CHAIN
+from tests.orders.builder import insert_order
 from tests.orders.test_lock_queue import Town, town
 
 from largesse.base.errors import Unavailable
@@ -34,15 +35,7 @@ async def test_nothing_is_said_before_the_old_transaction_has_ended(town: Town, 
     async with town.database.connection(OPERATOR) as old, town.locked(3):
         await old.execute("BEGIN")
         number = await old.fetchval("SELECT pg_current_xact_id()::text")
-        await old.execute(
-            """
-            INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection,
-                country, currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key,
-                created_at)
-            VALUES (7, $1, 1, 'production', 1, 'api', 'gift', 'GB', 'GBP', 1, 1, 1, 0, 'manual', 'default', now())
-            """,
-            orders[0].reference,
-        )
+        await insert_order(old, 7, orders[0].reference)
         unsettled = settler.settle(town.database, orders, number)
         outcomes = asyncio.gather(*(_outcome(one) for one in unsettled))
         await asyncio.wait([outcomes], timeout=1)
