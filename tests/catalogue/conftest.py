@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
-from tests.catalogue.test_cache import CountingDatabase
 
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.listing import Serialized
 from largesse.catalogue.model import Product
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection, connect_once
-from largesse.db.scope import OPERATOR
+from largesse.db.pool import Connection, Database, connect_once
+from largesse.db.scope import OPERATOR, Scope
 from largesse.web.api.shapes import CatalogueInJson
 
 CUSTOMERS = 4
+
+
+class CountingDatabase(Database):
+    """The database, with the connections it lent counted: the catalogue borrows one for each load."""
+
+    loads = 0
+
+    @asynccontextmanager
+    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
+        self.loads += 1
+        async with super().connection(scope) as connection:
+            yield connection
 
 
 class CountingSerializer(CatalogueInJson):
@@ -57,6 +69,31 @@ async def catalogue(database: CountingDatabase) -> AsyncIterator[Catalogue]:
     catalogue = Catalogue(database, CountingSerializer("https://gifts.example"), max_own=2, max_own_weight=1_000)
     yield catalogue
     await catalogue.close()
+
+
+async def version_in(connection: Connection) -> int:
+    return await connection.fetchval("SELECT version FROM catalogue_version")
+
+
+async def add_voucher(connection: Connection, key: str, *, active: bool = True) -> int:
+    return await connection.fetchval(
+        """
+        INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, active)
+        VALUES ($1, $1, true, 'GBP', '{GB}', '{2500,500,1000,500}', $2) RETURNING id
+        """,
+        key,
+        active,
+    )
+
+
+async def add_curated(connection: Connection, key: str) -> int:
+    return await connection.fetchval(
+        """
+        INSERT INTO collections (key, name, country, currency, value_points_minor, product_ids)
+        VALUES ($1, $1, 'GB', 'GBP', '{1000}', '{1}') RETURNING id
+        """,
+        key,
+    )
 
 
 async def caller(connection: Connection, customer_id: int = 1) -> Caller:

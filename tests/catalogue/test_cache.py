@@ -4,83 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import asyncpg
 import msgspec
 import pytest
+from tests.catalogue.conftest import CountingDatabase, add_curated, add_voucher, version_in
 
 from largesse.base.errors import Unavailable
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.loading import load_own, load_snapshot
 from largesse.catalogue.model import Collection, Product
-from largesse.db.pool import Connection, Database, connect_once
-from largesse.db.scope import OPERATOR, Scope
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import OPERATOR
 from largesse.web.api.shapes import CatalogueInJson
 
 GONE = 999_999  # a version that never was
-
-
-class CountingDatabase(Database):
-    """The database, with the connections it lent counted: the catalogue borrows one for each load."""
-
-    loads = 0
-
-    @asynccontextmanager
-    async def connection(self, scope: Scope) -> AsyncIterator[Connection]:
-        self.loads += 1
-        async with super().connection(scope) as connection:
-            yield connection
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[CountingDatabase]:
-    database = await CountingDatabase.connect(database_url, max_connections=4)
-    assert isinstance(database, CountingDatabase)
-    database.loads = 0  # opening the pool borrowed one
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def other(database_url: str) -> AsyncIterator[Connection]:
-    """A connection of somebody else."""
-    async with connect_once(database_url, OPERATOR) as connection:
-        yield connection
-
-
-def asking(database: Database | Connection) -> Callable[..., Awaitable[int]]:
-    """`fetchval`, on whichever it is."""
-    return partial(database.fetchval, OPERATOR) if isinstance(database, Database) else database.fetchval
-
-
-async def version_in(database: Database | Connection) -> int:
-    return await asking(database)("SELECT version FROM catalogue_version")
-
-
-async def add_voucher(database: Database | Connection, key: str, *, active: bool = True) -> int:
-    return await asking(database)(
-        """
-        INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, active)
-        VALUES ($1, $1, true, 'GBP', '{GB}', '{2500,500,1000,500}', $2) RETURNING id
-        """,
-        key,
-        active,
-    )
-
-
-async def add_curated(connection: Connection, key: str) -> int:
-    return await asking(connection)(
-        """
-        INSERT INTO collections (key, name, country, currency, value_points_minor, product_ids)
-        VALUES ($1, $1, 'GB', 'GBP', '{1000}', '{1}') RETURNING id
-        """,
-        key,
-    )
+SERIALIZER = CatalogueInJson("https://gifts.example")
 
 
 async def add_customer(database: Database) -> int:
@@ -103,10 +44,10 @@ async def until_a_load_waits_for_a_lock(connection: Connection) -> None:
 
 
 class TestLoading:
-    async def test_products_as_they_are_stored(self, database: Database) -> None:
+    async def test_products_as_they_are_stored(self, database: Database, other: Connection) -> None:
         acme = await add_customer(database)
-        voucher_id = await add_voucher(database, "voucher")
-        await add_voucher(database, "retired", active=False)
+        voucher_id = await add_voucher(other, "voucher")
+        await add_voucher(other, "retired", active=False)
         await database.execute(
             OPERATOR,
             """
@@ -124,9 +65,8 @@ class TestLoading:
             """,
             acme,
         )
-        async with database.connection(OPERATOR) as connection:
-            snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
-        assert snapshot.version == await version_in(database)
+        snapshot = await load_snapshot(other, SERIALIZER)
+        assert snapshot.version == await version_in(other)
         assert snapshot.product(voucher_id, "GB", acme) == Product(
             id=voucher_id,
             name="voucher",
@@ -157,7 +97,7 @@ class TestLoading:
         )
         assert snapshot.product(voucher_id + 3, "IE", acme + 1) is None
 
-    async def test_percent_keeps_every_digit(self, database: Database) -> None:
+    async def test_percent_keeps_every_digit(self, database: Database, other: Connection) -> None:
         found = await database.fetchval(
             OPERATOR,
             """
@@ -165,14 +105,11 @@ class TestLoading:
             VALUES ('h', 'H', false, 'GBP', 100, '{"GB": 0}', '{"GB": 20.12345678901234567890123456789}') RETURNING id
             """,
         )
-        async with database.connection(OPERATOR) as connection:
-            product = (await load_snapshot(connection, CatalogueInJson("https://gifts.example"))).product(
-                found, "GB", 1
-            )
+        product = (await load_snapshot(other, SERIALIZER)).product(found, "GB", 1)
         assert product is not None
         assert product.vat_percent == {"GB": Decimal("20.12345678901234567890123456789")}
 
-    async def test_collections_as_they_are_stored(self, database: Database) -> None:
+    async def test_collections_as_they_are_stored(self, database: Database, other: Connection) -> None:
         acme = await add_customer(database)
         curated, custom, retired = [
             row["id"]
@@ -189,10 +126,9 @@ class TestLoading:
                 acme,
             )
         ]
-        async with database.connection(OPERATOR) as connection:
-            snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
-            assert snapshot.collection(custom, acme) is None  # a customer's own are read when it uses them
-            own = await load_own(connection, [acme, acme + 1], CatalogueInJson("https://gifts.example"))
+        snapshot = await load_snapshot(other, SERIALIZER)
+        assert snapshot.collection(custom, acme) is None  # a customer's own are read when it uses them
+        own = await load_own(other, [acme, acme + 1], SERIALIZER)
         assert {customer_id: len(one.collections) for customer_id, one in own.items()} == {acme: 1, acme + 1: 0}
         snapshot = snapshot.with_own(own[acme].collections)
         assert snapshot.collection(curated, acme) == Collection(
@@ -238,7 +174,7 @@ class TestLoading:
             await store(columns | {column: value})
         await store(columns | sound)
 
-    async def test_ten_thousand_products(self, database: Database) -> None:
+    async def test_ten_thousand_products(self, database: Database, other: Connection) -> None:
         await database.execute(
             OPERATOR,
             """
@@ -246,16 +182,16 @@ class TestLoading:
             SELECT n, 'Voucher ' || n, true, 'GBP', '{GB,IE}', '{500,1000}' FROM generate_series(1, 10000) n
             """,
         )
-        async with database.connection(OPERATOR) as connection:
-            snapshot = await load_snapshot(connection, CatalogueInJson("https://gifts.example"))
+        snapshot = await load_snapshot(other, SERIALIZER)
         last = msgspec.json.decode(snapshot.serialized_products(1, "IE", page=50, limit=200))
         assert len(last) == 200
         assert {item["name"] for item in last} == {f"Voucher {n}" for n in range(9801, 10_001)}
 
 
 class TestVersions:
-    async def test_one_load_serves_until_the_version_grows(self, database: CountingDatabase, other: Connection) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
+    async def test_one_load_serves_until_the_version_grows(
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
+    ) -> None:
         version = await version_in(other)
         first = await catalogue.at(version)
         assert await catalogue.at(version) is first
@@ -263,9 +199,8 @@ class TestVersions:
         assert database.loads == 1
 
     async def test_a_change_shows_to_whoever_has_seen_its_version(
-        self, database: CountingDatabase, other: Connection
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         before = await catalogue.at(version)
         voucher_id = await add_voucher(other, "voucher")
@@ -295,10 +230,11 @@ class TestVersions:
         await other.execute(change)
         assert await version_in(other) == version + 1
 
-    async def test_version_and_rows_belong_together(self, database: CountingDatabase, other: Connection) -> None:
+    async def test_version_and_rows_belong_together(
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
+    ) -> None:
         """A load caught between the version and the rows by a change gives the old of both, and whoever has
         seen the new version waits for another load."""
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
@@ -315,9 +251,8 @@ class TestVersions:
         assert database.loads == 2
 
     async def test_a_version_that_never_comes_is_no_endless_load(
-        self, database: CountingDatabase, other: Connection
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         with pytest.raises(Unavailable):
             await catalogue.at(GONE)
         assert database.loads == 2
@@ -325,17 +260,17 @@ class TestVersions:
 
 
 class TestSingleFlight:
-    async def test_all_who_wait_share_one_load(self, database: CountingDatabase, other: Connection) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
+    async def test_all_who_wait_share_one_load(
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
+    ) -> None:
         version = await version_in(other)
         snapshots = await asyncio.gather(*(catalogue.at(version) for _ in range(100)))
         assert len(set(map(id, snapshots))) == 1
         assert database.loads == 1
 
     async def test_a_failure_goes_to_all_who_wait_and_the_next_call_loads_again(
-        self, database: CountingDatabase, other: Connection
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         await other.execute("ALTER TABLE products RENAME TO mislaid")
         outcomes = await asyncio.gather(*(catalogue.at(1) for _ in range(10)), return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [asyncpg.UndefinedTableError] * 10
@@ -345,9 +280,8 @@ class TestSingleFlight:
         assert database.loads == 2
 
     async def test_a_failed_reload_keeps_the_old_snapshot_for_its_version(
-        self, database: CountingDatabase, other: Connection
+        self, catalogue: Catalogue, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         before = await catalogue.at(version)
         await add_voucher(other, "voucher")
@@ -357,9 +291,8 @@ class TestSingleFlight:
         assert await catalogue.at(version) is before
 
     async def test_who_gives_up_does_not_end_the_load_of_others(
-        self, database: CountingDatabase, other: Connection
+        self, catalogue: Catalogue, database: CountingDatabase, other: Connection
     ) -> None:
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         version = await version_in(other)
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
@@ -372,12 +305,9 @@ class TestSingleFlight:
         assert (await patient).version == version
         assert database.loads == 1
 
-    async def test_a_failure_that_nobody_waits_for_is_quiet(
-        self, database: CountingDatabase, other: Connection
-    ) -> None:
+    async def test_a_failure_that_nobody_waits_for_is_quiet(self, catalogue: Catalogue, other: Connection) -> None:
         complaints: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
         async with other.transaction():
             await other.execute("LOCK TABLE products IN ACCESS EXCLUSIVE MODE")
             impatient = asyncio.create_task(catalogue.at(1))

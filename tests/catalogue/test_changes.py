@@ -9,8 +9,16 @@ from statistics import median
 from typing import Any
 
 import pytest
-from tests.catalogue.conftest import CUSTOMERS, CountingSerializer, add_own, caller
-from tests.catalogue.test_cache import CountingDatabase, add_curated, add_voucher, version_in
+from tests.catalogue.conftest import (
+    CUSTOMERS,
+    CountingDatabase,
+    CountingSerializer,
+    add_curated,
+    add_own,
+    add_voucher,
+    caller,
+    version_in,
+)
 
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.loading import load_snapshot

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.catalogue.conftest import CUSTOMERS, add_own, caller
-from tests.catalogue.test_cache import CountingDatabase, version_in
+from tests.catalogue.conftest import CUSTOMERS, CountingDatabase, add_own, caller, version_in
 
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.model import Collection

@@ -298,9 +298,9 @@ def checked_change(change: ContactChange, own: Collection[str]) -> ContactChange
     checked: dict[str, object] = {}
     if change.email is not UNSET:
         checked["email"] = read_email(change.email)
-    for field, most in (("name", MAX_NAME), ("address", MAX_ADDRESS), ("external_id", MAX_EXTERNAL_ID)):
-        if (given := getattr(change, field)) is not UNSET:
-            checked[field] = read_text(field, given, most, lines=field == "address")
+    for column, most in (("name", MAX_NAME), ("address", MAX_ADDRESS), ("external_id", MAX_EXTERNAL_ID)):
+        if (given := getattr(change, column)) is not UNSET:
+            checked[column] = read_text(column, given, most, lines=column == "address")
     if change.birthday is not UNSET and change.birthday is not None:
         checked_birthday(change.birthday)
     if change.language is not UNSET:
