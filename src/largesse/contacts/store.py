@@ -306,7 +306,7 @@ def _contact(row: Row) -> Contact:
 def _columns(contact: Contact) -> dict[str, Any]:
     """Returns what `_NEW` reads of a contact, among what it skips."""
     keys = {"email_key": email_key(contact.email), "sought": sought(contact.name, contact.email)}
-    return msgspec.to_builtins(contact) | keys
+    return {**msgspec.to_builtins(contact), **keys}
 
 
 def read_fields(text: str) -> dict[str, str]:

@@ -87,8 +87,9 @@ async def find_stocked(connection: Connection, product_id: int) -> StockedProduc
 
 def _stocked(rows: Sequence[Row]) -> StockedProduct:
     """Returns a product of its rows, one for each level: six columns of the product, then those of the level."""
-    first = tuple(rows[0])[:6]
-    return StockedProduct(*first, tuple(StockLevel(*tuple(row)[6:]) for row in rows))
+    id_, key, name, currency, active, below = tuple(rows[0])[:6]
+    levels = tuple(StockLevel(*tuple(row)[6:]) for row in rows)
+    return StockedProduct(id_, key, name, currency, active, below, levels)
 
 
 async def count_taken(connection: Connection, product_id: int) -> int:
