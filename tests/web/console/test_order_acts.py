@@ -16,24 +16,20 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from tests.budgets.conftest import findings
 from tests.distributed import WAITING
-from tests.orders.test_cancelling import RUN, claim, findings
-from tests.web.api.conftest import Service, on_database, run_on_database
+from tests.orders.test_cancelling import claim
+from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, send, sent_mail, work
 
 from largesse.mail.resending import MAX_CHOSEN, MAX_RESENDS_A_DAY
 
-__all__ = ["WORLD", "ada", "cem", "run_on_database"]
+__all__ = ["WORLD", "ada", "cem"]
 
 LATER = "2999-01-01T09:00:00Z"
 THREE = [{"email": f"{name}@acme.example", "name": name.title(), "quantity": 1 + (name == "kim")} for name in ("kim", "lea", "max")]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _run(run_on_database: Callable[..., Any]) -> None:
-    RUN[:] = [run_on_database]
 
 
 @pytest.fixture
