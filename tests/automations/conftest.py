@@ -8,9 +8,8 @@ from datetime import date
 from typing import Any
 
 import pytest
-from tests.budgets.conftest import findings
 from tests.budgets.conftest import perform as perform_as
-from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, run_on_database, start_service
+from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, start_service
 
 from largesse.automations.model import AutomationRule
 from largesse.automations.placing import AutomationRunner
@@ -23,7 +22,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
 from largesse.main import open_services
 
-__all__ = ["findings", "perform", "problem", "run_on_database", "start_service"]
+__all__ = ["perform", "problem", "start_service"]
 
 WORLD = """
 customers:

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs
+from tests.automations.conftest import add_contact, move_to, perform, placed, rule, runs
 from tests.web.api.conftest import Service, ServiceFactory
 
 from largesse.automations.service import create_automation, skip_day
@@ -124,7 +124,7 @@ def test_kills_change_nothing(service: Service, start_service: ServiceFactory, t
     assert len(orders) >= Counter(expected.values())["placed"]
     assert processes.kills >= len(MONTHS)
     service.sql("DELETE FROM automations")
-    assert findings(service) == []
+    assert service.findings() == []
     print(len(orders), "gifts,", processes.kills, "kills")  # noqa: T201 - for the report
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from tests.automations.conftest import add_contact, findings, move_to, perform, placed, rule, runs, work
+from tests.automations.conftest import add_contact, move_to, perform, placed, rule, runs, work
 from tests.web.api.conftest import Service, ServiceFactory, on_database
 
 from largesse.automations.service import create_automation, preview, skip_day
@@ -79,7 +79,7 @@ def test_a_year_passes_at_once(service: Service, staging: Service, contacts: Any
             f"{name}@example.com" for name in ("carl", "cora", "leap", "weekend")
         ]
         service.sql("DELETE FROM automations")
-        assert findings(service) == []
+        assert service.findings() == []
         service.sql("DELETE FROM automation_runs")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.automations.conftest import WORLD, add_contact, findings, move_to, perform, placed, rule, runs, work
+from tests.automations.conftest import WORLD, add_contact, move_to, perform, placed, rule, runs, work
 from tests.privacy.conftest import Run, dump, run
 from tests.web.api.conftest import Service, on_database, services_on
 
@@ -68,7 +68,7 @@ def test_a_year_day_by_day(service: Service, automation: Callable[..., int]) -> 
     assert {leap, may} <= {
         row["contact_id"] for row in service.sql("SELECT contact_id FROM automation_runs WHERE state = 'placed'")
     }
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def runs_around(service: Service, day: date) -> bool:
@@ -94,7 +94,7 @@ def test_a_process_that_dies_sends_nothing_twice(service: Service, automation: C
     work(service)
     assert [state for _, _, state in runs(service)] == ["placed"]
     assert placed(service, 2040) == before
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_a_process_placed_before_it_died_is_recorded_whatever_changed(
     [run] = service.sql("SELECT state, reason, order_reference FROM automation_runs")
     [order] = service.sql("SELECT reference FROM orders")
     assert tuple(run) == ("placed", None, order["reference"])
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[..., int]) -> None:
@@ -233,7 +233,7 @@ def test_an_account_that_is_too_low_is_tried_again_for_three_days(
     move_to(service, "2046-05-18 09:30Z")
     work(service)
     assert Counter(state for _, _, state in runs(service)) == {"placed": 2, "failed": 1}
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_an_automation_that_asks_for_approval_waits_for_somebody_else(
@@ -277,7 +277,7 @@ def test_rules_about_approvals_hold_for_automations(service: Service, automation
     move_to(service, "2048-05-15 14:00Z")
     work(service)
     assert [state for _, _, state in runs(service)] == ["placed"]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_who_is_erased_is_in_nothing_and_gets_nothing_more(
@@ -297,4 +297,4 @@ def test_who_is_erased_is_in_nothing_and_gets_nothing_more(
     left = service.sql("SELECT state, reason FROM automation_runs ORDER BY on_day")
     assert [tuple(row) for row in left] == [("placed", None), ("skipped", "left")]
     assert len(placed(service, 2049)) == 1
-    assert findings(service) == []
+    assert service.findings() == []

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import Service, on_database, problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import Service, on_database, problem, service, staging, start_service
 
 from largesse.budgets.service import NewBudget, create_budget
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.verify.audit import audit
 
-__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["problem", "service", "staging", "start_service"]
 
 
 def perform(service: Service, operation: Callable[..., Coroutine[Any, Any, Any]], *given: Any, **changes: Any) -> Any:
@@ -65,18 +64,3 @@ def budget(service: Service) -> Iterator[Callable[..., int]]:
     for table in ("budget_orders", "budget_periods", "budget_people", "budgets"):
         service.sql(f"DELETE FROM {table}")
     service.sql("UPDATE accounts SET has_budgets = false")
-
-
-def findings(service: Service) -> list[str]:
-    """What `verify` finds."""
-
-    async def run(_: Any) -> list[str]:
-        database = await Database.connect(service.database_url)
-        try:
-            report = await audit(database, Vault(service.settings.master_keys))
-        finally:
-            await database.close()
-        return [str(finding) for finding in report.findings]
-
-    found: list[str] = on_database(service.database_url, run)
-    return found

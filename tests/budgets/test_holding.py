@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.budgets.conftest import findings, perform, user
+from tests.budgets.conftest import perform, user
 from tests.web.api.conftest import Service
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
@@ -55,7 +55,7 @@ def test_a_refused_order_names_the_budget_and_what_is_left(
     assert order(service, 17.5).status_code == 200
     assert order(service, 1, account="team").status_code == 200, "another account"
     assert order(service, 1, key="crm").status_code == 403, "whoever draws from it"
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_the_balance_is_checked_after_the_budget(service: Service, budget: Budgets, problem: Problems) -> None:
@@ -81,13 +81,13 @@ def test_two_hundred_at_once_in_two_processes_spend_what_fits_and_no_more(
     assert (len(placed), sum(answer.status_code == 403 for answer in answers)) == (37, 163)
     assert round(before - service.balance("gbp"), 2) == 18.5
     assert list(spent(service).values()) == [37 * 50]
-    assert findings(service) == []
+    assert service.findings() == []
     cancelled = [service.client("hr").post(f"/orders/{reference}/cancel") for reference in placed[:5]]
     assert {answer.status_code for answer in cancelled} == {200}
     with ThreadPoolExecutor(32) as threads:
         again = [answer.status_code for answer in threads.map(send, range(40))]
     assert again.count(200) == 5, "what was refunded can be spent again"
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_a_large_order_is_held_as_a_small_one(service: Service, budget: Budgets, problem: Problems) -> None:
@@ -95,7 +95,7 @@ def test_a_large_order_is_held_as_a_small_one(service: Service, budget: Budgets,
     problem(order(service, 0.01, codeQuantity=201), 403, "budget-exceeded")
     assert order(service, 0.01, codeQuantity=200).status_code == 200
     problem(order(service, 0.01), 403, "budget-exceeded")
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_a_refund_goes_back_to_the_month_it_was_spent_in(service: Service, budget: Budgets) -> None:
@@ -108,7 +108,7 @@ def test_a_refund_goes_back_to_the_month_it_was_spent_in(service: Service, budge
     assert service.client("hr").post(f"/orders/{reference}/cancel").status_code == 200
     assert spent(service) == {"01-01": 0, "02-01": 9_00}
     assert order(service, 2).status_code == 403, "January's refund is not February's"
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_a_quarter_goes_on_over_its_months(service: Service, budget: Budgets) -> None:
@@ -142,7 +142,7 @@ def test_what_was_spent_this_month_counts_and_a_sum_below_it_is_refused(service:
     assert refused.value.spent_minor == 8_00
     perform(service, change_budget, budget_id, name="Early", limit_minor=9_00, per_gift_minor=60)
     assert [order(service, 0.61).status_code, order(service, 0.6).status_code] == [403, 200]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_all_budgets_of_an_order_hold(service: Service, budget: Budgets, problem: Problems) -> None:
@@ -152,7 +152,7 @@ def test_all_budgets_of_an_order_hold(service: Service, budget: Budgets, problem
     assert "'Float'" in problem(order(service, 2), 403, "budget-exceeded")
     assert order(service, 6, account="team").status_code == 200
     assert "'Bot'" in problem(order(service, 1), 403, "budget-exceeded")
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_an_ended_budget_limits_nothing_and_takes_refunds(service: Service, budget: Budgets) -> None:
@@ -163,7 +163,7 @@ def test_an_ended_budget_limits_nothing_and_takes_refunds(service: Service, budg
     assert order(service, 1).status_code == 200
     assert service.client("hr").post(f"/orders/{reference}/cancel").status_code == 200
     assert spent(service) == {"01-01": 0}
-    assert findings(service) == []
+    assert service.findings() == []
     with pytest.raises(NotFound):
         perform(service, end_budget, budget_id)
     with pytest.raises(NotFound):
@@ -174,7 +174,7 @@ def test_environments_are_apart(service: Service, staging: Service, budget: Budg
     budget("Test", limit=1_00, environment="staging")
     assert order(service, 5).status_code == 200
     assert staging.send("gift", "shop", key="hr-test", account="test-gbp", value=2).status_code == 403
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_an_order_without_budgets_reads_and_writes_nothing_for_them(service: Service, budget: Budgets) -> None:
@@ -239,7 +239,7 @@ def test_a_name_is_used_once_and_another_customers_subject_never(service: Servic
 def test_what_was_changed_from_outside_is_found(service: Service, budget: Budgets) -> None:
     budget("Checked", limit=9_00, period="total")
     order(service, 2)
-    assert findings(service) == []
+    assert service.findings() == []
     for forgery, found in (
         ("UPDATE budget_periods SET spent_minor = 1", "budgets-add-up"),
         ("UPDATE budget_orders SET spent_minor = 1", "budgets-count-orders"),
@@ -247,7 +247,7 @@ def test_what_was_changed_from_outside_is_found(service: Service, budget: Budget
         ("UPDATE accounts SET has_budgets = false", "accounts-know-budgets"),
     ):
         service.sql(forgery)
-        assert any(found in one for one in findings(service)), found
+        assert any(found in one for one in service.findings()), found
 
 
 def test_an_hour_of_clock_is_enough(service: Service, budget: Budgets) -> None:

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.budgets.conftest import findings
 from tests.orders.builder import open_session
-from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, run_on_database, start_service
+from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, start_service, work_off
 
 from largesse.audit.service import Acting, by_person
 from largesse.campaigns.model import CampaignRule
@@ -19,16 +18,13 @@ from largesse.campaigns.tasks import end_campaigns, mail_codes
 from largesse.customers.actor import Actor, person_actor
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.customers.sessions import Person
-from largesse.db.pool import Database
-from largesse.db.roles import Role
 from largesse.db.scope import for_customer
 from largesse.encryption.vault import Vault
-from largesse.jobs.registry import WorkerContext
 from largesse.lines.codes import asked_code
 from largesse.main import open_services
 from largesse.web.kit.services import Services
 
-__all__ = ["findings", "problem", "run_on_database", "start_service"]
+__all__ = ["problem", "start_service"]
 
 WORLD = """
 customers:
@@ -151,17 +147,7 @@ def reserve(service: Service, email: str = "ada@acme.example", **changes: Any) -
 
 def work(service: Service) -> None:
     """Does what a worker does for campaigns, until there is nothing left to do."""
-
-    async def run(_: Any) -> None:
-        database = await Database.connect(service.database_url, role=Role.WORKER)
-        try:
-            context = WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None)
-            while await mail_codes(context) or await end_campaigns(context):
-                pass
-        finally:
-            await database.close()
-
-    on_database(service.database_url, run)
+    work_off(service, mail_codes, end_campaigns)
 
 
 def code_of(service: Service, email: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from tests.campaigns.conftest import findings, reserve, work
+from tests.campaigns.conftest import reserve, work
 from tests.campaigns.test_giving import campaign_id
 from tests.web.api.conftest import Service
 
@@ -136,7 +136,7 @@ def check(service: Service, token: str, gifts: int, outcomes: list[tuple[str, st
         JOIN campaigns c ON c.order_reference = o.reference WHERE c.id = $1 AND m.kind = 'gift'
     """
     assert service.sql(mails, number)[0][0] == gifts
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow

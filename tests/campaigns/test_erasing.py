@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.campaigns.conftest import findings, reserve, taken
+from tests.campaigns.conftest import reserve, taken
 from tests.campaigns.test_giving import ask, prove
 from tests.privacy.conftest import Run, dump, run
 from tests.web.api.conftest import Service
@@ -33,4 +33,4 @@ def test_a_visitor_is_exported_and_erased(service: Service, run: Run) -> None:
     assert taken(service, token) == [("erased-1@erased.invalid", 1), ("yan@acme.example", 2)]
     assert service.balance("gbp") == before - 50
     assert run("privacy", "erase", ZOE).exit_code == 1
-    assert findings(service) == []
+    assert service.findings() == []

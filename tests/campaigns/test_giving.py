@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.campaigns.conftest import Desk, code_of, findings, on_desk, reserve, taken, work
+from tests.campaigns.conftest import Desk, code_of, on_desk, reserve, taken, work
 from tests.web.api.conftest import Service
 
 from largesse.base.errors import InsufficientBalance, NotFound, TooManyRequests
@@ -73,7 +73,7 @@ def test_the_money_is_reserved_at_once_and_the_rest_comes_back_at_the_end(servic
         ("zoe@acme.example", None), ("yan@acme.example", None), *[(None, "cancelled")] * 3
     ]  # fmt: skip
     assert service.sql("SELECT ended_at IS NOT NULL FROM campaigns WHERE token = $1", token)[0][0]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_an_invoiced_customer_reserves_on_its_invoice(service: Service) -> None:
     move(service, timedelta(days=2))
     work(service)
     assert abs(service.sql(owed)[0][0] - before) == 500
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_postage_and_vat_are_reserved_as_an_order_would_cost(service: Service) -> None:
@@ -156,7 +156,7 @@ def test_never_more_than_its_gifts(service: Service) -> None:
     assert outcomes.count(Outcome.NOT_OPEN) == 9
     assert sorted(number for _, number in taken(service, token)) == [1, 2, 3]
     assert on_desk(service, lambda desk: desk.services.visiting.see(token)).state is State.FULL
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_only_its_domains_and_its_list_are_mailed(service: Service) -> None:
@@ -308,7 +308,7 @@ def test_one_that_is_ended_before_its_time_refunds_once(service: Service) -> Non
     assert service.balance("gbp") == before - 10
     acts = service.sql("SELECT act FROM audit_events WHERE subject = $1 ORDER BY id", f"campaign {number}")
     assert [row[0] for row in acts] == ["campaign.created", "campaign.closed", "campaign.refunded"]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_gifts_that_are_cancelled_from_the_order_are_passed_over(service: Service) -> None:
@@ -324,7 +324,7 @@ def test_gifts_that_are_cancelled_from_the_order_are_passed_over(service: Servic
     move(service, timedelta(days=2))
     work(service)
     assert service.balance("gbp") == before
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_its_codes_are_nobodys_to_read_but_its_visitors(service: Service) -> None:
@@ -352,7 +352,7 @@ def test_the_gift_is_mailed_and_the_order_says_to_whom(service: Service) -> None
     assert [tuple(row) for row in rows] == [
         ("zoe+gift@acme.example", [1], "zoe+gift@acme.example", "campaign", "manual")
     ]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_another_environment_does_not_know_the_link(service: Service) -> None:

@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from tests.campaigns.conftest import Desk, findings, on_desk, rule, work
+from tests.campaigns.conftest import Desk, on_desk, rule, work
 from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import Service
 
@@ -31,7 +31,7 @@ def test_what_was_not_ordered_until_the_end_is_not_ordered_later(service: Servic
     with pytest.raises(NotFound):
         on_desk(service, lambda desk: desk.services.drafts.send(desk.caller, campaign.order_reference, None))
     assert service.balance("gbp") == before
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_an_order_under_way_at_the_end_is_refunded(service: Service) -> None:
@@ -49,7 +49,7 @@ def test_an_order_under_way_at_the_end_is_refunded(service: Service) -> None:
     service.sql("UPDATE clock SET ahead_by = $1", timedelta(days=1, minutes=1))
     work(service)
     assert service.balance("gbp") == before
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_a_campaign_that_is_changed_while_it_is_ordered_keeps_its_order(service: Service) -> None:
@@ -66,7 +66,7 @@ def test_a_campaign_that_is_changed_while_it_is_ordered_keeps_its_order(service:
             await changing
 
     on_desk(service, change_meanwhile)
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def wait_for_a_lock(service: Service) -> None:

@@ -11,13 +11,13 @@ import pytest
 from tests.background import Statements
 from tests.citus.conftest import CUSTOMERS, NODES
 from tests.citus.world import world_of
-from tests.web.api.conftest import Service, run_on_database, service, start_service
+from tests.web.api.conftest import Service, service, start_service
 from tests.web.claim.conftest import Recipient, link
 
 from largesse.db import sharding
 from largesse.lines.codes import draw_codes
 
-__all__ = ["run_on_database", "service", "start_service"]
+__all__ = ["service", "start_service"]
 
 WORLD = world_of(range(1, CUSTOMERS + 1))
 
@@ -47,10 +47,10 @@ def require_away(answer: Any) -> None:
 
 
 @pytest.fixture
-def homes(service: Service, run_on_database: Any) -> dict[int, str]:
+def homes(service: Service) -> dict[int, str]:
     """The node of each customer, by the number in its key."""
     ids = [service.ids["customers"][f"c{number}"] for number in range(1, CUSTOMERS + 1)]
-    found = run_on_database(service.database_url, lambda session: sharding.node_names(session, ids))
+    found = service.run(lambda session: sharding.node_names(session, ids))
     return {number: found[customer_id] for number, customer_id in enumerate(ids, 1)}
 
 

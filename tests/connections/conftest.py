@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.faults.installation import Installation
-from tests.web.api.conftest import own_service, problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import own_service, problem, service, staging, start_service
 
-__all__ = ["own_service", "problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["own_service", "problem", "service", "staging", "start_service"]
 
 PATIENCE_S = 30.0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.distributed import IS_DISTRIBUTED, SHARDS
-from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import problem, service, staging, start_service
 
-__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["problem", "service", "staging", "start_service"]
 
 NEUTRALISED = ("test_api.py", "test_walk.py")
 

@@ -11,11 +11,11 @@ from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import Service, ServiceFactory, problem, run_on_database, service, start_service
+from tests.web.api.conftest import Service, ServiceFactory, problem, service, start_service
 
 from largesse.main import open_worker
 
-__all__ = ["problem", "run_on_database", "service", "start_service"]
+__all__ = ["problem", "service", "start_service"]
 
 LONGEST_S = 20.0  # how long something is waited for that takes no time
 

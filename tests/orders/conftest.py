@@ -1,5 +1,5 @@
 """The service of tests/api, for these tests too."""
 
-from tests.web.api.conftest import problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import problem, service, staging, start_service
 
-__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["problem", "service", "staging", "start_service"]

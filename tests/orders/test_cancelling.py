@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.budgets.conftest import findings
 
 RECIPIENTS = [{"email": "sam@example.com", "quantity": 2}, {"email": "kim@example.com"}]
 
@@ -60,7 +59,7 @@ def test_unclaimed_codes_are_voided_and_refunded_to_the_account(service: Any) ->
         reference,
     )
     assert events[0][0] == 2
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_cancelling_again_changes_nothing(service: Any) -> None:
@@ -104,7 +103,7 @@ def test_an_invoiced_order_is_taken_off_what_the_customer_owes(service: Any) -> 
         "WHERE c.key = 'initech' AND kind = 'receivable'"
     )
     assert owed[0][0] == 0
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_a_scheduled_order_is_refunded_and_its_mail_never_leaves(service: Any) -> None:
@@ -118,7 +117,7 @@ def test_a_scheduled_order_is_refunded_and_its_mail_never_leaves(service: Any) -
         sent["reference"],
     )
     assert waiting[0][0] == 0
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_messages_that_wait_lose_the_voided_codes(service: Any) -> None:

@@ -8,7 +8,7 @@ from largesse.db.pool import Connection
 from largesse.mail.fan_out import fan_out
 
 
-def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on_database: Any) -> None:
+def test_addresses_that_only_look_alike_get_their_own_codes(service: Any) -> None:
     sent = service.send(
         "gift",
         "coffee",
@@ -27,6 +27,6 @@ def test_addresses_that_only_look_alike_get_their_own_codes(service: Any, run_on
         async with connection.transaction():
             await fan_out(connection, 10, customers)
 
-    run_on_database(service.database_url, make_messages)
+    service.run(make_messages)
     rows = service.sql("SELECT email, line_numbers FROM messages ORDER BY line_numbers")
     assert [tuple(row) for row in rows] == [("stra\u00dfe@example.com", [1]), ("strasse@example.com", [2, 3, 4])]

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.background import run_in_thread
 from tests.chained import acting_on
-from tests.web.api.conftest import Service, own_service, problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import Service, own_service, problem, service, staging, start_service
 
 from largesse.cli import main
 from largesse.db.cluster import programs
@@ -25,7 +25,7 @@ from largesse.notes.service import note_context
 from largesse.reports.updates import apply_changes
 from largesse.webhooks.fan_out import fan_out as fan_out_events
 
-__all__ = ["own_service", "problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["own_service", "problem", "service", "staging", "start_service"]
 
 SAM, NAME = "Sam.Quillfeather@example.com", "Samantha Quillfeather"
 ALEX = "alex@example.com"

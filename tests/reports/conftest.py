@@ -11,16 +11,15 @@ import pytest
 from tests.background import run_in_thread
 from tests.chained import acting_on
 from tests.reports.generator import generate
-from tests.web.api.conftest import MASTER_KEY, problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import MASTER_KEY, problem, service, staging, start_service
 
 from largesse.db.pool import Database
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
 from largesse.reports.updates import apply_changes
-from largesse.verify.audit import audit
 from largesse.webhooks.fan_out import fan_out
 
-__all__ = ["problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["problem", "service", "staging", "start_service"]
 
 ORDERS = 6_000
 T = TypeVar("T")
@@ -46,37 +45,15 @@ async def connection(filled_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @pytest.fixture
-def pooled(service: Any, run_on_database: Callable[..., Any]) -> Pooled[Any]:
+def pooled(service: Any) -> Pooled[Any]:
     """`pooled(work)`: what the coroutine function `work` makes of a pool of its own."""
-
-    def run(work: Callable[[Database], Awaitable[Any]]) -> Any:
-        async def with_pool(_: Any) -> Any:
-            database = await Database.connect(service.database_url)
-            try:
-                return await work(database)
-            finally:
-                await database.close()
-
-        return run_on_database(service.database_url, with_pool)
-
-    return run
+    return lambda work: service.on_pool(lambda database, _: work(database))
 
 
 @pytest.fixture
 def follow(pooled: Pooled[Any]) -> Callable[[], None]:
     """Does what the worker does until the read models have followed."""
     return lambda: pooled(take_all)
-
-
-@pytest.fixture
-def findings(service: Any, pooled: Pooled[Any]) -> Callable[[], list[str]]:
-    """What `verify` finds."""
-
-    async def look(database: Database) -> list[str]:
-        report = await audit(database, Vault(service.settings.master_keys))
-        return [str(finding) for finding in report.findings]
-
-    return lambda: pooled(look)
 
 
 async def take_all(database: Database) -> None:

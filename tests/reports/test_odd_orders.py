@@ -11,9 +11,7 @@ _TOLD = "SELECT count(*) FROM report_orders r JOIN orders o ON o.id = r.order_id
 _OF_ODD = "WHERE group_id = (SELECT id FROM report_groups WHERE source = 'odd')"
 
 
-def test_an_order_that_cannot_be_summed_keeps_no_other_out(
-    service: Any, follow: Callable[[], None], findings: Callable[[], list[str]]
-) -> None:
+def test_an_order_that_cannot_be_summed_keeps_no_other_out(service: Any, follow: Callable[[], None]) -> None:
     def place(source: str) -> str:
         sent = service.send("gift", "coffee", value=5, codeQuantity=1, source=source)
         return str(sent.json()["reference"])
@@ -34,4 +32,4 @@ def test_an_order_that_cannot_be_summed_keeps_no_other_out(
     assert service.client("hr").post(f"/orders/{odd}/cancel").status_code == 200
     follow()
     assert service.sql(_TOLD, odd)[0][0] == 1
-    assert findings() == []
+    assert service.findings() == []

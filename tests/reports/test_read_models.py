@@ -73,7 +73,7 @@ def words_of(service: Any, order_id: int) -> set[str]:
     return {row["word"] for row in service.sql("SELECT word FROM report_words WHERE order_id = $1", order_id)}
 
 
-def test_an_order_is_told_with_what_it_has_in_common(service: Any, follow: Follow, findings: Findings) -> None:
+def test_an_order_is_told_with_what_it_has_in_common(service: Any, follow: Follow) -> None:
     before = summed(service)
     sent = service.send(
         "gift",
@@ -99,10 +99,10 @@ def test_an_order_is_told_with_what_it_has_in_common(service: Any, follow: Follo
     after = summed(service)
     assert (after["orders"] - before["orders"], after["spent"] - before["spent"]) == (1, 3_000)
     assert after == summed(service, "month")
-    assert findings() == []
+    assert service.findings() == []
 
 
-def test_claims_and_cancellations_follow(service: Any, follow: Follow, findings: Findings) -> None:
+def test_claims_and_cancellations_follow(service: Any, follow: Follow) -> None:
     before = summed(service)
     sent = service.send("gift", "coffee", value=10, codeQuantity=3).json()
     follow()
@@ -125,11 +125,11 @@ def test_claims_and_cancellations_follow(service: Any, follow: Follow, findings:
         "refunded": 2_000,
         "within_hour": 1,
     }
-    assert findings() == []
+    assert service.findings() == []
 
 
 def test_a_refund_by_correction_is_deducted_from_what_was_spent(
-    service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
+    service: Any, pooled: Pooled[Any], follow: Follow
 ) -> None:
     sent = service.send("gift", "coffee", value=10, codeQuantity=2).json()
     for code in sent["codes"]:
@@ -149,12 +149,12 @@ def test_a_refund_by_correction_is_deducted_from_what_was_spent(
     after = summed(service)
     assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {"refunded": 400}
     assert after == summed(service, "month")
-    assert findings() == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
 def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
-    service: Any, follow: Follow, pooled: Pooled[Any], findings: Findings
+    service: Any, follow: Follow, pooled: Pooled[Any]
 ) -> None:
     cancelled = service.send("gift", "coffee", value=5).json()["reference"]
     service.client("hr").post(f"/orders/{cancelled}/cancel")
@@ -177,7 +177,7 @@ def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
     pooled(_fan_out_mail)
     follow()
     assert order_of(service, scheduled)["state"] == "waiting"
-    assert findings() == []
+    assert service.findings() == []
 
 
 async def _fan_out_mail(database: Database) -> None:
@@ -211,7 +211,7 @@ def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, fol
 
 
 @pytest.mark.slow
-def test_several_workers_at_once_count_each_order_once(service: Any, pooled: Pooled[Any], findings: Findings) -> None:
+def test_several_workers_at_once_count_each_order_once(service: Any, pooled: Pooled[Any]) -> None:
     for _ in range(30):
         service.send("gift", "coffee", value=5, source="crowd")
 
@@ -226,13 +226,11 @@ def test_several_workers_at_once_count_each_order_once(service: Any, pooled: Poo
         """
     )
     assert row["orders"] == 30
-    assert findings() == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
-def test_what_was_broken_off_is_as_if_it_had_not_begun(
-    service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
-) -> None:
+def test_what_was_broken_off_is_as_if_it_had_not_begun(service: Any, pooled: Pooled[Any], follow: Follow) -> None:
     reference = service.send("gift", "coffee", value=5).json()["reference"]
 
     async def break_off(database: Database) -> None:
@@ -251,7 +249,7 @@ def test_what_was_broken_off_is_as_if_it_had_not_begun(
     assert service.sql(order, reference)[0][0] == 0
     follow()
     assert service.sql(order, reference)[0][0] == 1
-    assert findings() == []
+    assert service.findings() == []
 
 
 def test_a_batch_is_bounded_by_codes_too(service: Any, pooled: Pooled[Any], follow: Follow) -> None:
@@ -303,7 +301,7 @@ def test_mail_that_was_refused_is_told_until_it_is_sent_again(
 
 @pytest.mark.slow
 def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
-    service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
+    service: Any, pooled: Pooled[Any], follow: Follow
 ) -> None:
     people = [
         {"email": "eve.stone@acme.example", "name": "Eve Stone"},
@@ -327,10 +325,10 @@ def test_a_recipient_is_forgotten_and_others_of_the_order_are_not(
     # The audit expects addresses.
     pooled(changed(service, order["order_id"], RENAMED, "x@acme.example"))
     service.sql("UPDATE report_words SET word = 'x@acme.example' WHERE word = 'erased'")
-    assert findings() == []
+    assert service.findings() == []
 
 
-def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow, findings: Findings) -> None:
+def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow) -> None:
     """After a repair by hand, say: the words of a new order are added without looking for each."""
     follow()
     sent = service.send("gift", "coffee", value=5, codeQuantity=1, message="Velvet").json()["reference"]
@@ -341,13 +339,11 @@ def test_a_word_that_is_there_already_stops_nothing(service: Any, follow: Follow
     )
     follow()
     assert order_of(service, sent)["codes"] == 1
-    assert findings() == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
-def test_all_of_it_is_made_anew_beside_orders(
-    service: Any, pooled: Pooled[Any], follow: Follow, findings: Findings
-) -> None:
+def test_all_of_it_is_made_anew_beside_orders(service: Any, pooled: Pooled[Any], follow: Follow) -> None:
     service.send("gift", "coffee", value=5, recipients=RECIPIENTS)
     follow()
     told = "SELECT to_jsonb(r) - 'group_id' AS told FROM report_orders r ORDER BY order_id"
@@ -357,7 +353,7 @@ def test_all_of_it_is_made_anew_beside_orders(
     service.sql("UPDATE report_sums SET orders = orders + 1")
     service.sql("DELETE FROM report_words WHERE word LIKE '%@%'")
     service.sql("UPDATE report_orders SET claimed = claimed + 1")
-    assert {finding.split(":")[0] for finding in findings()} == {
+    assert {finding.split(":")[0] for finding in service.findings()} == {
         "orders-are-reported",
         "recipients-are-found",
         "report-days-fit",
@@ -374,6 +370,6 @@ def test_all_of_it_is_made_anew_beside_orders(
     assert total == placed[0]
     assert shown[-1] == (total, total)
     assert (service.sql(told), service.sql(words), summed(service)) == before
-    assert findings() == []
+    assert service.findings() == []
     kept = service.sql("SELECT actor, after::text FROM audit_events WHERE act = 'reports.rebuilt'")
     assert [tuple(row) for row in kept] == [("command", f'{{"orders":{total}}}')]

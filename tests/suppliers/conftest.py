@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.suppliers.server import ENVIRON, SupplierServer, describe
-from tests.web.api.conftest import Service, own_service, problem, run_on_database
+from tests.web.api.conftest import Service, own_service, problem
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
@@ -28,7 +28,7 @@ from largesse.verify.audit import audit
 from largesse.verify.check import Report
 from largesse.webhooks.resolver import Resolver
 
-__all__ = ["own_service", "problem", "run_on_database"]
+__all__ = ["own_service", "problem"]
 
 WORLD = """
 customers:

@@ -25,17 +25,22 @@ import uvicorn
 from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
 from tests.keys import create_key
+from tests.web.api.rich_world import RICH_WORLD
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections.manager import ConnectionManager
 from largesse.customers.authenticator import WrongKeys
 from largesse.customers.key_store import delete_key
-from largesse.db.pool import connect_once
+from largesse.db.pool import Database, connect_once
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.jobs.registry import WorkerContext
 from largesse.main import build_app
 from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import parse_seed
 from largesse.serving import server_options
+from largesse.verify.audit import audit
 from largesse.web.api.application import Application
 
 MASTER_KEY = bytes(range(32))
@@ -43,94 +48,6 @@ PUBLIC_URL = "https://gifts.example"
 _NO_TLS = ssl.SSLContext(
     ssl.PROTOCOL_TLS_CLIENT
 )  # the usual one reads all authorities, which takes longer than many requests
-
-RICH_WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: enterprise
-    funding: balance
-    users:
-      - {email: ada@acme.example, name: Ada, role: admin}
-      - {email: bob@acme.example, name: Bob, role: member, active: false}
-      - {email: cem@acme.example, name: Cem, role: member}
-    service_accounts:
-      - {key: hr-bot, name: HR bot}
-      - {key: crm, name: CRM}
-      - {key: idle, name: Idle bot, active: false}
-    api_keys:
-      - {key: hr, service_account: hr-bot, environment: production}
-      - {key: crm, service_account: crm, environment: production}
-      - {key: idle, service_account: idle, environment: production}
-      - {key: hr-test, service_account: hr-bot, environment: staging}
-    funding_accounts:
-      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000000.00}
-      - {key: team, name: People team, currency: GBP, balance: 50.00, service_accounts: [hr-bot]}
-      - {key: sales, name: Sales team, currency: GBP, balance: 20.00, service_accounts: [crm]}
-      - {key: eur, name: Euro float, master: true, currency: EUR, balance: 5000.00}
-      - {key: jpy, name: Yen float, master: true, currency: JPY, balance: 1000000}
-      - {key: kwd, name: Dinar float, master: true, currency: KWD, balance: 1000.500}
-      - {key: test-gbp, name: Test float, master: true, currency: GBP, environment: staging, balance: 1000.00}
-    templates:
-      - {key: welcome, name: Welcome, product: coffee, value: 10, country: GB, wrapping_key: confetti, from_name: Acme,
-         message: Welcome!, expiry_after_days: 90}
-      - {key: box, name: Box, product: hamper, country: IE}
-      - {key: thanks, name: Thanks, collection: acme-thanks}
-      - {key: farewell, name: Farewell, product: retired, value: 15}
-      - {key: bunch, collection: treats, value: 25}
-  - key: globex
-    name: Globex
-    plan: pro
-    funding: balance
-    users:
-      - {email: gil@globex.example, name: Gil, role: admin}
-    service_accounts:
-      - {key: globex-bot, name: Globex bot}
-    api_keys:
-      - {key: globex, service_account: globex-bot, environment: production}
-      - {key: globex-test, service_account: globex-bot, environment: staging}
-    funding_accounts:
-      - {key: globex-gbp, name: Globex float, master: true, currency: GBP, balance: 1000.00}
-    templates:
-      - {key: globex-hello, name: Hello, product: coffee, value: 5, expiry_after_days: 30}
-  - key: initech
-    name: Initech
-    plan: pro
-    funding: invoiced
-    service_accounts:
-      - {key: initech-bot, name: Initech bot}
-    api_keys:
-      - {key: initech, service_account: initech-bot, environment: production}
-    funding_accounts:
-      - {key: initech-gbp, name: Left over, master: true, currency: GBP, balance: 5.00}
-  - key: tiny
-    name: Tiny
-    plan: starter
-    funding: balance
-    service_accounts:
-      - {key: tiny-bot, name: Tiny bot}
-    api_keys:
-      - {key: tiny, service_account: tiny-bot, environment: production}
-products:
-  - {key: coffee, name: Coffee House e-gift, digital: true, currency: GBP, countries: [GB, IE], denominations: [5, 10, 25]}
-  - {key: cinema, name: Cinema e-gift, digital: true, currency: GBP, countries: [GB], denominations: [12.50]}
-  - {key: books, name: Bookshop e-gift, digital: true, currency: EUR, countries: [IE, FR], min_amount: 5, max_amount: 200}
-  - {key: shop, name: Shop e-gift, digital: true, currency: GBP, countries: [GB], min_amount: 0.01, max_amount: 100000}
-  - {key: ramen, name: Ramen e-gift, digital: true, currency: JPY, countries: [JP], min_amount: 500, max_amount: 10000}
-  - {key: dates, name: Dates e-gift, digital: true, currency: KWD, countries: [KW], denominations: [1.250, 5]}
-  - {key: hamper, name: Autumn hamper, digital: false, currency: GBP, cost: 35.00, markup_percent: 10,
-     postage: {GB: 4.95, IE: 9.95}, vat_percent: {GB: 20, IE: 23}}
-  - {key: club, name: Acme club e-gift, digital: true, currency: GBP, countries: [GB], denominations: [10, 20], customers: [acme]}
-  - {key: globex-club, name: Globex club e-gift, digital: true, currency: GBP, countries: [GB], denominations: [10, 20],
-     customers: [globex]}
-  - {key: retired, name: Retired e-gift, digital: true, currency: GBP, countries: [GB], denominations: [15, 30]}
-collections:
-  - {key: treats, name: Treats, country: GB, currency: GBP, value_points: [10, 25, 50], products: [coffee]}
-  - {key: any, name: Anything, country: IE, currency: EUR, value_points: [20, 40], allow_custom_value: true, products: [books]}
-  - {key: open, name: Open, country: KW, currency: KWD, allow_custom_value: true, products: [dates]}
-  - {key: acme-thanks, customer: acme, name: Acme thanks, country: GB, currency: GBP, value: 25, products: [coffee]}
-  - {key: globex-thanks, customer: globex, name: Globex thanks, country: GB, currency: GBP, value: 25, products: [coffee]}
-"""
 
 
 @dataclass
@@ -186,18 +103,35 @@ class Service:
         """Runs one statement on the service's database, as its owner."""
         return self._statements.fetch(query, *arguments)
 
+    def run(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
+        """What `work` makes of a connection of its own, in a loop of its own."""
+        return on_database(self.database_url, work)
+
+    def on_pool(self, work: Callable[[Database, Vault], Coroutine[Any, Any, Any]], **options: Any) -> Any:
+        """What `work` makes of a pool of its own, opened with those options, and the service's vault."""
+
+        async def with_pool() -> Any:
+            database = await Database.connect(self.database_url, **options)
+            try:
+                return await work(database, Vault(self.settings.master_keys))
+            finally:
+                await database.close()
+
+        return run_in_thread(with_pool())
+
+    def findings(self) -> list[str]:
+        """What `largesse verify` finds."""
+        return [str(finding) for finding in self.on_pool(audit).findings]
+
     def new_key(self, service_account: str = "hr-bot", key: str | None = None, **restrictions: Any) -> tuple[int, str]:
         """Creates another key of one of Acme's service accounts; gives its id and its secret."""
         named = {"customer": "acme", "service_account": service_account, "environment": "production"}
-
-        async def create(connection: asyncpg.Connection) -> tuple[int, str]:
-            return await create_key(connection, **named, key=key or secrets.token_hex(8), **restrictions)
-
-        made: tuple[int, str] = on_database(self.database_url, create)
+        named["key"] = key or secrets.token_hex(8)
+        made: tuple[int, str] = self.run(lambda connection: create_key(connection, **named, **restrictions))
         return made
 
     def delete_key(self, key_id: int) -> None:
-        on_database(self.database_url, lambda connection: delete_key(connection, key_id))
+        self.run(lambda connection: delete_key(connection, key_id))
 
     def balance(self, account: str) -> float:
         """What the ledger says a funding account holds, in major units of a currency with two decimals."""
@@ -206,12 +140,6 @@ class Service:
 
 
 ServiceFactory = Callable[..., Service]
-
-
-@pytest.fixture(scope="session")
-def run_on_database() -> Callable[..., Any]:
-    """`run_on_database(url, work)`: what the coroutine function `work` makes of a connection of its own."""
-    return on_database
 
 
 @pytest.fixture(scope="session")
@@ -323,6 +251,17 @@ def own_service(
 def staging(service: Service, start_service: ServiceFactory) -> Service:
     """The staging service of the same installation."""
     return start_service(like=service, environment="staging")
+
+
+def work_off(service: Service, *steps: Callable[[WorkerContext], Coroutine[Any, Any, Any]]) -> None:
+    """Does steps of a worker, with its rights, until there is nothing left to do."""
+
+    async def work(database: Database, vault: Vault) -> None:
+        context = WorkerContext(database, vault, lambda *_: None)
+        while any([await step(context) for step in steps]):
+            pass
+
+    service.on_pool(work, role=Role.WORKER)
 
 
 @contextmanager

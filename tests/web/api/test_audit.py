@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import asyncpg
-from tests.budgets.conftest import findings
 from tests.web.api.conftest import on_database
 
 from largesse.audit.service import list_events
@@ -36,4 +35,4 @@ def test_acts_are_kept_with_key_address_and_request(service: Any) -> None:
     assert all(event.request_id and event.address == "127.0.0.1" for event in events)
     assert {(event.customer, event.environment) for event in events} == {("acme", "production")}
     assert made["secret"] not in str(events)
-    assert findings(service) == []
+    assert service.findings() == []

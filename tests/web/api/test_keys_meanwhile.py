@@ -118,7 +118,7 @@ def test_every_operation_that_writes_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_the_deletion_wins(service, problem, run_on_database, name: str) -> None:
+def test_the_deletion_wins(service, problem, name: str) -> None:
     """The key is found when the request comes in, and is being deleted when it would write."""
     path, body = WRITING[name](service)
     key_id, secret = service.new_key()
@@ -135,7 +135,7 @@ def test_the_deletion_wins(service, problem, run_on_database, name: str) -> None
             await until(lambda: waits_for(connection, answering))
         return await answering
 
-    refused = run_on_database(service.database_url, delete_meanwhile)
+    refused = service.run(delete_meanwhile)
     assert problem(refused, 401, "unauthorized") == "The API key was deleted."
     assert everything(service) == before
     served = service.client("hr").request(METHODS[name], path, json=body)
@@ -182,7 +182,7 @@ def test_switched_off_while_the_body_is_under_way(
         set_to(on)
 
 
-def test_the_deletion_waits(service, run_on_database) -> None:
+def test_the_deletion_waits(service) -> None:
     """What has looked at its key and found it writes to its end first."""
     reference = batch_of(service)
     key_id, secret = service.new_key()
@@ -212,7 +212,7 @@ def test_the_deletion_waits(service, run_on_database) -> None:
             await deleter.close()
         return waited, cancelled, await asyncio.to_thread(cancel)
 
-    waited, cancelled, again = run_on_database(service.database_url, hold_up)
+    waited, cancelled, again = service.run(hold_up)
     assert waited
     assert (cancelled.status_code, cancelled.json()["cancelledCount"]) == (200, 1)
     assert again.status_code == 401

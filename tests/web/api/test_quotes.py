@@ -162,13 +162,13 @@ def test_the_same_in_other_words_is_placed(service: Any, quote: Any) -> None:
     assert service.send("gift", "coffee", quote=token, **members).status_code == 200
 
 
-def test_a_price_that_changed_is_not_charged(service: Any, quote: Any, problem: Any, run_on_database: Any) -> None:
+def test_a_price_that_changed_is_not_charged(service: Any, quote: Any, problem: Any) -> None:
     told = quote("gift", "hamper").json()
     dearer = RICH_WORLD.replace("cost: 35.00", "cost: 36.00")
 
     def load(world: str) -> None:
         document = parse_seed(world.encode(), "world.yaml")
-        run_on_database(service.database_url, lambda connection: load_document(connection, document))
+        service.run(lambda connection: load_document(connection, document))
 
     load(dearer)
     try:

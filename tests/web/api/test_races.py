@@ -14,7 +14,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.budgets.conftest import findings
 
 CLIENTS = 64
 ORDERS = int(os.environ.get("RACING_ORDERS", "150"))
@@ -111,7 +110,7 @@ async def test_orders_on_an_account_that_covers_three_in_five(own_service) -> No
     kept = {row["reference"] for row in service.sql("SELECT reference FROM orders WHERE delivery_mode = 'send'")}
     assert placed == kept
     assert len(placed) == COVERED
-    assert findings(service) == []
+    assert service.findings() == []
     assert await refused_references_still_work(service, answers)
 
 
@@ -158,7 +157,7 @@ async def test_references_ten_times_each_over_three_endpoints(service) -> None:
         if answer.status == 409:
             assert answer.body["instance"] == f"/orders/{holders[reference]}"
     assert len(holders) == references
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
@@ -169,7 +168,7 @@ async def test_an_invoiced_customers_orders_all_fall_due(service) -> None:
     assert Counter(answer.status for answer in answers) == {200: ORDERS}
     owed = service.sql("SELECT balance_minor FROM accounts WHERE kind = 'receivable' AND customer_id = $1", 2)
     assert [row[0] for row in owed] == [-ORDERS * 500]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 async def test_the_last_pennies_are_spent_once(service) -> None:
@@ -182,7 +181,7 @@ async def test_the_last_pennies_are_spent_once(service) -> None:
     assert service.balance("pence") == pytest.approx((100 - spent) / 100)
     # One-penny orders were among them, so nothing that fits was left over.
     assert spent == 100
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 async def test_large_orders_do_not_hold_up_small_ones(service) -> None:
@@ -195,7 +194,7 @@ async def test_large_orders_do_not_hold_up_small_ones(service) -> None:
     assert Counter(answer.status for answer in answers) == {200: 64}
     codes = [code["code"] for answer in answers for code in answer.body["codes"]]
     assert len(codes) == len(set(codes)) == 3 * 2000 + 61
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 async def test_two_processes_share_references_and_balances(service, start_service) -> None:
@@ -214,4 +213,4 @@ async def test_two_processes_share_references_and_balances(service, start_servic
     )
     assert {tuple(sorted((a.status, b.status))) for a, b in zip(here, there, strict=True)} == {(200, 409)}
     assert service.balance("eur") == before - sum(5 + n % 7 for n in range(ORDERS))
-    assert findings(service) == []
+    assert service.findings() == []

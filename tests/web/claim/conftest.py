@@ -12,20 +12,19 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import own_service, problem, run_on_database, service, staging, start_service
+from tests.web.api.conftest import own_service, problem, service, staging, start_service
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 from largesse.lines.codes import parse_code
-from largesse.verify.audit import audit
 
 Codes = Callable[..., list[dict[str, str]]]
 Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
 PATHS = ("gift", "coffee")
 
-__all__ = ["own_service", "problem", "run_on_database", "service", "staging", "start_service"]
+__all__ = ["own_service", "problem", "service", "staging", "start_service"]
 
 # Each recipient has an address of their own: the service remembers those that guess.
 HOSTS = (f"198.18.{number // 256}.{number % 256}" for number in itertools.count())
@@ -110,29 +109,12 @@ def move_clock(service: Any) -> Iterator[Callable[[timedelta], None]]:
     service.sql("UPDATE clock SET ahead_by = '0'")
 
 
-@pytest.fixture
-def on_pool(service: Any, run_on_database: Callable[..., Any]) -> Callable[[Work], Any]:
-    """Runs work with a pool of its own and the service's vault."""
-
-    def run(work: Work) -> Any:
-        async def with_pool(_: Any) -> Any:
-            database = await Database.connect(service.database_url)
-            try:
-                return await work(database, Vault(service.settings.master_keys))
-            finally:
-                await database.close()
-
-        return run_on_database(service.database_url, with_pool)
-
-    return run
-
-
 def lookup_of(service: Any, code: dict[str, str]) -> int:
     return Vault(service.settings.master_keys).codes.lookup(parse_code(code["code"]))
 
 
 @pytest.fixture
-def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
+def stock(service: Any, tmp_path: Path) -> Callable[..., Any]:
     """`stock("coffee", ["A", "B"], value="10")`: imports these numbers."""
 
     def run(product: str, numbers: list[str], value: str | None = None) -> Any:
@@ -144,16 +126,12 @@ def stock(on_pool: Callable[[Work], Any], tmp_path: Path) -> Callable[..., Any]:
                 stocked = await find_inventory_product(connection, product)
             return await import_vouchers(await actor_on(database, vault), vault, stocked, file, value=value)
 
-        return on_pool(work)
+        return service.on_pool(work)
 
     return run
 
 
 @pytest.fixture
-def verified(on_pool: Callable[[Work], Any]) -> Callable[[], list[str]]:
+def verified(service: Any) -> Callable[[], list[str]]:
     """What `largesse verify` finds."""
-
-    async def findings(database: Database, vault: Vault) -> list[str]:
-        return [str(finding) for finding in (await audit(database, vault)).findings]
-
-    return lambda: on_pool(findings)  # type: ignore[no-any-return]
+    return service.findings

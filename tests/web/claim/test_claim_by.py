@@ -15,14 +15,13 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.chained import acting_on
+from tests.web.api.conftest import work_off
 from tests.web.claim.conftest import link
 
 from largesse.customers.actor import command_actor
 from largesse.db.pool import Database
-from largesse.db.roles import Role
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
-from largesse.jobs.registry import WorkerContext
 from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import write
 from largesse.mail.messages import take
@@ -37,28 +36,21 @@ _AT_ONCE = 50
 
 
 @pytest.fixture
-def follow_up_all(service: Any, run_on_database: Callable[..., Any]) -> Run:
+def follow_up_all(service: Any) -> Run:
     """Runs the worker's step until there is nothing left to do, with the rights of the worker."""
 
-    async def run(_: Any) -> None:
-        database = await Database.connect(service.database_url, role=Role.WORKER)
-        context = WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None)
-        while await follow_up(context):
-            pass
-        await database.close()
-
-    return lambda: run_on_database(service.database_url, run)
+    return lambda: work_off(service, follow_up)
 
 
 @pytest.fixture
-def default(on_pool: Callable[..., Any]) -> Iterator[Callable[[FollowUpDefaults], None]]:
+def default(service: Any) -> Iterator[Callable[[FollowUpDefaults], None]]:
     """Sets the defaults of Acme for this test."""
 
     def set_them(defaults: FollowUpDefaults) -> None:
         async def work(database: Database, vault: Vault) -> None:
             await set_defaults(command_actor(database, await acting_on(database, vault)).on_behalf_of(1), defaults)
 
-        on_pool(work)
+        service.on_pool(work)
 
     yield set_them
     set_them(NO_DEFAULTS)
@@ -179,7 +171,7 @@ def test_a_default_is_for_orders_placed_after_it_and_for_the_api_only_if_chosen(
     assert service.client("hr").get(f"/orders/{earlier}/request").json()["claimBy"] is None
 
 
-def test_the_mail_says_until_when(service: Any, on_pool: Callable[..., Any]) -> None:
+def test_the_mail_says_until_when(service: Any) -> None:
     at = datetime.now(UTC) + timedelta(days=40)
     to = [{"email": "until@example.com"}]
     service.send("collection", "treats", value=10, recipients=to, claimBy=f"{at.date()}T23:59:59Z")
@@ -195,7 +187,7 @@ def test_the_mail_says_until_when(service: Any, on_pool: Callable[..., Any]) -> 
             if one.letter.email == "until@example.com"
         ]
 
-    [letter] = on_pool(read)
+    [letter] = service.on_pool(read)
     said = f"Claim it by {at.day} {at:%B %Y}"
     assert said in letter.replace("=\r\n", "")
 
@@ -271,15 +263,7 @@ async def race(service: Any, orders: list[dict[str, Any]], kills: int) -> tuple[
 
 
 def race_codes(
-    service: Any,
-    run_on_database: Any,
-    verified: Any,
-    move_clock: Any,
-    *,
-    orders: int,
-    codes: int,
-    kills: int,
-    least_killed: int,
+    service: Any, verified: Any, move_clock: Any, *, orders: int, codes: int, kills: int, least_killed: int
 ) -> None:
     before = service.balance("gbp")
     placed = [
@@ -287,7 +271,7 @@ def race_codes(
         for _ in range(orders)
     ]
     move_clock(timedelta(days=2))
-    statuses, killed = run_on_database(service.database_url, lambda _: race(service, placed, kills))
+    statuses, killed = service.run(lambda _: race(service, placed, kills))
     found = states(service, *(order["reference"] for order in placed))
     assert killed >= least_killed
     assert found["claimed"] + found["cancelled"] == orders * codes
@@ -300,19 +284,17 @@ def race_codes(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-def test_a_claim_that_races_with_the_date_wins_or_is_refunded(
-    service: Any, run_on_database: Any, verified: Any, move_clock: Any
-) -> None:
+def test_a_claim_that_races_with_the_date_wins_or_is_refunded(service: Any, verified: Any, move_clock: Any) -> None:
     """Long: RACING_CLAIM_BY=10000."""
-    race_codes(service, run_on_database, verified, move_clock, orders=20, codes=CODES // 20, kills=2, least_killed=1)
+    race_codes(service, verified, move_clock, orders=20, codes=CODES // 20, kills=2, least_killed=1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_ten_thousand_codes_race_with_their_date_while_workers_are_killed(
-    service: Any, run_on_database: Any, verified: Any, move_clock: Any
+    service: Any, verified: Any, move_clock: Any
 ) -> None:
-    race_codes(service, run_on_database, verified, move_clock, orders=4, codes=2_500, kills=5, least_killed=3)
+    race_codes(service, verified, move_clock, orders=4, codes=2_500, kills=5, least_killed=3)
 
 
 def test_orders_that_cannot_be_refunded_stop_no_other(

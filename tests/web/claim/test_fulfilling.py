@@ -14,7 +14,7 @@ import pytest
 import structlog
 from tests.chained import actor_on
 from tests.web.api.conftest import Service
-from tests.web.claim.conftest import Codes, Work, form_of, link
+from tests.web.claim.conftest import Codes, form_of, link
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -162,7 +162,7 @@ def test_a_collection_with_nothing_left_says_so(recipient: Any, codes: Codes) ->
 
 
 def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_first(
-    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any], on_pool: Callable[[Work], Any]
+    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any]
 ) -> None:
     waiting = []
     for code in codes("gift", "tea", 3):
@@ -176,7 +176,7 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
         async with database.connection(OPERATOR) as connection:
             return await list_inventory(connection)
 
-    [level] = [level for level in on_pool(levels) if level.product == "tea"]
+    [level] = [level for level in service.on_pool(levels) if level.product == "tea"]
     assert (level.free, level.waiting) == (0, 3)
     assert stock("tea", ["T1", "T2"]).served == 2
     texts = [one.get(path).text for one, path in waiting]
@@ -185,7 +185,7 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
     assert "Yours is reserved" in texts[2]
     assert stock("tea", ["T2", "T3", "T4"]).__repr__() == "Imported(added=2, duplicates=1, served=1)"
     assert "T3" in waiting[2][0].get(waiting[2][1]).text
-    [level] = [level for level in on_pool(levels) if level.product == "tea"]
+    [level] = [level for level in service.on_pool(levels) if level.product == "tea"]
     assert (level.free, level.handed_out, level.waiting) == (1, 3, 0)
 
 
@@ -206,7 +206,7 @@ def test_who_waits_is_mailed_when_it_is_ready(
 
 
 def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
-    service: Any, recipient: Any, codes: Codes, on_pool: Callable[[Work], Any], tmp_path: Path
+    service: Any, recipient: Any, codes: Codes, tmp_path: Path
 ) -> None:
     path = recipient.gift(codes("gift", "hamper")[0])
     page = recipient.get(path)
@@ -232,7 +232,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
         await export_shipments(await actor_on(database, vault), vault, "production", file)
         return file.getvalue()
 
-    [row] = list(csv.DictReader(io.StringIO(on_pool(export))))
+    [row] = list(csv.DictReader(io.StringIO(service.on_pool(export))))
     assert (row["name"], row["street_address"], row["city"], row["postal_code"], row["country_code"]) == (
         "Sam Doe",
         "Flat 2\n1 High Street",
@@ -240,15 +240,15 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
         "LS1 4DY",
         "GB",
     )
-    assert list(csv.DictReader(io.StringIO(on_pool(export)))) == [], "each is exported once"
+    assert list(csv.DictReader(io.StringIO(service.on_pool(export)))) == [], "each is exported once"
     file = tmp_path / "shipped.csv"
     file.write_text(f"shipment,carrier,tracking_number\n{row['shipment']},Royal Post,AB123\n")
 
     async def ship(database: Database, vault: Vault) -> tuple[int, int]:
         return await import_shipments(await actor_on(database, vault), vault, "production", file)
 
-    assert on_pool(ship) == (1, 0)
-    assert on_pool(ship) == (0, 1)
+    assert service.on_pool(ship) == (1, 0)
+    assert service.on_pool(ship) == (0, 1)
     page = recipient.get(path)
     assert "Your parcel is on its way" in page.text
     assert "AB123" in page.text
@@ -258,7 +258,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
 
 
 def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
-    service: Any, recipient: Any, codes: Codes, on_pool: Callable[[Work], Any], tmp_path: Path
+    service: Any, recipient: Any, codes: Codes, tmp_path: Path
 ) -> None:
     path = recipient.gift(codes("gift", "hamper")[0])
     recipient.language = "de"
@@ -275,7 +275,7 @@ def test_a_recipient_is_written_to_in_the_language_they_went_on_in(
         [letter] = [one.letter for one in taken if one.letter.email == "uwe@example.com"]
         return letter
 
-    letter = on_pool(ship_and_write)
+    letter = service.on_pool(ship_and_write)
     assert letter.subject == "Ihr Geschenk ist unterwegs"
 
 
@@ -303,9 +303,7 @@ def test_the_address_form_is_the_countrys(recipient: Any, codes: Codes) -> None:
     assert "ZIP code" in page.text
 
 
-def test_an_address_that_would_be_a_formula_is_harmless(
-    recipient: Any, codes: Codes, on_pool: Callable[[Work], Any]
-) -> None:
+def test_an_address_that_would_be_a_formula_is_harmless(service: Any, recipient: Any, codes: Codes) -> None:
     path = recipient.gift(codes("gift", "hamper")[0])
     key = form_of(recipient.get(path))["key"]
     recipient.post(f"{path}/address", key=key, **(ADDRESS | {"name": "=HYPERLINK(1)"}))
@@ -315,17 +313,12 @@ def test_an_address_that_would_be_a_formula_is_harmless(
         await export_shipments(await actor_on(database, vault), vault, "production", file, again=True)
         return file.getvalue()
 
-    names = [row["name"] for row in csv.DictReader(io.StringIO(on_pool(export)))]
+    names = [row["name"] for row in csv.DictReader(io.StringIO(service.on_pool(export)))]
     assert "'=HYPERLINK(1)" in names
 
 
 def test_who_waits_for_stock_or_a_parcel_does_not_expire(
-    service: Any,
-    recipient: Any,
-    codes: Codes,
-    stock: Callable[..., Any],
-    on_pool: Callable[[Work], Any],
-    move_clock: Callable[[timedelta], None],
+    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any], move_clock: Callable[[timedelta], None]
 ) -> None:
     code = codes("gift", "shop", value=20, expiryAfterDays=1)[0]
     recipient.gift(code)
@@ -334,13 +327,13 @@ def test_who_waits_for_stock_or_a_parcel_does_not_expire(
     path = re.findall(r'href="(/claim/gift/\w+)"', again.text)[0]
     assert "Yours is reserved" in recipient.get(path).text
 
-    assert on_pool(allocate_all_waiting) == 0
+    assert service.on_pool(allocate_all_waiting) == 0
     stock("shop", ["LATE-1"], "20")
     assert "LATE-1" in recipient.get(path).text
 
 
 def test_a_line_that_cannot_be_served_stops_no_other(
-    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any], on_pool: Callable[[Work], Any]
+    service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any]
 ) -> None:
     """It waits longest, so it would come first each time, and nobody would get a voucher."""
     (odd,) = codes("gift", "shop", value=35)
@@ -360,7 +353,7 @@ def test_a_line_that_cannot_be_served_stops_no_other(
     assert service.sql("SELECT count(*) FROM voucher_waits WHERE value_minor = 3500")[0][0] == 1
     assert [one["event"] for one in logs] == ["voucher.not_handed_out"]
     service.sql("UPDATE line_states SET sealed_email = NULL WHERE sealed_email = 'odd'")
-    assert on_pool(allocate_all_waiting) == 1
+    assert service.on_pool(allocate_all_waiting) == 1
     assert service.sql("SELECT count(*) FROM voucher_waits WHERE value_minor = 3500")[0][0] == 0
 
 

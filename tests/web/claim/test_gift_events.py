@@ -70,9 +70,7 @@ def test_a_voucher_makes_a_gift_fulfilled(service: Any, recipient: Recipient, st
     assert instants == sorted(instants)
 
 
-def test_a_gift_expires_once(
-    service: Any, recipient: Recipient, move_clock: Callable[[timedelta], None], on_pool: Callable[..., Any]
-) -> None:
+def test_a_gift_expires_once(service: Any, recipient: Recipient, move_clock: Callable[[timedelta], None]) -> None:
     reference, [code] = place(service, product="hamper", expiryAfterDays=1)
     recipient.gift(code)
     move_clock(timedelta(days=2))
@@ -82,5 +80,5 @@ def test_a_gift_expires_once(
             await expire_late(connection)
 
     for _ in range(2):
-        on_pool(expire)
+        service.on_pool(expire)
     assert [name for _, name in names(service, reference)] == ["opened", "claimed", "expired"]

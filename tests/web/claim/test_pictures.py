@@ -39,9 +39,9 @@ PICTURE = read_picture(png())
 
 
 @pytest.fixture(scope="module", autouse=True)
-def with_a_picture(service: Any, run_on_database: Callable[..., Any]) -> None:
+def with_a_picture(service: Any) -> None:
     """Coffee has a picture. (A world in a test lies in no folder.)"""
-    run_on_database(service.database_url, lambda connection: save_pictures(connection, [PICTURE]))
+    service.run(lambda connection: save_pictures(connection, [PICTURE]))
     service.sql("UPDATE products SET picture = $1 WHERE key = 'coffee'", PICTURE.name)
 
 
@@ -89,7 +89,7 @@ def test_a_voucher_says_how_to_redeem_it_in_the_shops_words(
         assert ("No refunds." in page) == (name == "coffee")
 
 
-def test_mail_names_the_picture_and_says_the_rest(service: Any, on_pool: Callable[..., Any]) -> None:
+def test_mail_names_the_picture_and_says_the_rest(service: Any) -> None:
     for what, name in (("gift", "coffee"), ("gift", "tea"), ("collection", "treats")):
         service.send(what, name, recipients=[{"email": f"{name}@example.com"}], value=25)
 
@@ -100,7 +100,7 @@ def test_mail_names_the_picture_and_says_the_rest(service: Any, on_pool: Callabl
             taken = await take(connection, 100, vault, lambda _: "https://gifts.example/shop")
         return {message.letter.email: message.letter for message in taken}
 
-    found = on_pool(letters)
+    found = service.on_pool(letters)
     coffee = found["coffee@example.com"]
     assert coffee.picture == f"https://gifts.example/shop/pictures/{PICTURE.name}"
     assert coffee.details.terms == "No refunds."

@@ -24,7 +24,7 @@ CLAIMS = int(os.environ.get("RACING_CLAIMS", "100"))
 
 
 @pytest.fixture
-def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., list[int]]:
+def flood(service: Any) -> Callable[..., list[int]]:
     """Posts forms, many at once, each from a host of its own unless it says; gives the statuses in their order."""
 
     def run(posts: Sequence[tuple[str, dict[str, str]]], hosts: Sequence[str] | None = None) -> list[int]:
@@ -43,7 +43,7 @@ def flood(service: Any, run_on_database: Callable[..., Any]) -> Callable[..., li
 
                 return list(await asyncio.gather(*(post(at, *one) for at, one in enumerate(posts))))
 
-        statuses: list[int] = run_on_database(service.database_url, all_posts)
+        statuses: list[int] = service.run(all_posts)
         return statuses
 
     return run
@@ -105,9 +105,7 @@ def test_numbers_for_three_in_five_go_to_the_first_and_each_once(
 
 
 @pytest.mark.slow
-def test_an_import_that_races_with_claims_leaves_nobody_waiting(
-    service: Any, codes: Codes, run_on_database: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_an_import_that_races_with_claims_leaves_nobody_waiting(service: Any, codes: Codes, tmp_path: Path) -> None:
     file = tmp_path / "numbers.csv"
     file.write_text("\n".join(f"SHOP-{number}" for number in range(200)))
     issued = codes("gift", "shop", 200, value=3)
@@ -132,7 +130,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
         await database.close()
         return imported, Counter(statuses)
 
-    imported, statuses = run_on_database(service.database_url, race)
+    imported, statuses = service.run(race)
     assert imported.added == 200
     assert statuses == {303: 200}
     product = service.ids["products"]["shop"]
@@ -143,7 +141,7 @@ def test_an_import_that_races_with_claims_leaves_nobody_waiting(
 
 @pytest.mark.slow
 def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
-    service: Any, run_on_database: Callable[..., Any], verified: Callable[[], list[str]]
+    service: Any, verified: Callable[[], list[str]]
 ) -> None:
     before = service.balance("gbp")
     orders = [service.send("collection", "treats", value=10, codeQuantity=10).json() for _ in range(CLAIMS // 10)]
@@ -176,7 +174,7 @@ def test_a_cancellation_that_races_with_claims_takes_each_line_or_leaves_it(
                 await last
         return outcomes
 
-    outcomes = run_on_database(service.database_url, race)
+    outcomes = service.run(race)
     references = [order["reference"] for order in orders]
     states = Counter(
         row["state"]

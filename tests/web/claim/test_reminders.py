@@ -51,7 +51,7 @@ def days(service: Any, count: float) -> None:
 
 
 @pytest.fixture
-def mailed(service: Any, run_on_database: Callable[..., Any]) -> Mailed:
+def mailed(service: Any) -> Mailed:
     """Sends what is due, as the mailer does; returns whom, `reminder_1 sam@example.com`. `bounces` are refused, `letters` gets the mails."""
 
     def run(*, bounces: tuple[str, ...] = (), letters: list[str] | None = None, only: str = "reminder") -> list[str]:
@@ -71,7 +71,7 @@ def mailed(service: Any, run_on_database: Callable[..., Any]) -> Mailed:
                     letters.append(write(one.letter, "Gifts <gifts@example.com>", at=0).decode())
             return sorted(f"{one.letter.kind} {one.letter.email}" for one in taken if one.letter.kind.startswith(only))
 
-        sent: list[str] = run_on_database(service.database_url, send)
+        sent: list[str] = service.run(send)
         return sent
 
     return run

@@ -5,7 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.budgets.conftest import findings
 from tests.web.api.conftest import Service
 from tests.web.console.approving import (
     WORLD,
@@ -57,7 +56,7 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
         ("approval.given", "ada@acme.example"),
         ("approval.asked", "cem@acme.example"),
     ]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -116,7 +115,7 @@ def test_two_approve_and_nobody_counts_twice(service: Service, sign_in: SignIn) 
     ada.get(f"/app/approvals/{reference}")
     assert decided(bea, reference).status_code == 303
     assert len(orders_of(service, reference)) == 1
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -171,7 +170,7 @@ def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, s
     assert service.sql("SELECT count(*) FROM people_mails WHERE kind = 'approval_ended'")[0][0] == 1
     assert decided(ada, reference, "decline").status_code == 303
     assert state(service, reference) == "approved"
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -189,7 +188,7 @@ def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn)
             threads.submit(cem.post, f"/app/approvals/{reference}/withdraw")
         is_sent = bool(orders_of(service, reference))
         assert state(service, reference) in ({"approved"} if is_sent else {"declined", "withdrawn"})
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow

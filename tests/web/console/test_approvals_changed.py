@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from tests.budgets.conftest import findings
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.approving import (
     WORLD,
@@ -47,7 +46,7 @@ def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
     assert cem.post(f"{path}/ask").status_code == 303
     assert decided(ada, reference).status_code == 303
     assert [row["total_minor"] for row in orders_of(service, reference)] == [30_00]
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -79,7 +78,7 @@ def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Se
     small = str(service.ids["funding_accounts"]["small"])
     cem.submit(f"{path}/delivery", when="now", account=small, reference="")
     assert "too low" in cem.read(f"{path}/review")
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -97,7 +96,7 @@ def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(service: S
     cem.get(f"{path}/review")
     assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
     assert len(orders_of(service, reference)) == 1
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow
@@ -169,7 +168,7 @@ def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -
     assert decided(ada, reference).status_code == 303
     assert len(orders_of(service, reference)) == 1
     assert service.sql("SELECT spent_minor FROM budget_periods")[0][0] == 20_00
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow

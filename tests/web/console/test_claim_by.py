@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import httpx
 import pytest
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, work_off
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, begin, browser_text, quote_in, ready
 
-from largesse.db.pool import Database
-from largesse.db.roles import Role
-from largesse.encryption.vault import Vault
-from largesse.jobs.registry import WorkerContext
 from largesse.orders.tasks import follow_up
 
 __all__ = ["WORLD"]
@@ -42,14 +37,7 @@ def day(days: int) -> date:
 
 
 def work(service: Service) -> None:
-    async def run() -> None:
-        database = await Database.connect(service.database_url, role=Role.WORKER)
-        context = WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None)
-        while await follow_up(context):
-            pass
-        await database.close()
-
-    asyncio.run(run())
+    work_off(service, follow_up)
 
 
 def deliver(browser: Browser, service: Service, path: str, **fields: str) -> httpx.Response:

@@ -16,7 +16,6 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
-from tests.budgets.conftest import findings
 from tests.distributed import WAITING
 from tests.orders.test_cancelling import claim
 from tests.web.api.conftest import Service, on_database
@@ -116,7 +115,7 @@ def test_one_recipient_is_cancelled_and_refunded_to_the_penny(ada: Browser, serv
     assert (done["cancelledCount"], done["refunded"]) == (4, 40.0)
     assert service.balance("gbp") == before + 40
     work(service)
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_nobody_cancels_what_is_not_theirs(cem: Browser, service: Service, order: str) -> None:
@@ -173,7 +172,7 @@ def test_of_a_claim_and_a_cancellation_one_wins(ada: Browser, service: Service, 
     said = "The gift of Code 1 is cancelled" if state == "cancelled" else "the gift of Code 1 was claimed"
     assert said in ada.text
     work(service)
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_a_few_are_mailed_again(ada: Browser, service: Service, order: str) -> None:
@@ -244,7 +243,7 @@ def test_a_schedule_is_changed_and_then_sent_now(ada: Browser, service: Service,
     assert "Ada moved the order from 1 Jan 2999, 09:00 to 1 May 2998, 10:30" in ada.text
     assert service.client("hr").get(f"/orders/{scheduled}/request").json()["sendAt"] == "2998-05-01T10:30:00Z"
     work(service)
-    assert findings(service) == []
+    assert service.findings() == []
     ada.post(f"/app/orders/{scheduled}/schedule", **fields, when="now")
     assert due(service, scheduled)[1] <= datetime.now(UTC)
     assert "Ada sent the scheduled order at once" in ada.read(f"/app/orders/{scheduled}")
@@ -256,7 +255,7 @@ def test_a_schedule_is_changed_and_then_sent_now(ada: Browser, service: Service,
     assert made[0][0] == 3
     acts = service.sql("SELECT act FROM audit_events WHERE subject = $1", f"order {scheduled}")
     assert [row["act"] for row in acts] == ["order.rescheduled"] * 2
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 def test_of_two_schedule_changes_one_wins(ada: Browser, service: Service, scheduled: str) -> None:
@@ -281,7 +280,7 @@ def test_of_two_schedule_changes_one_wins(ada: Browser, service: Service, schedu
     )
     assert acts[0][0] == 1
     work(service)
-    assert findings(service) == []
+    assert service.findings() == []
 
 
 @pytest.mark.slow

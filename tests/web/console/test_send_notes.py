@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from tests.reports.conftest import follow, pooled
-from tests.web.api.conftest import Service, on_database, run_on_database
+from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 from largesse.reports import usage
 
-__all__ = ["WORLD", "follow", "pooled", "run_on_database"]
+__all__ = ["WORLD", "follow", "pooled"]
 
 
 @pytest.fixture
