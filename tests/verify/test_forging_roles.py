@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 from tests.chained import chain_of, chain_up, make_early
+from tests.distributed import execute_each
 
 from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.db.sharding import SESSION_SETTINGS
 from largesse.encryption.vault import Vault
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
@@ -82,13 +84,12 @@ async def findings(database: Database) -> set[str]:
 
 
 async def attack(url: str, role: Role, forgery: str) -> None:
-    connection = await asyncpg.connect(url)
+    connection = await asyncpg.connect(url, server_settings=dict(SESSION_SETTINGS))
+    scope = "SET LOCAL largesse.customers = '{1}'; SET LOCAL largesse.environments = '{production}'"
     try:
-        await connection.execute(
-            f"SET ROLE {role}; SET largesse.customers = '{{1}}'; SET largesse.environments = '{{production}}'"
-        )
+        await connection.execute(f"SET ROLE {role}")
         async with connection.transaction():
-            await connection.execute(forgery)
+            await execute_each(connection, f"{scope}; {forgery}")
     finally:
         await connection.close()
 
@@ -123,7 +124,7 @@ async def test_what_the_owner_forges_is_found_and_never_taken_over(
     if is_early:
         await make_early(database, KEY)
         assert await chain_up(database, KEY) == 0
-    await attack(database_url, Role.OWNER, "SET largesse.customers = ''; " + OWNER.format(FORGERIES[name]))
+    await attack(database_url, Role.OWNER, "SET LOCAL largesse.customers = ''; " + OWNER.format(FORGERIES[name]))
     found = await findings(database)
     assert found & CHECKS
     await migrate.upgrade(database_url)
