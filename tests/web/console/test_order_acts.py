@@ -64,13 +64,14 @@ def due(service: Service, reference: str) -> tuple[datetime, datetime]:
 
 @contextmanager
 def held(service: Service, query: str, reference: str) -> Iterator[Callable[[int], None]]:
-    """Holds rows locked. `waits(n)` returns once so many sessions wait for locks."""
+    """Holds rows of an order locked: `query` gets its customer and id. `waits(n)` returns once so many sessions wait for locks."""
+    [key] = service.sql("SELECT customer_id, id FROM orders WHERE reference = $1", reference)
     ready, done = threading.Event(), threading.Event()
 
     def hold() -> None:
         async def work_(connection: asyncpg.Connection[asyncpg.Record]) -> None:
             async with connection.transaction():
-                await connection.execute(query, reference)
+                await connection.execute(query, *key)
                 ready.set()
                 await connection.execute("SELECT 1")
                 while not done.is_set():
@@ -146,7 +147,7 @@ def test_of_a_claim_and_a_cancellation_one_wins(ada: Browser, service: Service, 
     before = service.balance("gbp")
     recipient = Recipient(service)
     ada.get(f"/app/orders/{reference}/recipients/1/cancel")
-    lock = "SELECT FROM lines WHERE number = 1 AND order_id = (SELECT id FROM orders WHERE reference = $1) FOR UPDATE"
+    lock = "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = 1 FOR UPDATE"
 
     def take() -> None:
         with suppress(AssertionError):  # where it is too late
@@ -263,7 +264,7 @@ def test_of_two_schedule_changes_one_wins(ada: Browser, service: Service, schedu
     for _ in range(2):
         ada.get(f"/app/orders/{scheduled}")
         tokens.append(ada.token)
-    lock = "SELECT FROM mail_jobs WHERE order_id = (SELECT id FROM orders WHERE reference = $1) FOR UPDATE"
+    lock = "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE"
     path, times = f"/app/orders/{scheduled}/schedule", ("2990-01-01T10:00", "2991-01-01T10:00")
     with ThreadPoolExecutor(2) as pool, held(service, lock, scheduled) as waits:
         acting = [
