@@ -38,7 +38,7 @@ class OrderAct:
     email: str | None  # the recipient's address now
     was_email: str | None  # for `correct`: the address before, masked
     codes: int | None  # for `cancel`: how many codes it voided, where that is known
-    due_at: datetime | None  # for `schedule`: when the order leaves, and when it was to leave before
+    due_at: datetime | None  # for `schedule`: when the order leaves, None for at once, and when it was to leave before
     was_due_at: datetime | None
 
 

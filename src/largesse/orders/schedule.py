@@ -76,7 +76,8 @@ async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: dateti
         async with changing_orders(connection, transaction.entries, key[0], [key[1]], waits=True):
             due_at = await _change(connection, key, seen, at)
         await record_changes(connection, [key])
-        act = NewAct(key[1], "schedule", due_at=due_at, was_due_at=seen)
+        # "Now" has no time: on a cluster, the clocks of the node and of the act may differ.
+        act = NewAct(key[1], "schedule", due_at=None if at is None else due_at, was_due_at=seen)
         await record_act(connection, principal, actor.acting.who.address, act)
         before, after = ({"scheduled_for": one.isoformat(timespec="seconds")} for one in (seen, due_at))
         await transaction.record("order.rescheduled", f"order {reference}", before=before, after=after)
