@@ -25,7 +25,7 @@ _DELETE = "DELETE FROM contact_groups WHERE customer_id = $1 AND environment = $
 # A contact that is already in a group keeps the day on which it joined.
 _JOIN = """
     INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
-    SELECT $1, $2, new.group_id, new.contact_id, (clock_now() AT TIME ZONE 'UTC')::date
+    SELECT $1, $2, new.group_id, new.contact_id, (SELECT clock_now() AT TIME ZONE 'UTC')::date
     FROM unnest($3::int[], $4::int[]) AS new (group_id, contact_id) ON CONFLICT DO NOTHING
 """
 _LEAVE = """

@@ -75,7 +75,7 @@ _INSERT = compose(
     INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, language, country, birthday, start_date, external_id,
                           own_fields, left_at)
     SELECT $1, $2, email, email_key, name, sought, language, country, birthday, start_date, external_id, own_fields,
-           CASE WHEN NOT is_active THEN clock_now() END
+           CASE WHEN NOT is_active THEN (SELECT clock_now()) END
     FROM {new} RETURNING id, email_key
     """,
     new=_NEW,
@@ -84,8 +84,8 @@ _UPDATE = compose(
     """
     UPDATE contacts c SET email = new.email, email_key = new.email_key, name = new.name, sought = new.sought, language = new.language,
         country = new.country, birthday = new.birthday, start_date = new.start_date, external_id = new.external_id,
-        own_fields = new.own_fields, left_at = CASE WHEN NOT new.is_active THEN coalesce(c.left_at, clock_now()) END,
-        changed_at = clock_now()
+        own_fields = new.own_fields, left_at = CASE WHEN NOT new.is_active THEN coalesce(c.left_at, (SELECT clock_now())) END,
+        changed_at = (SELECT clock_now())
     FROM {new} WHERE c.customer_id = $1 AND c.environment = $2 AND c.id = new.id
     """,
     new=_NEW,

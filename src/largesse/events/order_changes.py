@@ -22,7 +22,7 @@ CUSTOMERS_CHANGED = """
 _CHANGED = "INSERT INTO order_changes (customer_id, order_id, changed_at) VALUES ($1, $2, clock_now())"
 _RECORD = """
     INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
-    SELECT customer_id, order_id, $3, clock_now()
+    SELECT customer_id, order_id, $3, (SELECT clock_now())
     FROM unnest($1::int[], $2::int[]) AS changed (customer_id, order_id)
 """
 _NEWEST = grouped(
@@ -38,7 +38,7 @@ _REMOVE = """
 """
 _CHANGE_ALL = """
     INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
-    SELECT customer_id, id, true, clock_now FROM orders, (SELECT clock_now()) AS clock (clock_now) ORDER BY id
+    SELECT customer_id, id, true, (SELECT clock_now()) FROM orders ORDER BY id
 """
 _COUNT = "SELECT count(*) FROM order_changes WHERE id <= $1"
 _COUNT_ALL = "SELECT count(*) AS count, coalesce(max(id), 0) AS last_id FROM order_changes"

@@ -62,7 +62,7 @@ LEVELS = """
 """
 ADD_VOUCHERS = """
     INSERT INTO vouchers (product_id, value_minor, lookup, sealed, use_by, added_at)
-    SELECT $1, value_minor, lookup, sealed, use_by, clock_now()
+    SELECT $1, value_minor, lookup, sealed, use_by, (SELECT clock_now())
     FROM unnest($2::bigint[], $3::bigint[], $4::bytea[], $5::date[])
         WITH ORDINALITY AS new (value_minor, lookup, sealed, use_by, place)
     ORDER BY place

@@ -47,9 +47,9 @@ _ADD_GIFT = """
 # The edition distinguishes the mails to one address. The negative line number belongs to no line.
 _ADD_CAMPAIGN_CODES = """
     INSERT INTO messages (customer_id, order_id, environment, kind, edition, email, line_numbers, due_at, rank_at, created_at)
-    SELECT customer_id, order_id, environment, 'campaign_code', -(1 + ask_id % 32767), email, ARRAY[-ask_id], now, now, now
-    FROM unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::text[]) AS new (customer_id, order_id, environment, ask_id, email),
-        (SELECT clock_now()) AS clock (now)
+    SELECT customer_id, order_id, environment, 'campaign_code', -(1 + ask_id % 32767), email, ARRAY[-ask_id],
+           (SELECT clock_now()), (SELECT clock_now()), (SELECT clock_now())
+    FROM unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::text[]) AS new (customer_id, order_id, environment, ask_id, email)
     ON CONFLICT DO NOTHING
 """
 _LOCK_JOB = "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE"

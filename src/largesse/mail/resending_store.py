@@ -26,11 +26,10 @@ LOCK_JOBS = grouped(
 )
 MAKE_DUE = """
     UPDATE messages SET
-        state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = now, due_at = at,
+        state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = (SELECT clock_now()), due_at = at,
         rank_at = at, line_numbers = standing::int[]
     FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, standing, place),
-        (SELECT clock_now()) AS clock (now),
-        LATERAL (SELECT now + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
+        LATERAL (SELECT (SELECT clock_now()) + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
     WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held')
 """
 CANCELLED_LINES = """
@@ -139,9 +138,9 @@ RESEND_UNCLAIMED = compose(
         SELECT *, row_number() OVER (ORDER BY line_numbers[1]) - 1 AS place FROM unclaimed WHERE may_go)
     INSERT INTO messages
         (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
-    SELECT $1, $2, environment, edition + 1, email, name, standing, now,
-           now + (place / $7::int) * $8::float8 * interval '1 second', now
-    FROM wanted, (SELECT clock_now()) AS clock (now) ORDER BY place
+    SELECT $1, $2, environment, edition + 1, email, name, standing, (SELECT clock_now()),
+           (SELECT clock_now()) + (place / $7::int) * $8::float8 * interval '1 second', (SELECT clock_now())
+    FROM wanted ORDER BY place
     RETURNING id
 """,
     unclaimed=_UNCLAIMED,
@@ -198,8 +197,8 @@ RESEND_CHOSEN = """
         FROM latest WHERE state NOT IN ('pending', 'held') AND resends < $6 AND NOT line_numbers <@ $5::int[])
     INSERT INTO messages
         (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
-    SELECT $1, $2, environment, edition + 1, email, name, standing, now,
-           now + (place / $7::int) * $8::float8 * interval '1 second', now
-    FROM chosen, (SELECT clock_now()) AS clock (now) ORDER BY place
+    SELECT $1, $2, environment, edition + 1, email, name, standing, (SELECT clock_now()),
+           (SELECT clock_now()) + (place / $7::int) * $8::float8 * interval '1 second', (SELECT clock_now())
+    FROM chosen ORDER BY place
     RETURNING id
 """

@@ -43,10 +43,10 @@ LINES_TO_MAIL = grouped(
 INSERT_MESSAGES = """
     INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, due_at, rank_at, created_at)
     SELECT customer_id, order_id, environment, email, name, line_numbers::int[], due_at,
-           due_at + (row_number() OVER (PARTITION BY order_id ORDER BY place) / $8::int) * $9::float8 * interval '1 second', now
+           due_at + (row_number() OVER (PARTITION BY order_id ORDER BY place) / $8::int) * $9::float8 * interval '1 second',
+           (SELECT clock_now())
     FROM unnest($1::int[], $2::int[], $3::text[], $4::timestamptz[], $5::text[], $6::text[], $7::text[]) WITH ORDINALITY
-            AS new (customer_id, order_id, environment, due_at, email, name, line_numbers, place),
-        (SELECT clock_now()) AS clock (now)
+            AS new (customer_id, order_id, environment, due_at, email, name, line_numbers, place)
     ORDER BY place
     ON CONFLICT DO NOTHING
 """
@@ -122,8 +122,8 @@ PUT_BACK = """
 # Frees messages that could not be written, such as one whose code cannot be decrypted, and tries them again after $5 seconds.
 POSTPONE = """
     UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server', attempts = attempts + 1,
-        due_at = now + $5::float8 * interval '1 second', rank_at = now + $5::float8 * interval '1 second'
-    FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence), (SELECT clock_now()) AS clock (now)
+        due_at = (SELECT clock_now()) + $5::float8 * interval '1 second', rank_at = (SELECT clock_now()) + $5::float8 * interval '1 second'
+    FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)
     WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
 """
 
@@ -144,7 +144,7 @@ JOB_OF_ORDER = (
 # The outcomes of messages that were captured.
 CAPTURE_ALL = """
     INSERT INTO captured_mail (customer_id, message_id, environment, recipient, subject, sealed, claims, captured_at)
-    SELECT *, clock_now() FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bool[])
+    SELECT *, (SELECT clock_now()) FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bool[])
     ON CONFLICT DO NOTHING
 """
 # Captured mail whose recipients claim their gifts.
@@ -256,17 +256,16 @@ def _record(beside: Fragment) -> Fragment:
                 attempts = attempts + (new.state <> 'held')::int,
                 reason = new.reason,
                 fault = new.fault,
-                due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
-                rank_at = CASE WHEN new.state = 'pending' THEN now + (new.delay_s + $8) * interval '1 second' ELSE rank_at END,
-                finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN now END,
+                due_at = CASE WHEN new.state = 'pending' THEN (SELECT clock_now()) + new.delay_s * interval '1 second' ELSE due_at END,
+                rank_at = CASE WHEN new.state = 'pending' THEN (SELECT clock_now()) + (new.delay_s + $8) * interval '1 second' ELSE rank_at END,
+                finished_at = CASE WHEN new.state NOT IN ('pending', 'held') THEN (SELECT clock_now()) END,
                 leased_until = '-infinity'
             -- Limited to what there is, for the planner's sake: it expects a row or two whatever the arrays hold, so that one
             -- plan of a connection serves all its batches. Planning each anew took a quarter of what a message
             -- costs the database.
             FROM (SELECT * FROM unnest(
                     $1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::float8[], $6::text[], $7::text[]) LIMIT $13)
-                    AS new (customer_id, id, fence, state, delay_s, reason, fault),
-                (SELECT clock_now()) AS clock (now)
+                    AS new (customer_id, id, fence, state, delay_s, reason, fault)
             -- What is pending is found by what is leased and has not finished: asked for by state, all that are pending might be
             -- read, by the index of those.
             WHERE messages.customer_id = new.customer_id AND messages.id = new.id AND messages.fence = new.fence

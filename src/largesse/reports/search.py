@@ -7,7 +7,7 @@ read newest first; for a common beginning, those of its first words in the alpha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -64,12 +64,18 @@ def words_of_recipient(email: str | None, name: str | None) -> Iterator[str]:
 
 
 def words_of_order(
-    reference: str | None, texts: Iterable[str | None], recipients: Iterable[tuple[str | None, str | None]]
+    reference: str | None,
+    texts: Iterable[str | None],
+    recipients: Iterable[tuple[str | None, str | None]],
+    words_of_text: Callable[[str | None], set[str]] = words_of,
 ) -> set[str]:
-    """Returns all words of an order: of its external reference, its texts, and its recipients, each an address and a name."""
+    """Returns all words of an order: of its external reference, its texts, and its recipients, each an address and a name.
+
+    Pass a cached `words_of` for many orders, as they often share their texts.
+    """
     words = {whole(reference), *words_of(reference)} if reference else set()
     for text in texts:
-        words |= words_of(text)
+        words |= words_of_text(text)
     for email, name in recipients:
         words.update(words_of_recipient(email, name))
     words.discard("")

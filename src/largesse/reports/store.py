@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from itertools import groupby
@@ -91,13 +92,13 @@ _WRITE_ORDERS = compose(
     columns=names(_ORDER),
     changes=each("{name} = excluded.{name}", [name for name in _ORDER if name not in {"customer_id", "order_id"}]),
 )
-# Each order is sent once, and each word with the order's place: an order has ten words or more. Subscripts are quick for types of a
-# fixed length only, so environments are booleans.
+# Sends each order once, and each word once with the places of its orders: an order has ten words or more, most of them shared with others.
+# Subscripts are quick for types of a fixed length only, so environments are booleans.
 _ADD_WORDS = """
     INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
     SELECT ($1::int[])[place], CASE WHEN ($2::bool[])[place] THEN 'production' ELSE 'staging' END, word,
            ($3::timestamptz[])[place], ($4::int[])[place]
-    FROM unnest($5::text[], $6::int[]) AS found (word, place)
+    FROM unnest($5::text[], $6::text[]) AS found (word, places), unnest(string_to_array(places, ',')::int[]) AS place
 """
 _ADD_MISSING_WORDS = compose("{add} ON CONFLICT DO NOTHING", add=Fragment(_ADD_WORDS))
 # Finds each row by its whole key, because all orders may have the same word.
@@ -150,9 +151,14 @@ async def add_words(connection: Connection, words: Mapping[WordedOrder, Collecti
     Sorts them as the index does, which saves a third of the time.
     """
     orders = sorted(words)
-    found: list[tuple[str, int]] = []
+    found: list[tuple[str, str]] = []
     for _, places in groupby(range(len(orders)), key=lambda place: orders[place][:2]):
-        found += sorted((word, place + 1) for place in places for word in words[orders[place]])
+        with_word: dict[str, list[str]] = defaultdict(list)
+        for place in places:
+            shown = str(place + 1)
+            for word in words[orders[place]]:
+                with_word[word].append(shown)
+        found += [(word, ",".join(with_word[word])) for word in sorted(with_word)]
     if found:
         customers, environments, times, ids = zip(*orders, strict=True)
         are_live = [environment == "production" for environment in environments]

@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
 
 import asyncpg
 import structlog
@@ -31,7 +32,7 @@ from largesse.events.order_changes import (
 from largesse.lines.marks import mark_events
 from largesse.orders.options import PERSONAL
 from largesse.reports.facts import Facts, OrderKey, read_code_counts, read_facts, read_recipients, summary_of
-from largesse.reports.search import words_of_order, words_of_recipient
+from largesse.reports.search import words_of, words_of_order, words_of_recipient
 from largesse.reports.store import (
     Group,
     ReportedOrder,
@@ -239,11 +240,15 @@ async def _add_words(
         return
     recipients = await read_recipients(connection, sorted(keys), shard_group)
     words: dict[WordedOrder, set[str]] = {}
+    words_of_text = cache(words_of)
     for key in keys:
         order = facts.orders[key]
         worded = (order["customer_id"], order["environment"], order["created_at"], order["id"])
         words[worded] = words_of_order(
-            order["external_reference"], [order[name] for name in PERSONAL], recipients.get(order["id"], ())
+            order["external_reference"],
+            [order[name] for name in PERSONAL],
+            recipients.get(order["id"], ()),
+            words_of_text,
         )
     await add_words(connection, words, may_exist=may_exist)
 

@@ -13,12 +13,11 @@ _AT_ONCE = 1_000
 INSERT = """
     INSERT INTO api_requests
         (customer_id, environment, at, key_id, method, route, path, status, problem, duration_us, request_id, address)
-    SELECT customer_id, environment, now - ago_s * interval '1 second', key_id, method, route, path, status, problem, duration_us,
+    SELECT customer_id, environment, (SELECT clock_now()) - ago_s * interval '1 second', key_id, method, route, path, status, problem, duration_us,
            request_id, address::inet
     FROM unnest($1::int[], $2::text[], $3::float8[], $4::int[], $5::text[], $6::text[], $7::text[], $8::smallint[], $9::text[],
                 $10::int[], $11::text[], $12::text[])
-            AS new (customer_id, environment, ago_s, key_id, method, route, path, status, problem, duration_us, request_id, address),
-        (SELECT clock_now()) AS clock (now)
+            AS new (customer_id, environment, ago_s, key_id, method, route, path, status, problem, duration_us, request_id, address)
 """
 _COLUMNS = Fragment("""
     c.key AS customer, r.environment, r.id, r.at, r.method, coalesce(r.path, r.route) AS path, r.route, r.status, r.problem,

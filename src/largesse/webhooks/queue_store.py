@@ -59,10 +59,9 @@ LOCK_QUEUES = """
 """
 INSERT_ATTEMPTS = """
     INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status, error, answer)
-    SELECT customer_id, id, number, now - started_ago_s * interval '1 second', duration_ms, status, error, answer
+    SELECT customer_id, id, number, (SELECT clock_now()) - started_ago_s * interval '1 second', duration_ms, status, error, answer
     FROM unnest($1::int[], $2::bigint[], $3::smallint[], $4::float8[], $5::int[], $6::smallint[], $7::text[], $8::bytea[])
-        AS new (customer_id, id, number, started_ago_s, duration_ms, status, error, answer),
-        (SELECT clock_now()) AS clock (now)
+        AS new (customer_id, id, number, started_ago_s, duration_ms, status, error, answer)
     ON CONFLICT DO NOTHING
 """
 WRITE_VERDICTS = """
@@ -70,11 +69,10 @@ WRITE_VERDICTS = """
         attempts = attempts + 1,
         attempts_left = attempts_left - 1,
         state = new.state,
-        due_at = CASE WHEN new.state = 'pending' THEN now + new.delay_s * interval '1 second' ELSE due_at END,
-        finished_at = CASE WHEN new.state <> 'pending' THEN now END
+        due_at = CASE WHEN new.state = 'pending' THEN (SELECT clock_now()) + new.delay_s * interval '1 second' ELSE due_at END,
+        finished_at = CASE WHEN new.state <> 'pending' THEN (SELECT clock_now()) END
     FROM unnest($1::int[], $2::bigint[], $3::text[], $4::float8[], $5::smallint[])
-            AS new (customer_id, id, state, delay_s, made),
-        (SELECT clock_now()) AS clock (now)
+            AS new (customer_id, id, state, delay_s, made)
     -- If it was written before, and its COMMIT got no answer, it has one attempt more. The condition is on `finished_at`, as with
     -- one on `state` the planner might read all pending deliveries by their index.
     WHERE deliveries.customer_id = new.customer_id AND deliveries.id = new.id AND deliveries.finished_at IS NULL AND deliveries.attempts = new.made
@@ -144,8 +142,7 @@ _DELIVERIES_OF_EVENTS = compose(
         WHERE subscribed.created_at <= waiting.created_at + $1 * interval '1 second'
     ), made AS (
         INSERT INTO deliveries (customer_id, subscription_id, event_id, event, due_at, created_at)
-        SELECT customer_id, subscription_id, event_id, event, clock_now, clock_now
-        FROM heard, (SELECT clock_now()) AS clock (clock_now) ORDER BY event_id, subscription_id
+        SELECT customer_id, subscription_id, event_id, event, (SELECT clock_now()), (SELECT clock_now()) FROM heard ORDER BY event_id, subscription_id
         RETURNING customer_id, subscription_id
     ), woken AS (
         INSERT INTO subscription_queues (customer_id, subscription_id, due_at)
