@@ -64,18 +64,21 @@ async def bring(
 @pytest.mark.parametrize(
     "text",
     [
-        "A\nB\nC\n",
-        "number\nA\nB\nC",
-        "\ufeffNumber\r\nA\r\n\r\nB\r\nC\r\n",
-        '"number";"pin"\nA;1\n"B";\nC;2\n',
-        "pin\tnumber\tnote\n1\tA\tx\n2\tB\ty\n3\tC\tz\n",
-        "A\nB\nA\nC\n",
+        "A1\nB2\nC3\n",
+        "number\nA1\nB2\nC3",
+        "\n , \nnumber,pin\nA1,\nB2,\nC3,",
+        "\n\nnumber\nA1\nB2\nC3",
+        "\n\nA1\nB2\nC3",
+        "\ufeffNumber\r\nA1\r\n\r\nB2\r\nC3\r\n",
+        '"number";"pin"\nA1;1\n"B2";\nC3;2\n',
+        "pin\tnumber\tnote\n1\tA1\tx\n2\tB2\ty\n3\tC3\tz\n",
+        "A1\nB2\nA1\nC3\n",
     ],
 )
 async def test_a_file_as_shops_send_it(database: Database, tmp_path: Path, text: str) -> None:
     assert (await bring(database, "one", tmp_path / "f.csv", text)).added == 3
     rows = await database.fetch(OPERATOR, "SELECT product_id, value_minor, sealed FROM vouchers ORDER BY id")
-    assert [open_voucher(VAULT, row["sealed"], row["product_id"]).number for row in rows] == ["A", "B", "C"]
+    assert [open_voucher(VAULT, row["sealed"], row["product_id"]).number for row in rows] == ["A1", "B2", "C3"]
     assert {row["value_minor"] for row in rows} == {1000}
 
 
@@ -93,15 +96,18 @@ async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(database:
 @pytest.mark.parametrize(
     ("product", "text", "value", "said"),
     [
-        ("many", "A\n", None, "line 1: say what it is worth"),
+        ("many", "A1\n", None, "line 1: say what it is worth"),
         ("many", "number,value\nA,7\n", None, "line 2: value must be one that many is sent at: £5.00, £10.00"),
-        ("many", "A\n", "7", "--value must be one that many is sent at"),
+        ("many", "A1\n", "7", "--value must be one that many is sent at"),
         ("range", "number,value\nA,500.5\n", None, "line 2: value: “500.5” has more decimals than JPY allows"),
         ("range", "number,value\nA,x\n", None, "line 2: value: “x” is not an amount"),
         ("range", "number,value\nA,-5\n", None, "line 2: value: “-5” is not above zero"),
         ("one", "number,use_by\nA,soon\n", None, "line 2: use_by must be a date such as 2030-12-31"),
         ("one", "number,pin\n,1\n", None, "line 2: number is empty"),
-        ("one", "code,pin\nA,1\n", None, "line 1: the heading lacks number"),
+        ("one", "code,pin\nA,1\n", None, "line 1 must be a heading, and it lacks number; it may have number, "),
+        ("one", "Gutschein-Code\nA1\n", None, "line 1 must be a heading, and it lacks number; it may have number, "),
+        ("one", "\n\nA1,1\n", None, "line 3 must be a heading, and it lacks number; it may have number, "),
+        ("many", "\n\nA1\n", None, "line 3: say what it is worth"),
         ("one", "number\nA,1\n", None, "line 2: there are 2 fields"),
         ("one", 'number\n"A\n', None, "is not a CSV file"),
         ("one", f"number\n{'A' * 101}\n", None, "line 2: a number has at most 100"),
@@ -131,8 +137,8 @@ async def test_only_digital_products_have_stock(database: Database, product: str
 
 async def test_a_number_is_taken_once_whatever_key_sealed_it(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
-    assert await bring(database, "one", path, "A\nB\n") == Imported(2, 0, 0)
-    assert await bring(database, "one", path, "B\nC\n", vault=Vault((NEW, OLD))) == Imported(1, 1, 0)
+    assert await bring(database, "one", path, "A1\nB2\n") == Imported(2, 0, 0)
+    assert await bring(database, "one", path, "B2\nC3\n", vault=Vault((NEW, OLD))) == Imported(1, 1, 0)
     assert await bring(database, "range", path, "number,value\nA,500\n") == Imported(1, 0, 0)
 
 

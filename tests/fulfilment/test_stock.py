@@ -127,11 +127,11 @@ async def test_which_line_took_which_is_listed_without_the_number(database: Data
 async def test_numbers_that_were_there_are_named_by_line_and_why(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await bring(database, "one", "OLD\nSOLD\n")
+    await bring(database, "one", "OLD-1\nSOLD-1\n")
     await take(database, ONE, 1000, 1)
     sold = await database.fetchval(OPERATOR, "SELECT order_id IS NOT NULL FROM vouchers WHERE id = 1")
     assert sold
-    imported = await bring(database, "one", "number\nNEW\nOLD\n\nNEW\nSOLD\n")
+    imported = await bring(database, "one", "number\nNEW-1\nOLD-1\n\nNEW-1\nSOLD-1\n")
     assert (imported.added, imported.duplicates) == (1, 3)
     assert [(one.line, one.why) for one in imported.refused] == [(3, "sold"), (5, "twice"), (6, "stock")]
     assert "OLD" not in caplog.text + repr(imported)
@@ -145,13 +145,14 @@ async def test_numbers_that_were_there_are_named_by_line_and_why(
         ("number,value\nSECRET,7\n", "other_value"),
         ("number,value\nSECRET,lots\n", "value"),
         ("SECRET,SECRET\n", "no_heading"),
+        ("SECRET-1,SECRET-2\n", "no_heading"),
         ("number\n" + "S" * 101 + "\n", "number"),
         ("number\n" + "S" * 501 + "\n", "too_long"),
         ("number\nSECRET,SECRET\n", "too_wide"),
         ("number\n1.23457E+11\n", "shortened"),
         ("number;pin\nSECRET;1,23457e+11\n", "shortened"),
         ("number,pin\n,1\n", "empty"),
-        ("A\nB\nC\n", "too_many_lines"),
+        ("A1\nB2\nC3\n", "too_many_lines"),
     ],
 )
 async def test_a_file_is_refused_whole_with_a_line_and_without_a_number(
@@ -165,7 +166,7 @@ async def test_a_file_is_refused_whole_with_a_line_and_without_a_number(
 
 
 async def test_as_many_numbers_as_there_may_be(database: Database) -> None:
-    assert (await bring(database, "one", "A\n" + "S" * 100 + "\n", most=2)).added == 2
+    assert (await bring(database, "one", "A1\n" + "S" * 100 + "\n", most=2)).added == 2
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])

@@ -44,7 +44,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     """Add the voucher numbers of the CSV file FILE to the stock of PRODUCT.
 
     PRODUCT is a key of the seed file or an id. FILE has a column `number`, or is a list of numbers without a
-    heading. It may have `value` (in major units; required if the gift has several amounts), `pin` and `use_by`.
+    heading: a first line without a digit is a heading. It may have `value` (in major units; required if the gift has several amounts), `pin` and `use_by`.
     Numbers already in the stock are refused and counted. Waiting gifts get the new numbers, oldest first, and
     their recipients are mailed.
     """

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -27,6 +27,8 @@ from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
+_BLANK = _DELIMITERS + " \r\n"  # what an empty line of a spreadsheet consists of
+_DIGIT = re.compile("[0-9]")
 _SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+", re.IGNORECASE)  # a long number in a spreadsheet's cell
 
 
@@ -47,8 +49,8 @@ def read_rows(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields each row with its line number, fields trimmed, by the names of the heading line.
 
-    A file with one column may lack the heading if `alone` names the column. Separators are comma, semicolon and tab.
-    Raises FileRefused with the line.
+    A file with one column may lack the heading if `alone` names the column. A first line without a digit is a heading.
+    Separators are comma, semicolon and tab. Raises FileRefused with the line.
     """
     try:
         with path.open("rb") as file, open_text(file) as text:
@@ -62,18 +64,18 @@ def read_rows(
 def _read(
     file: Iterator[str], required: Sequence[str], optional: Sequence[str], alone: str | None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    first = next(file, "")
+    heading_at, first = next(((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK)), (1, ""))
     delimiter = max(_DELIMITERS, key=first.count)
     names = [name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)]
     known = {*required, *optional}
-    skipped = 1
-    if not known.intersection(names) and len(names) == 1 and alone is not None:
-        names, skipped = [alone], 0
-        file = _again(first, file)
+    skipped = heading_at
+    if not known.intersection(names) and len(names) == 1 and alone is not None and _DIGIT.search(first):
+        names, skipped = [alone], heading_at - 1
+        file = chain([first], file)
     missing = [name for name in required if name not in names]
     if missing:
         lacks, may_have = ", ".join(missing), ", ".join([*required, *optional])
-        said = f"line 1: the heading lacks {lacks}; it may have {may_have}"
+        said = f"line {heading_at} must be a heading, and it lacks {lacks}; it may have {may_have}"
         raise FileRefused("no_heading", said, lacks=lacks, may_have=may_have)
     reader = csv.reader(file, delimiter=delimiter, strict=True)
     for fields in reader:
@@ -96,12 +98,6 @@ def _read(
             if not row.get(name):
                 raise FileRefused("empty", f"line {at}: {name} is empty", line=at, column=name)
         yield at, row
-
-
-def _again(first: str, rest: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
 
 
 _IMPORTED_AT_ONCE = 1_000

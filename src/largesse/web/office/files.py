@@ -15,7 +15,9 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "empty": text("Line %(line)s has nothing in the column %(column)s."),
         "no_csv": text("This is not a CSV file."),
-        "no_heading": text("The first line must be a heading. These columns are missing: %(lacks)s."),
+        "no_heading": text(
+            "The first line must be a heading. These columns are missing: %(lacks)s. It may have: %(may_have)s."
+        ),
         "no_parcel": text("Line %(line)s names no parcel."),
         "no_text": text("This is not a text file. Save it as CSV in UTF-8."),
         "no_value": text(
