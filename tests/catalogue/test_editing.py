@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
@@ -173,6 +173,25 @@ async def test_the_last_publication_is_undone_and_that_too(database: Database, a
     await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
     assert (await edited(database, object_id)).content.name == "Coffee"
     await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+    assert (await edited(database, object_id)).content.name == "Tea"
+
+
+async def test_a_draft_of_before_an_undo_is_published_once_it_is_saved_again(database: Database, actor: Actor) -> None:
+    object_id = await published(database, actor)
+    tea, opened = await product(database, name="Tea"), (await edited(database, object_id)).seen
+    await save_draft(actor, "product", object_id, tea, opened)
+    opened = (await edited(database, object_id)).seen
+    await undo(actor, "product", object_id, opened)
+    with pytest.raises(ChangedMeanwhile):  # the form of before the undo
+        await save_draft(actor, "product", object_id, tea, opened)
+
+    behind = await edited(database, object_id)
+    for acting in (publish(actor, "product", object_id, behind.seen), schedule(actor, "product", object_id, datetime.max.replace(tzinfo=UTC), behind.seen)):  # fmt: skip
+        with pytest.raises(ChangedMeanwhile):
+            await acting
+    await save_draft(actor, "product", object_id, tea, behind.seen)
+    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+
     assert (await edited(database, object_id)).content.name == "Tea"
 
 

@@ -49,8 +49,8 @@ _SAVE_DRAFTS = """
     INSERT INTO catalogue_drafts AS saved (kind, object_id, content, edition, based_on, author, saved_at)
     SELECT $1, object_id, content::jsonb, nextval('catalogue_editions'), based_on, $5, clock_now()
     FROM unnest($2::int[], $3::text[], $4::bigint[]) AS new (object_id, content, based_on)
-    ON CONFLICT (kind, object_id) DO UPDATE SET content = excluded.content, edition = excluded.edition, author = excluded.author,
-        saved_at = excluded.saved_at, publish_at = NULL, failed = NULL
+    ON CONFLICT (kind, object_id) DO UPDATE SET content = excluded.content, edition = excluded.edition,
+        based_on = excluded.based_on, author = excluded.author, saved_at = excluded.saved_at, publish_at = NULL, failed = NULL
 """
 _DELETE_DRAFTS = "DELETE FROM catalogue_drafts WHERE kind = $1 AND object_id = ANY($2::int[])"
 _SCHEDULE = """
@@ -200,8 +200,13 @@ class Edited:
 
     @property
     def seen(self) -> int:
-        """The edition that a form is based on."""
-        return self.edition if self.draft is None else self.draft.edition
+        """The edition that a form is based on: the newest, of the draft or of a publication after it."""
+        return self.edition if self.draft is None else max(self.edition, self.draft.edition)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was published after the draft was saved. It cannot be published until it is saved again."""
+        return self.draft is not None and self.draft.based_on != self.edition
 
     @property
     def is_new(self) -> bool:

@@ -93,7 +93,7 @@ async def save_draft(actor: Actor, kind: str, object_id: int, content: Content, 
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         changed = differences(edited.newest, content)
-        if not changed:
+        if not changed and not edited.is_behind:
             return
         await store.save_drafts(transaction.connection, kind, [(object_id, content, edited.edition)], _author(actor))
         before, after = _shown(edited.newest, changed), _shown(content, changed)
@@ -162,6 +162,8 @@ async def schedule(actor: Actor, kind: str, object_id: int, at: datetime | None,
         edited = await _lock(transaction, kind, object_id, seen)
         if edited.draft is None:
             raise NothingToPublish
+        if at is not None:
+            _require_publishable(edited)
         if at is not None and at <= await read_now(transaction.connection):
             raise Faulty([Fault("at", NOT_LATER)])
         await store.schedule(transaction.connection, kind, object_id, at)
@@ -305,7 +307,7 @@ def _require_office(edited: Edited) -> None:
 
 def _require_publishable(edited: Edited) -> None:
     _require_office(edited)
-    if edited.draft is not None and edited.draft.based_on != edited.edition:
+    if edited.is_behind:
         raise ChangedMeanwhile(edited)
 
 

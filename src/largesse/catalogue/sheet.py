@@ -214,7 +214,7 @@ class _SheetReader:
             read = None
         if edited.managed != "office" and (noted or read != content):
             noted.insert(0, Fault("key", BY_FILE))
-        elif edited.managed == "office" and edited.draft is not None:
+        elif edited.managed == "office" and edited.draft is not None and (noted or read != content):
             noted.insert(0, Fault("key", HAS_DRAFT))
         if read is None or noted:
             raise Faulty(noted)

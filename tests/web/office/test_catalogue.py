@@ -142,6 +142,27 @@ def test_what_the_seed_file_manages_is_read_only_until_it_is_released(service: S
     assert value(service, "SELECT managed FROM products WHERE id = $1", product_id) == "office"
 
 
+def test_a_draft_of_before_an_undo_says_what_to_do(sign_in: SignIn) -> None:
+    browser = sign_in("catalogue")
+    path = made(browser, key="behind")
+    browser.post(path + "/publish", seen=seen(browser.get(path).text))
+    assert "What customers see<" in browser.get(path).text
+    again = {**started(browser, path), "denominations": "5, 20"}
+    assert browser.post(path, **{**TYPED, **again}).status_code == 303
+    assert browser.post(path + "/undo", seen=seen(browser.get(path).text)).status_code == 303
+
+    said = "Something else was published after this draft was saved."
+    assert said in browser.get(path).text
+    assert "What customers will see<" in browser.page.text
+    refused = browser.post(path + "/publish", seen=seen(browser.page.text))
+    assert refused.status_code == 409
+    assert said in refused.text
+
+    assert browser.post(path, **{**TYPED, **started(browser, path), "denominations": "5, 20"}).status_code == 303
+    assert said not in browser.get(path).text
+    assert browser.post(path + "/publish", seen=seen(browser.page.text)).status_code == 303
+
+
 def test_a_draft_is_scheduled_and_discarded(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("catalogue")
     path = made(browser, key="later")
@@ -233,6 +254,9 @@ def test_rows_of_a_file_show_all_their_mistakes_by_the_numbers_of_a_spreadsheet(
 
     browser.get(path)
     assert browser.upload(path, rows_of(theirs)).headers["location"] == "/office/catalogue", "nothing differs"
+    browser.get(path)
+    begun = next(row for row in exported if row["key"] == "begun")
+    assert browser.upload(path, rows_of(begun)).headers["location"] == "/office/catalogue", "its draft stays"
     browser.get(path)
     new = {"key": "new-lines", "digital": "yes", "currency": "GBP", "name": "N", "denominations": "5"}
     file = rows_of(

@@ -46,6 +46,9 @@ _PUBLISHED, _SAVED = text("Published: customers see it from now on."), text("The
 _FAILED = text(
     "It was not published at its time: something else was published first. Look at what changes, save and publish it."
 )
+_BEHIND = text(
+    "Something else was published after this draft was saved. Look at what changes, save the draft again and publish it."
+)
 
 
 class Pages:
@@ -127,6 +130,8 @@ class Pages:
             impact = await read_impact(connection, edited)
             versions = await draft_store.list_versions(connection, self.kind, edited.id)
         may_change = context.person.may(StaffRight.CATALOGUE)
+        if edited.draft and (edited.draft.failed or edited.is_behind):
+            trouble = trouble or context.say(_FAILED if edited.draft.failed else _BEHIND)
         return context.page(
             "catalogue_one.html",
             status=status,
@@ -144,7 +149,7 @@ class Pages:
             may_change=may_change,
             may_edit=may_change and edited.managed == "office",
             may_undo=len(versions) > 1 and versions[0].edition == edited.edition,
-            trouble=trouble or (context.say(_FAILED) if edited.draft and edited.draft.failed else ""),
+            trouble=trouble,
             most_kb=MAX_BYTES // 1024,
         )
 
@@ -242,7 +247,9 @@ class Pages:
 
     async def _refused(self, context: OfficeContext, refused: StateConflict) -> Response:
         """Shows the current page, with the reason why nothing was done."""
-        said = _MEANWHILE if isinstance(refused, ChangedMeanwhile) else _REFUSALS.get(type(refused), _NOT_DONE)
+        said = _REFUSALS.get(type(refused), _NOT_DONE)
+        if isinstance(refused, ChangedMeanwhile):
+            said = _BEHIND if refused.edited.is_behind else _MEANWHILE
         return await self.show(context, trouble=context.say(said), status=409)
 
     async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
@@ -268,7 +275,7 @@ class Pages:
         context.form.errors = errors
         trouble = context.say(
             "%(who)s saved this meanwhile. What you typed is kept, and what only they changed is shown. Check it and save again.",
-            who=now.draft.author if now.draft else context.say("Somebody else"),
+            who=now.draft.author if now.draft and not now.is_behind else context.say("Somebody else"),
         )
         return await self.show(context, typed=merged, trouble=trouble, status=409)
 
