@@ -15,7 +15,7 @@ from largesse.base.text import csv_file
 from largesse.catalogue import content as faults
 from largesse.catalogue import sheet, store
 from largesse.catalogue.content import CollectionContent, Faulty, ProductContent
-from largesse.catalogue.editing import import_drafts, publish_many, release
+from largesse.catalogue.editing import import_drafts, publish_many
 from largesse.catalogue.sheet import MOST_ROWS, Sheet, read_sheet, write_rows
 from largesse.catalogue.typed import Names, read_collection, read_product, typed_collection, typed_product
 from largesse.customers.actor import command_actor
@@ -250,18 +250,22 @@ async def test_all_rows_that_are_wrong_are_named_at_once(
     assert list(read.contents) == ["good"]
 
 
-async def test_a_product_with_a_draft_is_not_overwritten(
+async def test_a_draft_is_not_overwritten_and_keeps_no_other_row_out(
     connection: asyncpg.Connection, database: Database, vault: Vault
 ) -> None:
+    await loaded(connection, database, vault, FILE)
+    exported = csv_file([row async for row in write_rows(connection, "product")])
+    drafted = await read_sheet(connection, "product", b"key,name\ncoffee,Tea\n")
     actor = command_actor(database, await acting_on(database, vault))
-    first = await read_sheet(connection, "product", FILE.encode())
-    await import_drafts(actor, "product", first.contents, first.seen, "file")
+    await import_drafts(actor, "product", drafted.contents, drafted.seen, "file")
 
-    second = await read_sheet(connection, "product", FILE.encode())
+    as_published = await read_sheet(connection, "product", exported.replace(b"=Hamper", b"Box"))
+    as_drafted = await read_sheet(connection, "product", b"key,name\ncoffee,Tea\nhamper,Box\n")
+    differs = await read_sheet(connection, "product", b"key,name\ncoffee,Cocoa\nhamper,Box\n")
 
-    assert {one.fault.said for one in second.faults} == {sheet.HAS_DRAFT}
-    assert len(second.faults) == 2
-    await release(actor, "product", (await connection.fetchval("SELECT id FROM products WHERE key = 'coffee'")))
+    for read in (as_published, as_drafted):
+        assert (list(read.contents), read.faults, read.unchanged) == (["hamper"], [], 1)
+    assert [(one.row, one.key, one.fault.said) for one in differs.faults] == [(2, "coffee", sheet.HAS_DRAFT)]
 
 
 @pytest.mark.parametrize(

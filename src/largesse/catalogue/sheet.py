@@ -44,7 +44,7 @@ TOO_MANY_ROWS = "The file has more than %(most)s rows."
 TOO_LARGE = "The file has more than %(most)s KiB."
 NO_ROWS = "The file has no rows."
 BY_FILE = "The seed file manages this. Release it first."
-HAS_DRAFT = "This has a draft. Publish or discard it first."
+HAS_DRAFT = "This has a draft. Publish or discard it first, or leave the row out."
 FIXED = "This cannot change after it was created."
 UNKNOWN_CURRENCY = "%(what)s is not a currency in use."
 BAD_KEY = "A key has at most 100 characters, and no slash, comma or semicolon."
@@ -85,7 +85,10 @@ async def write_rows(connection: Connection, kind: str) -> AsyncIterator[list[st
 
 
 async def read_sheet(connection: Connection, kind: str, file: bytes) -> Sheet:
-    """Reads a CSV file of products or curated collections. A missing column leaves its values as they are. Saves nothing."""
+    """Reads a CSV file of products or curated collections. Saves nothing.
+
+    A missing column leaves its values as they are. A row that says what is published, or what the draft says, changes nothing.
+    """
     rows, fault = _rows(file, COLUMNS[kind])
     if fault is not None:
         return Sheet({}, {}, [RowFault(0, "", fault)], 0)
@@ -184,7 +187,7 @@ class _SheetReader:
                 continue
             finally:
                 seen.add(key)
-            if key in self._there and content == self._there[key].content:
+            if key in self._there and content in (self._there[key].content, self._there[key].newest):
                 unchanged += 1
             else:
                 self._contents[key] = content
@@ -214,7 +217,7 @@ class _SheetReader:
             read = None
         if edited.managed != "office" and (noted or read != content):
             noted.insert(0, Fault("key", BY_FILE))
-        elif edited.managed == "office" and edited.draft is not None and (noted or read != content):
+        elif edited.draft is not None and (noted or read not in (edited.content, edited.newest)):
             noted.insert(0, Fault("key", HAS_DRAFT))
         if read is None or noted:
             raise Faulty(noted)
