@@ -88,6 +88,17 @@ test("blank texts are left out, and an address is the same in any spelling", asy
   assert.deepEqual(await run(item), [placed]);
 });
 
+test("ids that are numbers are references, and an item without one sends and finds nothing", async () => {
+  const externalReference = Number(process.hrtime.bigint() % 10n ** 15n);
+  const item = await gift({ externalReference, additionalFields: { message: 7 } });
+  const [placed] = await run(item);
+  assert.deepEqual([placed.externalReference, await run(item)], [String(externalReference), [placed]]);
+  assert.equal((await run({ operation: "find", externalReference }))[0].reference, placed.reference);
+  for (const nothing of ["", " ", undefined, null]) {
+    for (const operation of ["send", "find"]) await assert.rejects(run({ ...item, operation, externalReference: nothing }), /has no Reference/);
+  }
+});
+
 test("a time without an offset is one of the workflow's time zone", async () => {
   const at = async (sendAt) => (await run(await gift({ additionalFields: { sendAt } })))[0].scheduledFor;
   assert.equal(await at("2090-01-01T09:00:00"), "2090-01-01T14:00:00Z");

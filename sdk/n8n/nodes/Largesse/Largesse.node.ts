@@ -70,7 +70,7 @@ export class Largesse implements INodeType {
 
 async function run(functions: IExecuteFunctions, item: number): Promise<IDataObject[]> {
   const operation = functions.getNodeParameter('operation', item) as string;
-  const externalReference = functions.getNodeParameter('externalReference', item) as string;
+  const externalReference = referenceOf(functions, item);
   if (operation === 'find') return await call<IDataObject[]>(functions, 'GET', '/orders', undefined, { externalReference });
   const order = read(functions, item, externalReference);
   if (operation === 'sendTemplate') {
@@ -85,9 +85,16 @@ async function run(functions: IExecuteFunctions, item: number): Promise<IDataObj
   return [receipt(await place(functions, 'gift', { ...gift, ...order }, item))];
 }
 
+/** Returns the reference of an item as a text: ids are often numbers. Without one, a node that runs again would send again. */
+function referenceOf(functions: IExecuteFunctions, itemIndex: number): string {
+  const reference = written(functions.getNodeParameter('externalReference', itemIndex));
+  if (reference !== undefined) return reference;
+  throw new NodeOperationError(functions.getNode(), 'The item has no Reference: take it from what starts the workflow', { itemIndex });
+}
+
 /** Returns the members that both kinds of gift have. */
 function read(functions: IExecuteFunctions, item: number, externalReference: string): Order {
-  const { name, fromName, message, sendAt } = functions.getNodeParameter('additionalFields', item, {}) as { [name: string]: string };
+  const { name, fromName, message, sendAt } = functions.getNodeParameter('additionalFields', item, {}) as IDataObject;
   const accountId = functions.getNodeParameter('accountId', item, '') as string | number;
   return {
     recipients: [{ email: functions.getNodeParameter('email', item) as string, name: written(name) }],
@@ -95,13 +102,16 @@ function read(functions: IExecuteFunctions, item: number, externalReference: str
     externalReference,
     fromName: written(fromName),
     message: written(message),
-    sendAt: sendAt ? instant(functions, sendAt, item) : undefined,
+    sendAt: sendAt ? instant(functions, sendAt as string, item) : undefined,
     source: 'n8n',
   };
 }
 
-/** Returns a text; undefined for one that is empty or blank, as two empty values with a space between are. */
-const written = (text?: string): string | undefined => (text?.trim() ? text : undefined);
+/** Returns a value as a text; undefined for one that is empty or blank, as two empty values with a space between are. */
+function written(value: unknown): string | undefined {
+  const text = value === undefined || value === null ? '' : String(value);
+  return text.trim() ? text : undefined;
+}
 
 /** Returns an instant in UTC. n8n writes dates as the clock of the workflow's time zone shows them. */
 function instant(functions: IExecuteFunctions, text: string, itemIndex: number): string {
