@@ -42,6 +42,13 @@ test("JSON of something else", async () => {
   assert.match((await ask(kind.url)).message, /`customerName` must be a string, not number/);
 });
 
+test("no content where there has to be some", async () => {
+  await using server = await answerWith("HTTP/1.1 204 No Content\r\n\r\n");
+  const error = await ask(server.url);
+  assert.ok(error instanceof UnreadableAnswer);
+  assert.match(error.message, /^GET \/me was answered 204 with no content type, 0 bytes: that is no answer of Largesse/);
+});
+
 test("an id that a number cannot hold exactly is refused, not rounded", async () => {
   await using server = await answerWith(http("200 OK", "application/json", ME.replace('"customerId":1', '"customerId":9007199254740993')));
   assert.match((await ask(server.url)).message, /`customerId` must be an integer that is exact here/);
