@@ -263,6 +263,8 @@ class _Known:
             if change.email is UNSET:
                 raise ContactFault("email", "email_missing")
             one = replace(_NOBODY, id=-1 - len(self.now), email=change.email)
+        elif one.id in self._named and change.email is not UNSET and email_key(change.email) != email_key(one.email):
+            raise ContactFault("external_id", "external_id_taken")  # by another person of the call
         changed = _changed(one, change)
         self.now[one.id] = changed
         self._by_email[email_key(changed.email)] = one.id

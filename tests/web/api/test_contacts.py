@@ -157,6 +157,23 @@ def test_two_people_of_a_call_have_two_addresses(service: Service) -> None:
         assert [one["externalId"] for one in client.get("/contacts").json()] == ["1"]
 
 
+@pytest.mark.parametrize("known", [[], ["one"], ["one", "two"]])
+def test_two_people_of_a_call_have_two_ids(service: Service, known: list[str]) -> None:
+    """Neither of them takes the place of the other, whoever of them there was before. The same person may come twice."""
+    client = service.client("hr")
+    for name in known:
+        client.post("/contacts", json={"email": f"{name}@example.com", "externalId": None if name == "two" else "1"})
+    people = [{"externalId": "1", "email": "one@example.com"}, {"externalId": "1", "email": "two@example.com"}]
+    refused = client.post("/contacts/bulk", json={"contacts": people})
+    assert refused.status_code == 400, refused.text
+    assert refused.json()["errors"] == [
+        {"pointer": "#/contacts/1/externalId", "detail": "`contacts[1]`: `externalId`: Another contact has this id."}
+    ]
+    assert len(client.get("/contacts").json()) == len(known)
+    twice = client.post("/contacts/bulk", json={"contacts": [people[0], {**people[0], "email": "One@example.com"}]})
+    assert twice.status_code == 200, twice.text
+
+
 def test_all_contacts_to_fix_are_named_at_once(service: Service, problem: Callable[..., str]) -> None:
     client = service.client("hr")
     wrong = [
