@@ -107,7 +107,7 @@ def test_a_file_is_mended_and_sent_and_the_order_found_corrected_and_cancelled(k
     keys.open("this order")
     keys.press("^Cancel the unclaimed gifts")
     keys.press(r"^Void 2 codes and return £20\.00 to Acme float$")
-    notice(keys, "Codes cancelled: 2. Returned: £20.00.")
+    notice(keys, "Codes cancelled: 2. Refunded: £20.00.")
 
 
 @pytest.mark.timeout(120)

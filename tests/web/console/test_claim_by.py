@@ -181,7 +181,7 @@ def test_after_the_date_the_page_says_what_came_back(ada: Browser, service: Serv
     assert "2 gifts were not claimed in time: £20.00 came back" in text
     assert "The gifts could be claimed until" in text
     assert "Give more time" not in text
-    assert "Returned £20.00" in text
+    assert "Refunded £20.00" in text
     assert "Refund" in text
     assert "Not claimed in time" in text
     ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(30)))

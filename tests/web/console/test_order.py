@@ -224,7 +224,7 @@ def test_what_comes_back_is_said_before_it_is_cancelled(ada: Browser, service: S
     for _ in range(3):
         assert ada.post(f"/app/orders/{order}/cancel", token=token).status_code == 303
     assert service.balance("gbp") == before + 30
-    assert "Codes cancelled: 3. Returned: £30.00." in ada.read(f"/app/orders/{order}")
+    assert "Codes cancelled: 3. Refunded: £30.00." in ada.read(f"/app/orders/{order}")
     assert "Refund" in ada.text
     assert "there is nothing to cancel" in ada.read(f"/app/orders/{order}/cancel")
 

@@ -104,9 +104,9 @@ def test_one_recipient_is_cancelled_and_refunded_to_the_penny(ada: Browser, serv
     for _ in range(2):
         assert ada.post(page, token=token).headers["location"] == f"/app/orders/{order}?q=kim#r1"
     assert service.balance("gbp") == before + 20
-    assert "The gift of Kim is cancelled. Returned: £20.00." in ada.read(f"/app/orders/{order}")
+    assert "The gift of Kim is cancelled. Refunded: £20.00." in ada.read(f"/app/orders/{order}")
     assert "Ada cancelled the gift of Kim" in ada.text
-    assert "Returned £20.00" in ada.text
+    assert "Refunded £20.00" in ada.text
     assert "there is nothing to cancel" in ada.read(page)
     ada.post(page)
     assert service.balance("gbp") == before + 20

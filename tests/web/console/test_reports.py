@@ -145,7 +145,7 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
     assert f"Spent this month £{total}" in ada.read("/app")
     for table in ("time", "parts"):
         rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by=source&of={table}").text)))
-        spent, back = rows[0].index("spent"), rows[0].index("returned")
+        spent, back = rows[0].index("spent"), rows[0].index("refunded")
         assert sum(Decimal(row[spent]) for row in rows[1:]) == Decimal(total)
         assert sum(Decimal(row[back]) for row in rows[1:]) == Decimal("15.00")
 

@@ -264,7 +264,7 @@ def test_a_refund_is_corrected_by_two_and_never_more_than_the_order_cost(
     statement = fay.get(f"/office/money/accounts/{account(service)}").text
     assert order in statement
     theirs = signed_in(service, "ada@acme.example").get(f"/app/orders/{order}").text
-    assert re.search(r"<dt>Returned</dt><dd>£15.00</dd>", theirs), "the customer sees it in the order"
+    assert re.search(r"<dt>Refunded</dt><dd>£15.00</dd>", theirs), "the customer sees it in the order"
     assert "Correction" in theirs
     cancelled = service.client("hr").post(f"/orders/{order}/cancel")
     assert (cancelled.status_code, balance(service)) == (200, before + 25_00), (

@@ -142,7 +142,7 @@ async def cancel(context: RequestContext) -> Response:
     """Cancels the unclaimed codes. Raises NotFound."""
     done = await cancel_order(context.actor, context.principal, reference_of(context))
     said = context.say(
-        "Codes cancelled: %(count)s. Returned: %(amount)s.",
+        "Codes cancelled: %(count)s. Refunded: %(amount)s.",
         count=done.cancelled_count,
         amount=context.language.amount(done.refunded_minor, done.currency),
     )
@@ -157,7 +157,7 @@ async def cancel_one(context: RequestContext) -> Response:
     said = context.say("Nothing was cancelled: the gift of %(to)s was claimed.", to=name_of(context, recipient))
     if done.voided_count:
         said = context.say(
-            "The gift of %(to)s is cancelled. Returned: %(amount)s.",
+            "The gift of %(to)s is cancelled. Refunded: %(amount)s.",
             to=name_of(context, recipient),
             amount=context.language.amount(done.returned_minor, done.currency),
         )

@@ -44,7 +44,7 @@ AGES = {
 _NOTHING = Sums()
 _SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of groups and of the period before
 _TOO_LONG = text("At most %(most)s days, the first no later than the last.")
-_FIGURES = ("orders", "codes", "spent", "codes claimed", "value claimed", "codes cancelled", "returned", "currency")
+_FIGURES = ("orders", "codes", "spent", "codes claimed", "value claimed", "codes cancelled", "refunded", "currency")
 
 
 def own_filter(context: RequestContext, **more: date) -> OrderFilter:
