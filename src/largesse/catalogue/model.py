@@ -106,6 +106,11 @@ class Product:
             return self.denominations_minor[0], self.denominations_minor[-1]
         return self.range_minor
 
+    @property
+    def is_bought(self) -> bool:
+        """Whether suppliers sell its vouchers, alone or beside the stock."""
+        return any(name != STOCK for name in self.suppliers)
+
     def sold_in(self, country: str) -> bool:
         """Returns whether it is sold in a country (ISO 3166-1 alpha-2), faster than `sold_countries`."""
         return country in (self.countries if self.is_digital else self.postage_minor)

@@ -189,6 +189,15 @@ def test_out_of_stock_keeps_the_claim_and_the_next_import_serves_the_oldest_firs
     assert (level.free, level.handed_out, level.waiting) == (1, 3, 0)
 
 
+def test_who_waits_for_a_supplier_is_not_told_that_the_vouchers_have_run_out(
+    service: Any, recipient: Any, codes: Codes
+) -> None:
+    service.sql("UPDATE products SET suppliers = '{cards}' WHERE key = 'tea'")
+    page = recipient.get(recipient.gift(codes("gift", "tea")[0])).text
+    assert "Your voucher is being prepared." in page
+    assert "run out" not in page
+
+
 def test_who_waits_is_mailed_when_it_is_ready(
     service: Any, recipient: Any, codes: Codes, stock: Callable[..., Any]
 ) -> None:
