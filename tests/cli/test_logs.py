@@ -40,7 +40,7 @@ def test_commands_say_what_they_did(run: Run, loaded: dict[str, Any]) -> None:
     assert acts == [
         ("world.loaded", None, "file world.yaml"),
         ("key.created", "acme", f"API key {key['id']}"),
-        ("account.topped_up", "acme", "account acme/gbp"),
+        ("account.topped_up", "acme", f"account {loaded['ids']['funding_accounts']['gbp']}"),
         ("key.deleted", "acme", f"API key {key['id']}"),
         ("mail.requeued", None, "mail"),
     ]
@@ -66,7 +66,8 @@ def test_commands_say_what_they_did(run: Run, loaded: dict[str, Any]) -> None:
 def test_the_log_is_shown_by_customer_and_time(run: Run, database: str, loaded: dict[str, Any]) -> None:
     assert run("top-up", "acme/gbp", "1").exit_code == 0
     assert run("top-up", "globex/shared", "2").exit_code == 0
-    assert [event["subject"] for event in told(run, "--customer", "globex")] == ["account globex/shared"]
+    shared = loaded["ids"]["funding_accounts"]["globex/shared"]
+    assert [event["subject"] for event in told(run, "--customer", "globex")] == [f"account {shared}"]
     assert len(told(run, "--since", "2026-01-01")) == 3
     sql(database, "UPDATE clock SET ahead_by = '-2 days'")
     assert run("top-up", "acme/gbp", "3").exit_code == 0

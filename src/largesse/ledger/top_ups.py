@@ -224,9 +224,8 @@ async def credit_account(actor: Actor, account: Row, amount_minor: int, referenc
             transaction.connection, transaction.entries, account["id"], amount_minor, reference
         )
         if credit.is_new:
-            subject = f"account {account['customer']}/{account['key']}"
             after = {"amount_minor": amount_minor, "reference": reference, "balance_minor": credit.balance_minor}
-            await transaction.record("account.topped_up", subject, after=after)
+            await transaction.record("account.topped_up", f"account {account['id']}", after=after)
     return credit
 
 

@@ -9,10 +9,16 @@ import json
 import re
 
 import pytest
+from tests.chained import actor_on
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn, signed_in
 
 from largesse.audit.model import ACTS
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.ledger.store import find_funding_account
+from largesse.ledger.top_ups import credit_account
 from largesse.web.console.audit_words import KINDS, LABELS, SENTENCES, acts_of, kind_of
 from largesse.web.kit.assets import icon
 from largesse.web.office.audit_log import OF_OFFICE
@@ -148,6 +154,19 @@ def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Serv
     )
     ada.get("/app/audit")
     assert rows(ada)[0] == "The operator closed the account Test float Test mode"
+
+
+def test_money_that_an_operator_credited_is_shown_as_money_with_its_account(service: Service, ada: Browser) -> None:
+    async def credit(database: Database, vault: Vault) -> None:
+        async with database.connection(OPERATOR) as connection:
+            account = await find_funding_account(connection, "acme/gbp")
+        await credit_account(await actor_on(database, vault), account, 1250, "from the bank")
+
+    service.on_pool(credit)
+    ada.get("/app/audit?kind=money")
+    assert rows(ada)[0].startswith("The operator credited the account Acme float Amount: £12.50 Balance: £")
+    link = re.findall(r'href="(/app/funding/[^"]+)"', ada.page.text)[0]
+    assert ada.get(link).status_code == 200
 
 
 def test_instants_are_told_in_the_zone_of_the_reader(service: Service, ada: Browser) -> None:
