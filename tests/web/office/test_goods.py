@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient, form_of
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import staff_in
+
+from largesse.fulfilment.shipments import PackedParcel
 
 ADDRESS = {"name": "Sam Doe", "street_address": "1 High Street", "city": "Leeds", "postal_code": "LS1 4DY"}
 
@@ -97,6 +100,15 @@ def test_which_order_took_a_number_is_shown(service: Service, wade: Browser) -> 
     assert "CODE-1" not in wade.page.text if wade.page else False
 
 
+def test_a_slip_has_the_whole_address_as_its_country_writes_it() -> None:
+    address = {
+        "name": "Aoife", "street_address": "1 Quay\nFlat 2", "city_area": "Moyard", "city": "GALWAY",
+        "country_area": "Co. Galway", "postal_code": "H91 E2K3", "country_code": "IE",
+    }  # fmt: skip
+    parcel = PackedParcel(1, "R", 1, "hamper", "Hamper", address, datetime.now(UTC))
+    assert parcel.address_lines == ["Aoife", "1 Quay", "Flat 2", "Moyard", "GALWAY", "Co. Galway", "H91 E2K3"]
+
+
 @pytest.mark.long
 def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> None:
     parcels = wait_to_be_sent(service, 20)
@@ -107,6 +119,7 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     slips = wade.post("/office/parcels/pack", parcel=chosen, to="slips")
     assert slips.status_code == 200
     assert slips.text.count("1 High Street") == 20
+    assert slips.text.count("LEEDS<br>LS1 4DY<br>United Kingdom") == 20
     labels = wade.submit("/office/parcels", "/office/parcels/pack", parcel=chosen[:2], to="csv")
     assert labels.headers["content-type"].startswith("text/csv")
     assert labels.text.count("Sam Doe") == 2

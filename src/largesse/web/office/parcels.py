@@ -102,15 +102,7 @@ async def pack(context: OfficeContext) -> Response:
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
     if form.to == "csv":
         return await context.csv("parcels.csv", COLUMNS, [one.cells for one in packed])
-    names = ("name", "company_name", "street_address", "city", "postal_code", "country_area")
-    return context.page(
-        "parcels_print.html",
-        is_labels=form.to == "labels",
-        packed=[
-            (one, [line for name in names for line in one.address.get(name, "").splitlines() if line]) for one in packed
-        ],
-        chosen=chosen,
-    )
+    return context.page("parcels_print.html", is_labels=form.to == "labels", packed=packed, chosen=chosen)
 
 
 async def ask_numbers(context: OfficeContext) -> Response:
