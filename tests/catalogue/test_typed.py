@@ -66,6 +66,7 @@ def test_a_product_is_typed_and_read_back() -> None:
         ("name", "n", "n\u202e", faults.UNFIT),
         ("countries", "GB", "", faults.NO_COUNTRY),
         ("countries", "NO", "XX", faults.UNKNOWN_COUNTRY),
+        ("countries", "NO", "EU", faults.UNKNOWN_COUNTRY),
         ("countries", "GB IE", "GB gb", faults.TWICE),
         ("denominations", "0.01", "0", faults.ZERO),
         ("denominations", "0.01", "0.001", faults.NO_AMOUNT),

@@ -39,6 +39,7 @@ MISTAKES = [
     # Codes
     ("currency: GBP, balance: 10", "currency: POUND, balance: 10", "13: customers[0].funding_accounts[0].currency: must be a currency of three letters, as GBP"),
     ("countries: [GB]", "countries: [GB, GBR]", "20: products[0].countries[1]: must be a country of two letters, as GB"),
+    ("countries: [GB]", "countries: [GB, UK]", "20: products[0].countries[1]: must be a country of two letters, as GB"),
     ("countries: [GB]", "countries: [GB, gb]", "20: products[0].countries[1]: GB comes twice"),
     ("countries: [GB]", "countries: GB", "20: products[0].countries: must be a list"),
     ("countries: [GB]", "countries: []", "20: products[0].countries: must not be an empty list"),

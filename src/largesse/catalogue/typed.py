@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from babel import Locale
-
 from largesse.base.amounts import readings
+from largesse.base.i18n.languages import country_codes
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_decimal, to_minor
 from largesse.base.text import unfit
 from largesse.catalogue import content as faults
@@ -174,12 +172,6 @@ def _check_price(content: ProductContent, reader: _Reader) -> None:
             return
 
 
-@cache
-def _territories() -> frozenset[str]:
-    codes = map(str, Locale("en").territories)
-    return frozenset(code for code in codes if len(code) == 2 and code.isalpha())
-
-
 def _words(typed: str) -> list[str]:
     return [part for part in _BETWEEN.split(typed) if part]
 
@@ -229,7 +221,7 @@ class _Reader:
 
     def country(self, field: str, typed: str) -> str | None:
         """Returns a country in capitals."""
-        if typed.upper() not in _territories():
+        if typed.upper() not in country_codes():
             self.fault(field, faults.UNKNOWN_COUNTRY, what=typed[:40])
             return None
         return typed.upper()

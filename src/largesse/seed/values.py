@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TypeAlias, TypeVar
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.i18n.languages import country_codes
 from largesse.base.money import MAX_AMOUNT, MAX_BALANCE, AmountError, to_minor
 from largesse.base.text import unfit
 from largesse.seed.nodes import Node, Scalar
@@ -84,7 +85,11 @@ def currency(node: Node) -> str:
 
 def country(node: Node) -> str:
     """Returns an ISO 3166-1 alpha-2 code in capitals."""
-    return _code(node, 2, "a country of two letters, as GB")
+    what = "a country of two letters, as GB"
+    code = _code(node, 2, what)
+    if code not in country_codes():
+        raise InvalidValue(f"must be {what}")
+    return code
 
 
 def flag(node: Node) -> bool:

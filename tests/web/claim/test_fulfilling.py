@@ -16,6 +16,7 @@ from tests.chained import actor_on
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Codes, form_of, link
 
+from largesse.base.i18n.languages import country_codes
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
@@ -24,6 +25,7 @@ from largesse.fulfilment.inventory import list_inventory
 from largesse.fulfilment.shipments import export_shipments, import_shipments
 from largesse.mail.letter import Letter
 from largesse.mail.messages import take
+from largesse.web.claim.addresses import address_fields
 from largesse.web.claim.gift import read_session
 
 WORLD = """
@@ -310,6 +312,10 @@ def test_the_address_form_is_the_countrys(recipient: Any, codes: Codes) -> None:
     page = recipient.get(recipient.gift(codes("gift", "mug", country="US", account="usd")[0]))
     assert '<option value="CA">California</option>' in page.text
     assert "ZIP code" in page.text
+
+
+def test_every_country_that_gifts_are_sold_in_has_an_address_form() -> None:
+    assert all(address_fields(country) for country in country_codes())
 
 
 def test_an_address_that_would_be_a_formula_is_harmless(service: Any, recipient: Any, codes: Codes) -> None:

@@ -16,6 +16,8 @@ from largesse.base.money import exponent, to_decimal, written
 from largesse.base.text import folded
 
 _MOST_WANTED = 20
+# Codes of the CLDR for groups of countries, tests, and islands that post and ISO 3166-1 count to a country.
+_NO_COUNTRIES = frozenset({"CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "UN", "XA", "XB", "ZZ"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,13 @@ def chosen_language(asked: str | None, remembered: str | None, accepted: str) ->
 def language_of(chosen: str | None, country: str) -> Language:
     """Returns the language of a recipient: the one they chose, if any, else the language of their gift's country."""
     return LANGUAGES.get(chosen or "") or language_of_country(country)
+
+
+@cache
+def country_codes() -> frozenset[str]:
+    """Returns the codes of the countries that gifts can be sold in (ISO 3166-1 alpha-2): for each there is a form for an address."""
+    codes = map(str, Locale("en").territories)
+    return frozenset(code for code in codes if len(code) == 2 and code.isalpha()) - _NO_COUNTRIES
 
 
 @cache
