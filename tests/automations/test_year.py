@@ -156,6 +156,20 @@ def test_what_was_missed_is_made_up_for_within_three_days(service: Service, auto
     assert len(placed(service, 2042)) == 1
 
 
+def test_a_gift_above_the_cap_was_not_missed_however_late_it_is_looked_at(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    move_to(service, "2042-06-08 06:00Z")
+    add_contact(service, "First", birthday=609)
+    add_contact(service, "Second", birthday=610)
+    automation(cap=1)
+    for instant in ("2042-06-09 10:00Z", "2042-06-20 10:00Z"):
+        move_to(service, instant)
+        work(service)
+    assert runs(service) == [("First", date(2042, 6, 9), "placed"), ("Second", date(2042, 6, 10), "skipped")]
+    assert service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")[0][0] == "cap"
+
+
 def test_what_came_before_the_automation_or_the_contact_is_not_made_up_for(
     service: Service, automation: Callable[..., int]
 ) -> None:

@@ -215,9 +215,11 @@ def _verdict(
         return SKIPPED, CHANGED
     if automation.state == "asks":
         return (WAITING if now <= until else FAILED), NOT_APPROVED
+    if automation.cap is not None and used >= automation.cap:  # however late it is looked at
+        return SKIPPED, CAP
     if now > until:
         return (FAILED, earlier) if earlier is not None else (MISSED, None)
-    return (SKIPPED, CAP) if automation.cap is not None and used >= automation.cap else None
+    return None
 
 
 def _reason(problem: Problem) -> str:
