@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from largesse.base.i18n.languages import LANGUAGES, chosen_language, language_of
 from largesse.base.i18n.templates import template_environment
+from largesse.web.console.layout import moment_of
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,21 @@ def test_the_language_of_a_request(asked: str | None, remembered: str | None, ac
 )
 def test_amounts_for_their_readers(tag: str, minor: int, currency: str, text: str) -> None:
     assert LANGUAGES[tag].amount(minor, currency) == text
+
+
+@pytest.mark.parametrize(
+    ("tag", "day", "written"),
+    [
+        ("fr", 1, ("1er octobre 2026", "1er oct. 2026", "1er oct.", "1er oct. 2026, 09:30:00")),
+        ("fr", 11, ("11 octobre 2026", "11 oct. 2026", "11 oct.", "11 oct. 2026, 09:30:00")),
+        ("de", 1, ("1. Oktober 2026", "1. Okt. 2026", "1. Okt.", "01.10.2026, 09:30:00")),
+        ("en", 1, ("1 October 2026", "1 Oct 2026", "1 Oct", "1 Oct 2026, 09:30:00")),
+    ],
+)
+def test_dates_for_their_readers(tag: str, day: int, written: tuple[str, ...]) -> None:
+    language, at = LANGUAGES[tag], datetime(2026, 10, day, 9, 30, tzinfo=UTC)
+    short = language.short_day(at, with_year=False)
+    assert (language.day(at), language.short_day(at.date()), short, moment_of(at, language, UTC)) == written
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,15 @@ class Language:
 
     def day(self, at: datetime | date) -> str:
         """Returns a date as text: `20 November 2026`."""
-        return format_date(at, format="long", locale=self.locale)
+        return self.as_written(format_date(at, format="long", locale=self.locale))
 
     def short_day(self, at: datetime | date, *, with_year: bool = True) -> str:
         """Returns a short date: `20 Nov 2026`, `20 Nov`."""
-        return str(format_skeleton("yMMMd" if with_year else "MMMd", at, locale=self.locale))
+        return self.as_written(str(format_skeleton("yMMMd" if with_year else "MMMd", at, locale=self.locale)))
+
+    def as_written(self, formatted: str) -> str:
+        """Returns a date that Babel formatted as people write it: `1er octobre` in French, for which the CLDR has `1 octobre`."""
+        return f"1er{formatted[1:]}" if self.tag == "fr" and formatted.startswith("1 ") else formatted
 
     def number(self, count: int) -> str:
         """Returns a whole number as text: `1,204`, `1.204`."""

@@ -163,7 +163,7 @@ def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
 def show(mail: PeopleMail) -> tuple[str, str, str]:
     """Returns the subject, the text and the HTML. The template has the subject, the label of the button, and the text."""
     language = LANGUAGES.get(mail.language or "", DEFAULT)
-    since = format_for_readers(mail.created_at, "long", locale=language.locale)
+    since = language.as_written(format_for_readers(mail.created_at, "long", locale=language.locale))
     said = (
         _templates(language.tag)
         .get_template("mail.txt")

@@ -204,7 +204,7 @@ def _is_within(path: str, page: str, root: str) -> bool:
 @lru_cache(maxsize=10_000)
 def moment_of(at: datetime, language: Language, zone: tzinfo) -> str:
     """Returns an instant with seconds, in a language and a time zone."""
-    return str(format_datetime(in_zone(at, zone), "medium", tzinfo=zone, locale=language.locale))
+    return language.as_written(format_datetime(in_zone(at, zone), "medium", tzinfo=zone, locale=language.locale))
 
 
 def _ago(at: datetime | None, language: Language, zone: tzinfo) -> Markup:

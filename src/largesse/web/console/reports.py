@@ -242,7 +242,7 @@ def _day(context: RequestContext, period: Period, day: date) -> str:
     locale = context.language.locale
     if period.grain == "month":
         return str(format_skeleton("yMMM", day, locale=locale))
-    return str(format_date(day, "d MMM", locale=locale))
+    return context.language.as_written(format_date(day, "d MMM", locale=locale))
 
 
 def _row(name: str, added: Added) -> Sequence[object]:
