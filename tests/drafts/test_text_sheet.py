@@ -67,6 +67,16 @@ def test_quoted_cells_hold_separators_quotes_and_line_breaks():
     assert rows(b'a,"x ""y"", z\nw"\n\n,,\nb,c\n') == [(1, ["a", 'x "y", z\nw']), (4, ["b", "c"])]
 
 
+def test_a_blank_before_a_quoted_cell_does_not_split_it():
+    typed = 'e1@example.com, Ann, 2\ne2@example.com, "Smith, ""Jo"", Jr." , 3\ne3@example.com, "Bo" Lee, 4\n'
+    assert rows(typed.encode()) == [
+        (1, ["e1@example.com", "Ann", "2"]),
+        (2, ["e2@example.com", 'Smith, "Jo", Jr.', "3"]),
+        (3, ["e3@example.com", '"Bo" Lee', "4"]),
+    ]
+    assert rows(b'a, "x, y"\nb, z') == [(1, ["a", "x, y"]), (2, ["b", "z"])]
+
+
 def test_blanks_around_cells_go_and_short_rows_stay_short():
     assert rows("\xa0a@example.com , x \nb@example.com\n".encode()) == [
         (1, ["a@example.com", "x"]),

@@ -37,6 +37,8 @@ _MAX_LINES = 20 * MAX_ROWS  # blank ones, and those within quotation marks, are 
 # The limits of a row before it is split. Blank columns at its end and doubled quotation marks count.
 _MAX_SEPARATORS = 16_384  # as many as a workbook has columns
 _MAX_ROW_CHARACTERS = 131_072
+# A whole cell in quotation marks with blanks around it, as people type it: `ada@example.com, "Byron, Ada", 2`.
+_QUOTED = {one: re.compile(rf'({re.escape(one)}) +("[^"]*(?:""[^"]*)*") *(?=[{one}\n]|$)') for one in _SEPARATORS}
 
 
 def read_text_sheet(text: str) -> Steps[Sheet]:
@@ -96,7 +98,7 @@ class _Rows:
                 raise SheetRefused("columns", row=self.number, limit=MAX_COLUMNS)
             if self._characters > _MAX_ROW_CHARACTERS:
                 raise SheetRefused("cell", row=self.number, limit=MAX_CELL)
-            yield line
+            yield _QUOTED[self._separator].sub(r"\1\2", line)
 
 
 def _separator_of(text: str) -> Steps[tuple[str, str]]:
