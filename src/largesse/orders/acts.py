@@ -74,7 +74,7 @@ async def cancel_order(actor: Actor, principal: Principal, reference: str) -> Ca
         address = actor.acting.who.address
         done = await void_unclaimed(transaction.connection, principal, transaction.entries, reference, address=address)
         if done.voided_count:
-            after = {"cancelled": done.cancelled_count, "refunded_minor": done.refunded_minor}
+            after = {"cancelled": done.voided_count, "refunded_minor": done.returned_minor}
             await transaction.record("order.cancelled", f"order {reference}", after=after)
     return done
 

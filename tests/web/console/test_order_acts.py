@@ -119,6 +119,21 @@ def test_one_recipient_is_cancelled_and_refunded_to_the_penny(ada: Browser, serv
     assert service.findings() == []
 
 
+def test_cancelling_the_rest_says_what_it_refunds_and_not_what_was_refunded_before(
+    ada: Browser, service: Service, order: str
+) -> None:
+    assert ada.submit(f"/app/orders/{order}/recipients/1/cancel").status_code == 303
+    page = f"/app/orders/{order}/cancel"
+    assert "Void 2 codes and return £20.00 to Acme float" in ada.read(page)
+    ada.post(page)
+    assert "Codes cancelled: 2. Refunded: £20.00." in ada.read(f"/app/orders/{order}")
+    audited = service.sql("SELECT after FROM audit_events WHERE subject = $1 ORDER BY id", f"order {order}")
+    assert [row["after"] for row in audited] == [
+        '{"line":1,"cancelled":2,"refunded_minor":2000}',
+        '{"cancelled":2,"refunded_minor":2000}',
+    ]
+
+
 def test_nobody_cancels_what_is_not_theirs(cem: Browser, service: Service, order: str) -> None:
     cem.get("/app/orders")
     for act in ("cancel", "link"):

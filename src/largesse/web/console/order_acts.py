@@ -143,8 +143,8 @@ async def cancel(context: RequestContext) -> Response:
     done = await cancel_order(context.actor, context.principal, reference_of(context))
     said = context.say(
         "Codes cancelled: %(count)s. Refunded: %(amount)s.",
-        count=done.cancelled_count,
-        amount=context.language.amount(done.refunded_minor, done.currency),
+        count=done.voided_count,
+        amount=context.language.amount(done.returned_minor, done.currency),
     )
     return back(context, said)
 
