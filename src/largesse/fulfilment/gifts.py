@@ -61,7 +61,7 @@ class GiftStep(Enum):
 
 
 # The steps with the form for a thank-you note. Before, the page asks for something else.
-_THANKFUL = (GiftStep.WAIT, GiftStep.VOUCHER, GiftStep.PARCEL)
+THANKFUL = (GiftStep.WAIT, GiftStep.VOUCHER, GiftStep.PARCEL)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -211,7 +211,7 @@ class ClaimedGifts:
             address=await read_address(connection, self._vault, line.key) if shipped else None,
             has_email=line.has_email or await has_left_email(connection, line.key),
             note=note,
-            may_thank=may_write and step in _THANKFUL,
+            may_thank=may_write and step in THANKFUL,
         )
 
 

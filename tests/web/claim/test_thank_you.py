@@ -105,5 +105,17 @@ def test_before_the_choice_and_when_they_are_off_there_is_no_note(service: Any, 
     gift = recipient.gift(codes("gift", "coffee", value=10)[0])
     service.sql("UPDATE customers SET takes_notes = false")
     assert "Say thank you" not in recipient.get(gift).text
-    assert thank(recipient, gift, "Hello").status_code == 303
+    assert stored(service) == 0
+
+
+def test_who_wrote_a_note_while_they_were_turned_off_reads_so_and_keeps_the_text(service: Any, codes: Codes) -> None:
+    recipient = Recipient(service)
+    gift = recipient.gift(codes("gift", "coffee", value=10)[0])
+    key = form_of(recipient.get(gift))["key"]
+    service.sql("UPDATE customers SET takes_notes = false")
+    answer = recipient.post(f"{gift}/thank", key=key, note="A long <b>note</b>")
+    assert answer.status_code == 409
+    assert "Your note was not sent" in answer.text
+    assert "A long &lt;b&gt;note&lt;/b&gt;" in answer.text
+    assert f"{gift}/thank" not in answer.text
     assert stored(service) == 0

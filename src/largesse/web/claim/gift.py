@@ -16,7 +16,7 @@ from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day
 from largesse.catalogue.model import Product
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.fulfilment.gifts import ClaimedGift, GiftStep
+from largesse.fulfilment.gifts import THANKFUL, ClaimedGift, GiftStep
 from largesse.lines.attempts import Attempt, read_typed_code, read_typed_pin
 from largesse.lines.claiming import Claim, Outcome
 from largesse.lines.states import LineKey
@@ -242,8 +242,11 @@ class GiftPages:
         """Saves the recipient's thank-you note, or shows the form again with its error."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
-        if gift is None or not gift.may_thank:
+        if gift is None or gift.note is not None or gift.step not in THANKFUL:
             return self._layout.see_gift(session.handle)
+        if not gift.may_thank:  # notes were turned off while the recipient wrote one
+            typed = {"note": form.get("note", "")}
+            return await self._show(request, session, gift, status=409, typed=typed, errors={"note": "off"})
         try:
             note = read_note(form.get("note", ""))
             wrong = "" if note else "required"
