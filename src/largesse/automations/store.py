@@ -61,6 +61,11 @@ _DROP_WAITING = """
 _APPROVE = """
     UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2
 """
+# Looks at what waited for the approval at once, not at the end of its hour.
+_LOOK_NOW = """
+    UPDATE automation_runs SET look_at = (SELECT clock_now()), reason = NULL
+    WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting' AND reason = 'not_approved'
+"""
 _PAUSE = "UPDATE automations SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
 _END = "UPDATE automations SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
 _WAITING_FOR_APPROVAL = """
@@ -292,8 +297,9 @@ async def change_automation(connection: Connection, automation: Automation, user
 
 
 async def approve_automation(connection: Connection, automation: Automation, user_id: int) -> None:
-    """Records who approved it."""
+    """Records who approved it. The gifts that waited for it are due now."""
     await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id)
+    await connection.execute(_LOOK_NOW, automation.customer_id, automation.id)
 
 
 async def pause_automation(connection: Connection, automation: Automation, *, paused: bool) -> None:

@@ -251,6 +251,30 @@ def test_it_is_paused_resumed_and_ended(service: Service, ada: Browser) -> None:
     ada.get("/app/automations")
     assert "Birthdays" not in main_of(ada)
     assert "Ended" in ada.read(path)
+    assert "The next 60 days" not in ada.text
+
+
+def test_what_waited_for_an_approval_is_sent_when_it_comes_and_what_did_not_get_it_says_so(
+    service: Service, ada: Browser, sign_in: SignIn
+) -> None:
+    path = str(set_one(sign_in("cem@acme.example"), service, asks_approval="yes").headers["location"])
+    today = datetime.now(UTC).date()
+    for name, state in (("Zoe", "waiting"), ("Yan", "failed")):
+        contact = add_contact(service, name, birthday=in_days(0))
+        service.sql(
+            """
+            INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, reason, ended_at)
+            VALUES (1, 'production', $1, $2, $3, $3, clock_now(), clock_now() + interval '1 hour', $4, 'not_approved',
+                    CASE $4 WHEN 'failed' THEN clock_now() END)
+            """,
+            int(path.rpartition("/")[2]), contact, today, state,
+        )  # fmt: skip
+    assert "Failed Nobody approved the automation in time." in ada.read(path)
+    assert "Not sent yet It waits for approval." in ada.text
+    assert ada.submit(path, f"{path}/approve").status_code == 303
+    assert "waits for approval" not in ada.read(path)
+    due = service.sql("SELECT look_at <= clock_now() AS is_due FROM automation_runs WHERE state = 'waiting'")
+    assert [row["is_due"] for row in due] == [True]
 
 
 def test_others_see_none_of_it(service: Service, sign_in: SignIn) -> None:

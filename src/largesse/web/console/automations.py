@@ -12,6 +12,7 @@ from largesse.automations import store
 from largesse.automations.model import (
     ANNIVERSARY,
     BUDGET,
+    FAILED,
     JOINED,
     LEAP_DAYS,
     MADE_UP_DAYS,
@@ -19,6 +20,7 @@ from largesse.automations.model import (
     MOST_CAP,
     MOST_DAYS,
     MOST_NAME,
+    NOT_APPROVED,
     OCCASIONS,
     PER_GIFT,
     PREVIEW_DAYS,
@@ -152,8 +154,11 @@ async def _blocked(context: RequestContext, connection: Connection) -> list[Atte
     return [AttentionItem("calendar-heart", "bad", said, more, context.say("See why"), path)]
 
 
-def _why(context: RequestContext, reason: str) -> str:
+def _why(context: RequestContext, run: Row) -> str:
     """Returns why a gift was not sent."""
+    reason: str = run["reason"]
+    if reason == NOT_APPROVED and run["state"] == FAILED:
+        return context.say("Nobody approved the automation in time.")
     if reason in REASONS:
         return context.say(REASONS[reason])
     found = _OF_BUDGET.fullmatch(reason)
@@ -217,7 +222,7 @@ async def one(context: RequestContext) -> Response:
         days=PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
-        why=lambda reason: _why(context, reason),
+        why=lambda run: _why(context, run),
         made_up=_MADE_UP,
         occasions=OCCASION_NAMES,
         weekends=_WEEKEND_NAMES,
