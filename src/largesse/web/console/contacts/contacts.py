@@ -126,7 +126,7 @@ async def download(context: RequestContext) -> Response:
         while found := await list_by_id(connection, place, wanted, _OF_FILE_AT_ONCE, after):
             contacts += found
             after = found[-1].id
-    columns = ("email", "name", "language", "country", "birthday", "start date", "external id", "groups")
+    columns = ("email", "name", "language", "country", "birthday", "start date", "external id", "groups", "active")
     rows = (
         (
             one.email,
@@ -137,6 +137,7 @@ async def download(context: RequestContext) -> Response:
             one.start_date.isoformat() if one.start_date else None,
             one.external_id,
             ", ".join(one.groups),
+            "yes" if one.is_active else "no",
             *(one.own_fields.get(field.key) for field in fields),
         )
         for one in contacts
