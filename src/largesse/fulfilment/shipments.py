@@ -54,6 +54,8 @@ class Shipped:
     shipped_at: datetime | None
     carrier: str | None
     tracking_number: str | None
+    is_back: bool  # it came back after it was last sent
+    goes_again: bool  # it came back, and waits to be sent again
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -101,8 +101,9 @@ INSERT_SHIPMENT = """
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """
 SHIPMENT = """
-    SELECT requested_at, shipped_at, carrier, tracking_number FROM shipments
-    WHERE customer_id = $1 AND order_id = $2 AND number = $3
+    SELECT requested_at, shipped_at, carrier, tracking_number, coalesce(returned_at >= shipped_at, false) AS is_back,
+           again_at IS NOT NULL AS goes_again
+    FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3
 """
 SEALED_ADDRESS = "SELECT sealed_address FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3"
 SHIPMENTS_TO_EXPORT = """

@@ -182,6 +182,24 @@ def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) 
     assert all(row["customer_id"] for row in acts), "the customer reads it in its audit log"
 
 
+def test_the_recipients_page_says_that_the_parcel_came_back(service: Service, wade: Browser) -> None:
+    recipient = Recipient(service)
+    path = recipient.gift(service.send("gift", "hamper", codeQuantity=1).json()["codes"][0])
+    recipient.post(f"{path}/address", key=form_of(recipient.get(path))["key"], **ADDRESS)
+    here = f"/office/parcels/{service.sql('SELECT max(id) AS id FROM shipments')[0]['id']}"
+    said = []
+    for act, form in (
+        ("send", {"carrier": "DHL"}),
+        ("returned", {"reason": "address"}),
+        ("again", {}),
+        ("send", {"carrier": "UPS"}),
+    ):
+        assert wade.submit(here, f"{here}/{act}", **form).status_code == 303
+        page = recipient.get(path).text
+        said.append(("on its way" in page, "came back to us" in page, "to this address again" in page))
+    assert said == [(True, False, False), (False, True, False), (False, True, True), (True, False, False)]
+
+
 def test_a_tracking_number_is_corrected_while_the_parcel_is_on_its_way(service: Service, wade: Browser) -> None:
     [parcel] = wait_to_be_sent(service, 1)
     here = f"/office/parcels/{parcel}"
