@@ -65,6 +65,11 @@ def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Se
     ada.get(f"/app/approvals/{reference}")
     assert "Approved, but the order was not placed: the account's balance is too low." in ada.text
     assert (state(service, reference), orders_of(service, reference)) == ("approved", [])
+    assert "Approved, but the order was not placed. The sender sees why" in ada.read(f"/app/approvals/{reference}")
+    assert "Open the send to see why." in cem.read(f"/app/approvals/{reference}")
+    for reader in (ada, cem):
+        assert "Cem Approved, but not sent £" in reader.read("/app/approvals")
+    assert "too low" in cem.read(f"{path}/review")
     assert "is approved, but not sent" in cem.read("/app")
     cem.get(f"{path}/delivery")
     gbp = str(service.ids["funding_accounts"]["gbp"])

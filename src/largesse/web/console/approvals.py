@@ -38,7 +38,7 @@ _SHOWN = 10  # recipients
 _PATH = "/app/approvals/"
 _STATES = {
     WAITING: ("waiting", text("Waiting")),
-    APPROVED: ("good", text("Approved")),
+    APPROVED: ("waiting", text("Approved, but not sent")),
     DECLINED: ("bad", text("Declined")),
     WITHDRAWN: ("still", text("Withdrawn")),
     EXPIRED: ("still", text("Not decided in time")),
