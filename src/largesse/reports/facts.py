@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from largesse.base.email import email_key
 from largesse.db.fragments import Fragment, each, grouped
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import Customers
@@ -49,12 +50,24 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
         moves[row["order_id"]].add(row["event"], row["day"], row["age"], row["count"], row["last_at"])
     facts.moves = moves
     sent = [key for key, order in facts.orders.items() if order["delivery_mode"] == "send"]
-    facts.bounced = {row["order_id"]: row["bounced"] for row in await connection.fetch(_BOUNCED, *_columns(sent))}
+    facts.bounced = await _read_bounced(connection, sent, shard_group)
     facts.refunds = await _read_refunds(connection, facts.orders)
     facts.before = {
         (row["customer_id"], row["order_id"]): summary_of(row) for row in await connection.fetch(_BEFORE, *columns)
     }
     return facts
+
+
+async def _read_bounced(connection: Connection, keys: Sequence[OrderKey], shard_group: Customers) -> dict[int, int]:
+    """Returns by order how many recipients have a gift to claim, but their latest mail was refused."""
+    refused = {row["order_id"]: row for row in await connection.fetch(_BOUNCED, *_columns(keys))}
+    if not refused:
+        return {}
+    asked = [key for key in keys if key[1] in refused]
+    rows = await connection.fetch(_UNCLAIMED.of(shard_group), *_columns(asked), *arguments(shard_group))
+    unclaimed = {(row["order_id"], email_key(row["recipient_email"])) for row in rows}
+    counts = {one: sum((one, email_key(email)) in unclaimed for email in refused[one]["emails"]) for one in refused}
+    return {one: count for one, count in counts.items() if count}
 
 
 async def _read_refunds(connection: Connection, orders: Mapping[OrderKey, Row]) -> dict[OrderKey, Mapping[date, int]]:
@@ -146,15 +159,27 @@ _RECIPIENTS = grouped(
 )
 _COUNTS = grouped("SELECT o.customer_id, o.id, o.code_count FROM {wanted} {within o.customer_id}", "$3", wanted=_WANTED)
 _BOUNCED = """
-    SELECT wanted.order_id, refused.bounced FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
+    SELECT wanted.order_id, refused.emails FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id)
     CROSS JOIN LATERAL (
-        SELECT count(*) AS bounced FROM (
-            SELECT DISTINCT ON (email) state FROM messages
+        SELECT array_agg(email) AS emails FROM (
+            SELECT DISTINCT ON (email) email, state FROM messages
             WHERE messages.customer_id = wanted.customer_id AND messages.order_id = wanted.order_id AND kind = 'gift'
             ORDER BY email, edition DESC) AS latest
         WHERE state IN ('bounced', 'exhausted')) AS refused
-    WHERE refused.bounced > 0
+    WHERE refused.emails IS NOT NULL
 """
+# The addresses with a code that was neither claimed nor cancelled.
+_UNCLAIMED = grouped(
+    """
+    SELECT DISTINCT l.order_id, l.recipient_email FROM {wanted} {within o.customer_id}
+    JOIN lines AS l ON l.customer_id = o.customer_id AND l.order_id = o.id {within l.customer_id}
+    WHERE l.recipient_email IS NOT NULL AND NOT EXISTS (
+        SELECT FROM line_states AS s
+        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number {within s.customer_id})
+    """,
+    "$3",
+    wanted=_WANTED,
+)
 # Of orders of customers $1 and references $2, in a statement of its own: orders may be on nodes, corrections are not.
 _REFUNDS = """
     SELECT c.customer_id, c.order_reference, (c.decided_at AT TIME ZONE 'UTC')::date AS day, sum(c.amount_minor)::bigint AS amount_minor

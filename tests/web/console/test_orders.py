@@ -39,6 +39,28 @@ def test_the_headline_is_who_gets_the_gift(ada: Browser, service: Service, fille
         put_away(service, reference)
 
 
+def test_a_gift_whose_mail_bounced_needs_nobody_once_it_is_cancelled(
+    ada: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    reference = send(service)
+    work(service)
+    sent_mail(service, reference)
+    service.sql(
+        "UPDATE messages m SET state = 'bounced' FROM orders o WHERE o.id = order_id AND reference = $1 AND email ILIKE 'ada%'",
+        reference,
+    )
+    changed(service, reference)
+    work(service)
+    bounced = listed(ada, "?state=bounced")
+    assert reference in bounced
+    assert "1 bounced" in ada.text
+    assert ada.submit(f"/app/orders/{reference}/recipients/1/cancel").status_code == 303
+    assert "bounced" not in ada.read(f"/app/orders/{reference}").split("Mailed")[0]
+    work(service)
+    assert listed(ada, "?state=bounced") == [one for one in bounced if one != reference]
+    put_away(service, reference)
+
+
 @pytest.mark.slow
 def test_states_are_neutral_unless_somebody_must_act(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     reference = send(service)
