@@ -196,10 +196,14 @@ def test_a_key_of_production_is_refused_unless_it_is_allowed(service: Service, s
         (("listen", "--forward-to", "http://127.0.0.1/", "--event", "gift.lost"), "there is no event gift.lost"),
         (("listen", "--forward-to", "http://127.0.0.1/"), "cannot be reached"),
         (("trigger", "gift.lost"), "there is no event gift.lost"),
+        (("trigger", "gift.sent", "--service", "http://[::1"), "--service must be an address"),
+        (("trigger", "gift.sent", "--key", "secret\r"), "--key must be an API key"),
+        (("listen", "--forward-to", "http://127.0.0.1/", "--key", "secret\nx"), "--key must be an API key"),
     ],
 )
 def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], said: str) -> None:
-    failed = run(*arguments, "--service", "http://127.0.0.1:9", "--key", "x")
+    failed = run(*arguments[:1], "--service", "http://127.0.0.1:9", "--key", "x", *arguments[1:])
+    assert "secret" not in failed.output
     assert (failed.exit_code, len(failed.output.splitlines())) == (1, 1)
     assert said in failed.output
 

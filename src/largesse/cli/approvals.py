@@ -10,7 +10,7 @@ from largesse.approvals.model import ApprovalRule
 from largesse.approvals.service import MOST_LISTED, end_rule
 from largesse.approvals.store import list_requests, list_rules
 from largesse.base.money import to_decimal
-from largesse.cli.running import Commands, command, operator_actor, reading
+from largesse.cli.running import ID, Commands, command, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer
 from largesse.customers.member_store import list_members
@@ -70,7 +70,7 @@ async def approvals_rules(customer: str, environment: str, form: str | None) -> 
 
 @approvals.command("end-rule")
 @click.argument("customer")
-@click.argument("rule", type=int)
+@click.argument("rule", type=ID)
 @_environment
 @command
 async def approvals_end_rule(customer: str, rule: int, environment: str) -> None:

@@ -6,7 +6,7 @@ import click
 
 from largesse.automations.service import pause_automation
 from largesse.automations.store import list_automations
-from largesse.cli.running import Commands, command, operator_actor, reading
+from largesse.cli.running import ID, Commands, command, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
 
@@ -37,7 +37,7 @@ async def automations_list(customer: str, environment: str, form: str | None) ->
 
 @automations.command("pause")
 @click.argument("customer")
-@click.argument("automation", type=int)
+@click.argument("automation", type=ID)
 @_environment
 @command
 async def automations_pause(customer: str, automation: int, environment: str) -> None:
@@ -49,7 +49,7 @@ async def automations_pause(customer: str, automation: int, environment: str) ->
 
 @automations.command("resume")
 @click.argument("customer")
-@click.argument("automation", type=int)
+@click.argument("automation", type=ID)
 @_environment
 @command
 async def automations_resume(customer: str, automation: int, environment: str) -> None:

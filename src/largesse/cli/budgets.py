@@ -11,7 +11,7 @@ from largesse.base.errors import OperatorError
 from largesse.budgets.model import PERIODS, ROLES, Budget
 from largesse.budgets.service import MOST_NAME, NewBudget, change_budget, create_budget, end_budget
 from largesse.budgets.store import list_budgets, subject_names
-from largesse.cli.running import Commands, acting_operator, command, operator_actor, read_limit, read_name, reading
+from largesse.cli.running import ID, Commands, acting_operator, command, operator_actor, read_limit, read_name, reading
 from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer, find_service_account
 from largesse.customers.member_store import find_member
@@ -107,7 +107,7 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
 
 @budgets.command("change")
 @click.argument("customer")
-@click.argument("budget", type=int)
+@click.argument("budget", type=ID)
 @click.option("--name", help="Another name.")
 @click.option("--limit", metavar="AMOUNT", help="What may be spent in the period, or `none`.")
 @click.option("--per-gift", metavar="AMOUNT", help="What one gift may cost, or `none`.")
@@ -133,7 +133,7 @@ async def budgets_change(
 
 @budgets.command("end")
 @click.argument("customer")
-@click.argument("budget", type=int)
+@click.argument("budget", type=ID)
 @_environment
 @command
 async def budgets_end(customer: str, budget: int, environment: str) -> None:

@@ -12,7 +12,7 @@ from largesse.base.money import to_number
 from largesse.campaigns import store
 from largesse.campaigns.model import Campaign
 from largesse.campaigns.service import close_campaign
-from largesse.cli.running import Commands, command, operator_actor, reading
+from largesse.cli.running import ID, Commands, command, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.db.pool import Connection
@@ -58,7 +58,7 @@ async def campaigns_list(customer: str, environment: str, form: str | None) -> N
 
 @campaigns.command("show")
 @click.argument("customer")
-@click.argument("campaign", type=int)
+@click.argument("campaign", type=ID)
 @_environment
 @format_options
 @command
@@ -75,7 +75,7 @@ async def campaigns_show(customer: str, campaign: int, environment: str, form: s
 
 @campaigns.command("end")
 @click.argument("customer")
-@click.argument("campaign", type=int)
+@click.argument("campaign", type=ID)
 @_environment
 @command
 async def campaigns_end(customer: str, campaign: int, environment: str) -> None:

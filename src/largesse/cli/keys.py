@@ -10,7 +10,7 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import ENVIRONMENTS, Network
-from largesse.cli.running import Commands, command, operator_actor, read_name, reading
+from largesse.cli.running import ID, Commands, command, operator_actor, read_name, reading
 from largesse.customers.api_keys import MOST_NAME, NewKey, create_key, delete_key, narrow_key, replace_key
 from largesse.customers.key_store import ApiKey, list_keys
 from largesse.customers.restrictions import (
@@ -79,7 +79,7 @@ async def keys_create(
 
 
 @keys.command("replace")
-@click.argument("key_id", type=click.IntRange(1, 2_147_483_647))
+@click.argument("key_id", type=ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def keys_replace(key_id: int, as_json: bool) -> None:
@@ -101,7 +101,7 @@ def _print_secret(made: NewKey, *, as_json: bool) -> None:
 
 
 @keys.command("set")
-@click.argument("key_id", type=click.IntRange(1, 2_147_483_647))
+@click.argument("key_id", type=ID)
 @narrowing_options
 @click.option("--all-scopes", is_flag=True, help="For everything.")
 @click.option("--any-network", is_flag=True, help="From everywhere.")
@@ -176,7 +176,7 @@ def _described(key: ApiKey, *, with_deleted: bool) -> dict[str, object]:
 
 
 @keys.command("delete")
-@click.argument("key_id", type=click.IntRange(1, 2_147_483_647))
+@click.argument("key_id", type=ID)
 @command
 async def keys_delete(key_id: int) -> None:
     """Delete the API key KEY_ID (see `keys list`). It stops working at once."""

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _POLL_S = 0.5
 _LONGEST_WAIT_S = 30.0  # between attempts to reach a service that is away
 _PAGE = 200
 _KEPT_BYTES = 2_048
+_KEY = re.compile(r"[\x21-\x7e]+")
 _SECRET_BYTES = 33  # as `webhooks.signing.new_secret` draws them
 
 _key_option = click.option(
@@ -77,9 +79,13 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
 
 def read_url(text: str, argument: str) -> str:
     """Returns an http or https address without a slash at its end. Raises OperatorError, naming the argument."""
-    parts = urlsplit(text)
+    wrong = OperatorError(f"{argument} must be an address that begins with http:// or https://")
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # a bracket without its partner
+        raise wrong from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise OperatorError(f"{argument} must be an address that begins with http:// or https://")
+        raise wrong
     return text.rstrip("/")
 
 
@@ -94,6 +100,8 @@ class Service:
 
     def __init__(self, url: str, key: str) -> None:
         self._url = read_url(url, "--service")
+        if not _KEY.fullmatch(key):  # such as one from a file with line ends of Windows
+            raise OperatorError("--key must be an API key: visible ASCII characters, without blanks and line breaks")
         self._headers = {"Authorization": f"Bearer {key}"}
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:

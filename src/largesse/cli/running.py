@@ -32,6 +32,7 @@ from largesse.installation import chains_of, check_schema, open_database, open_v
 NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 Default = TypeVar("Default")
+ID = click.IntRange(1, 2_147_483_647)
 HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says otherwise (+01:00)."
 
 
