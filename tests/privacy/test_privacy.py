@@ -44,6 +44,8 @@ def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, s
     dumped = dump(service)
     assert traces(dumped) == []
     assert service.sql("SELECT count(*) FROM thank_you_notes")[0][0] == 0
+    # Alex's copy had the message, which mentioned Sam.
+    assert service.sql("SELECT count(*) FROM captured_mail WHERE recipient = $1", ALEX)[0][0] == 0
     assert ALEX in dumped
     assert counted(service) == before
     take_in_all(service)

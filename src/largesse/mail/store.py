@@ -237,6 +237,10 @@ CODES_TO = compose(
     may_be=may_be("email", "$1"),
 )
 DELETE_CAPTURED = "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])"
+DELETE_CAPTURED_OF_ORDER = """
+    DELETE FROM captured_mail WHERE customer_id = $1
+    AND message_id IN (SELECT id FROM messages WHERE customer_id = $1 AND order_id = $2)
+"""
 ERASE_OLD_REQUEUES = (
     "UPDATE mail_requeues SET reason = NULL WHERE reason IS NOT NULL AND at <= clock_now() - $1 * interval '1 day'"
 )

@@ -72,6 +72,12 @@ async def erase_mail(
     return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))
 
 
+async def drop_copies(connection: Connection, order: tuple[int, int]) -> int:
+    """Deletes the captured copies of an order's mail, which hold its texts. Returns how many."""
+    captured = await connection.execute(store.DELETE_CAPTURED_OF_ORDER, *order)
+    return int(captured.split()[-1])
+
+
 async def erase_campaign_codes(connection: Connection, order: tuple[int, int]) -> None:
     """Erases the addresses that codes of an ended campaign were mailed to. Mail that has not left is not sent. Captured copies are deleted."""
     erased = [row["id"] for row in await connection.fetch(store.ERASE_CODES_OF_ORDER, *order)]

@@ -25,6 +25,7 @@ from largesse.lines.tasks import erase_from_lifecycle, erase_from_messages, eras
 from largesse.mail.tasks import (
     ErasedMail,
     count_codes_to,
+    drop_copies,
     erase_codes_to,
     erase_from_requeues,
     erase_mail,
@@ -150,6 +151,7 @@ async def erase(
             await commit_as_one(transaction.connection)
             async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
                 orders.append(await erase_lines(transaction.connection, order, numbers))
+    copies = 0
     for order in found.mentions:
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
@@ -157,6 +159,7 @@ async def erase(
                 texts = await erase_mentions(transaction.connection, order, email)
             if texts is not None:
                 await forget_written(transaction.connection, order[0], texts)
+                copies += await drop_copies(transaction.connection, order)
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await commit_as_one(transaction.connection)
         await erase_from_lifecycle(transaction.connection, email, customer_id)
@@ -168,6 +171,7 @@ async def erase(
             orders,
             count=len({*found.lines, *found.mentions}),
             texts=len(found.mentions),
+            copies=copies,
             drafts=await drop_drafts_with(transaction.connection, email, customer_id),
             contacts=await drop_contacts_with(transaction.connection, email, customer_id),
             campaigns=await _forget_visitor(transaction.connection, email, customer_id),
@@ -195,18 +199,19 @@ def count_erased(
     *,
     count: int,
     texts: int,
+    copies: int = 0,
     drafts: int = 0,
     contacts: int = 0,
     campaigns: int = 0,
     customer_notes: int = 0,
 ) -> dict[str, int]:
-    """Returns the counts of a receipt, over `count` orders."""
+    """Returns the counts of a receipt, over `count` orders. `copies` are captured ones of mail to others."""
     return {
         "orders": count,
         "lines": sum(order.lines for order in orders),
         "messages": sum(order.mail.messages for order in orders),
         "cancelled": sum(order.mail.cancelled for order in orders),
-        "captured": sum(order.mail.captured for order in orders),
+        "captured": sum(order.mail.captured for order in orders) + copies,
         "parcels": sum(order.parcels for order in orders),
         "texts": texts,
         "drafts": drafts,
