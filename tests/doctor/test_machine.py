@@ -274,7 +274,7 @@ async def test_what_is_left_to_do_of_a_change_of_keys_is_told(database_url: str)
         await prove_master_key(connection, both, keep=True)
         [(level, text)] = await fits(database_url, WRONG)
         assert level is Level.ERROR
-        assert f"lacks a key under which something is still encrypted, {name}" in text
+        assert f"lacks a key that other processes have, {name}" in text
         await connection.execute("UPDATE master_keys SET sealing_at = NULL")
         assert [key.name for key in await retire(connection, both)] == [name]
     assert await fits(database_url, WRONG) == [(Level.OK, SEALED_UNDER_IT)]

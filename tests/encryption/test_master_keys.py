@@ -70,6 +70,13 @@ async def test_every_key_that_was_in_a_list_is_needed_from_then_on(connection: a
     assert not await refused(connection, OTHER, OLD, NEW)
 
 
+async def test_a_key_that_was_only_added_is_not_said_to_encrypt_something(connection: asyncpg.Connection) -> None:
+    for keys in ((OLD,), (OLD, NEW)):
+        await prove_master_key(connection, Vault(keys), keep=True)
+    with pytest.raises(OperatorError, match="encrypted under it, or may be at any moment"):
+        await prove_master_key(connection, Vault((OLD,)), keep=False)
+
+
 async def test_what_is_missing_is_named_and_what_to_do(connection: asyncpg.Connection) -> None:
     await prove_master_key(connection, Vault((NEW, OLD)), keep=True)
     with pytest.raises(OperatorError) as refusal:

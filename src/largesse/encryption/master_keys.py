@@ -137,8 +137,8 @@ async def _require_all(connection: Connection, vault: Vault, known: Sequence[Key
     if missing:
         names = " and ".join(f"{key.name} (in use since {key.since:%Y-%m-%d})" for key in missing)
         raise OperatorError(
-            f"LARGESSE_MASTER_KEY lacks a key under which something is still encrypted, {names}: put it back into the list, "
-            "behind the newest, and run `largesse reseal`, which says when it can go"
+            f"LARGESSE_MASTER_KEY lacks a key that other processes have, {names}: something is encrypted under it, or may be at any "
+            "moment. Put it into the list, behind the key in front; `largesse reseal` says when a key can go"
         )
 
 
