@@ -51,6 +51,9 @@ def test_a_collection_from_its_link_to_the_voucher(demo: Any, visit: Visits, win
     number = page.locator("#number").inner_text()
     assert number.startswith("TEST-")
     assert page.locator("svg.qr").is_visible()
+    page.emulate_media(media="print")
+    assert not page.locator("#thanks").is_visible(), "paper has no form to fill in"
+    page.emulate_media(media="screen")
     page.reload()
     assert page.locator("#number").inner_text() == number
     assert one.said == []
