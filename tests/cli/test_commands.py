@@ -171,7 +171,7 @@ def test_a_database_that_cannot_be_reached_is_one_line(
     monkeypatch.setenv("LARGESSE_DATABASE_URL", "postgresql://user:hidden-password@127.0.0.1:1,127.0.0.1:2/largesse")
     monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
     result = run(*arguments)
-    assert_refused(result, "database")
+    assert_refused(result, "the database cannot be reached: ")
     assert "hidden-password" not in result.stderr
 
 

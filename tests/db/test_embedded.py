@@ -257,6 +257,10 @@ def test_faults_are_one_line(tmp_path: Path) -> None:
         EmbeddedServer(data_dir, extra_settings={"no_such_setting": "1"}).acquire()
     assert "\n" not in str(caught.value)
 
+    full = "echo 'PANIC:  could not write: No space left on device\ninitdb: removing contents' >&2; exit 1"
+    with pytest.raises(OperatorError, match=r"No space left on device$"):
+        cluster._output(["/bin/sh", "-c", full])
+
     (data_dir / "postgres" / "PG_VERSION").write_text("17\n")
     with pytest.raises(OperatorError, match="PostgreSQL 17"):
         EmbeddedServer(data_dir).acquire()

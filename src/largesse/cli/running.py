@@ -113,7 +113,7 @@ def one_line() -> Iterator[None]:
         raise  # the reader of the output has gone
     except OSError as error:
         if error.filename is None and error.errno not in NOT_WRITTEN:
-            raise click.ClickException(f"the database answered: {in_one_line(error)}") from None
+            raise click.ClickException(f"the database cannot be reached: {in_one_line(error)}") from None
         if error.filename is None:
             drop_output()
         raise click.ClickException(f"{error.filename or 'the output'} cannot be written: {error.strerror}") from None

@@ -322,7 +322,9 @@ def _output(command: list[str], said: str = "", password: str = "") -> str:
         check=False,
     )
     if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line]
+        lines = [
+            line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line or "PANIC" in line
+        ]
         raise OperatorError(
             f"PostgreSQL cannot be set up: {(lines or done.stderr.splitlines() or ['no reason given'])[-1]}"
         )
