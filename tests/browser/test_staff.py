@@ -82,3 +82,11 @@ def test_a_file_can_be_downloaded_again(clerk: Clerk, demo: Demo) -> None:
         with clerk.page.expect_download() as begun:
             clerk.page.get_by_role("button", name="Download the copy").click()
         assert "sam@acme.example" in Path(begun.value.path()).read_text()
+
+
+def test_each_packing_slip_has_a_page_of_its_own(clerk: Clerk) -> None:
+    clerk.go("Parcels")
+    clerk.page.evaluate(
+        """document.querySelector('main').innerHTML = `<div class="slips">${'<section class="panel slip">1</section>'.repeat(3)}</div>`"""
+    )
+    assert re.findall(rb"/Count (\d+)", clerk.page.pdf()) == [b"3"]
