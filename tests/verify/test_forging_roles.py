@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 from tests.chained import chain_of, chain_up, make_early
-from tests.distributed import execute_each
+from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.base.errors import OperatorError
 from largesse.db import migrate
@@ -60,6 +60,8 @@ FOUND = {
     Role.READ: set[str](),
     Role.OPERATOR: {"money", "opening", "mark"},
 }
+# A cluster passes on some rows by COPY, which PostgreSQL does not support with row-level security.
+REFUSED = (asyncpg.InsufficientPrivilegeError, *([asyncpg.FeatureNotSupportedError] if IS_DISTRIBUTED else []))
 # The owner may switch triggers off and grants itself what it likes.
 OWNER = (
     "ALTER TABLE entries DISABLE TRIGGER USER; ALTER TABLE accounts DISABLE TRIGGER USER; {}; "
@@ -102,7 +104,7 @@ async def test_what_a_role_forges_is_refused_or_found_and_never_taken_over(
     before = await database.fetch(OPERATOR, "SELECT * FROM accounts ORDER BY id")
     for name, forgery in FORGERIES.items():
         if name not in FOUND[role]:
-            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            with pytest.raises(REFUSED):
                 await attack(database_url, role, forgery)
     assert await database.fetch(OPERATOR, "SELECT * FROM accounts ORDER BY id") == before
     assert await findings(database) == set()
