@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from tests.browser.conftest import Demo, Visits, add_authenticator
 from tests.browser.test_office import Clerk
 
 PASSWORD = "four plain words here"
+_numbers = itertools.count(1)
 
 
 def test_a_passkey_is_a_members_second_step(visit: Visits, demo: Any) -> None:
@@ -53,7 +55,12 @@ def test_a_passkey_is_a_members_second_step(visit: Visits, demo: Any) -> None:
 
 def invited(demo: Demo) -> str:
     """The link of a new owner."""
-    command = [str(Path(sys.executable).with_name("largesse")), "staff", "invite", "fay@largesse.example"]
+    command = [
+        str(Path(sys.executable).with_name("largesse")),
+        "staff",
+        "invite",
+        f"fay{next(_numbers)}@largesse.example",
+    ]
     told = [*command, "--role", "owner", "--name", "Fay"]
     made = subprocess.run(told, env=demo.environment, capture_output=True, text=True, check=True)
     return next(word for word in made.stdout.split() if "/office/link/" in word).partition("/office")[2]

@@ -79,6 +79,7 @@ class Previews:
                 "may_thank": False,
             },
             "step": "choose",
+            "errors": {},
             "sender": None,
             "gift_address": "",
             "form_key": "",
