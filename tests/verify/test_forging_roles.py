@@ -109,7 +109,11 @@ async def test_what_a_role_forges_is_refused_or_found_and_never_taken_over(
     assert await database.fetch(OPERATOR, "SELECT * FROM accounts ORDER BY id") == before
     assert await findings(database) == set()
     for name in sorted(FOUND[role]):
-        await attack(database_url, role, FORGERIES[name])
+        try:
+            await attack(database_url, role, FORGERIES[name])
+        except asyncpg.FeatureNotSupportedError:
+            assert IS_DISTRIBUTED
+            continue
         found = await findings(database)
         assert found & CHECKS
         await migrate.upgrade(database_url)
