@@ -85,7 +85,7 @@ def currency(node: Node) -> str:
 
 def country(node: Node) -> str:
     """Returns an ISO 3166-1 alpha-2 code in capitals."""
-    what = "a country of two letters, as GB"
+    what = "the code of a country in ISO 3166-1, as GB"
     code = _code(node, 2, what)
     if code not in country_codes():
         raise InvalidValue(f"must be {what}")

@@ -16,7 +16,7 @@ from largesse.base.money import exponent, to_decimal, written
 from largesse.base.text import folded
 
 _MOST_WANTED = 20
-# Codes of the CLDR for groups of countries, tests, and islands that post and ISO 3166-1 count to a country.
+# Codes of the CLDR that are no country's in ISO 3166-1: groups of countries, tests, and islands that belong to a country.
 _NO_COUNTRIES = frozenset({"CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "UN", "XA", "XB", "ZZ"})
 
 
