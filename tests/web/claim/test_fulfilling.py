@@ -133,7 +133,11 @@ def test_a_choice_is_confirmed_and_made_once(
 @pytest.mark.parametrize("name", ["irish", "euro", "club", "gone", "hamper", "tea"])
 def test_nothing_else_can_be_chosen(service: Any, recipient: Any, codes: Codes, name: str) -> None:
     path = recipient.gift(codes("collection", "treats", value=25)[0])
-    choose(recipient, path, service.ids["products"][name])
+    product = service.ids["products"][name]
+    for refused in (choose(recipient, path, product), recipient.get(f"{path}/choose?product={product}&lang=en")):
+        assert refused.status_code == 409
+        assert "This gift is no longer available. Please choose another." in refused.text
+        assert choices_of(refused) == choices_of(recipient.get(path))
     assert state(service, path, recipient) == "claimed"
 
 

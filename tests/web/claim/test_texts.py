@@ -70,6 +70,15 @@ def test_bad_addresses_say_what_is_wrong(changes: dict[str, str], errors: dict[s
     assert check_address("GB", good | changes).errors == errors
 
 
+def test_an_old_order_for_no_country_still_takes_an_address() -> None:
+    typed = {"name": "A B", "street_address": "1 High St", "city": "Leeds"}
+    assert [field.name for field in address_fields("EU")] == ["name", "company_name", "street_address", "city"]
+    checked = check_address("EU", typed)
+    assert checked.errors == {}
+    assert checked.address == {**typed, "company_name": "", "country_code": "EU"}
+    assert check_address("EU", typed | {"city": ""}).errors == {"city": "required"}
+
+
 def test_a_form_asks_for_the_name_first_wherever_it_is_written() -> None:
     for country in ("GB", "US", "JP", "CN", "DE", "AE", "KW", "HU"):
         fields = address_fields(country)

