@@ -139,7 +139,7 @@ WHY: dict[str, str] = {
     "PostgreSQL 60, and both share two cores with the receiver. The worker also brings the reports of the same orders up to date.",
     "mails": "each connection waits until the outcome of its last mail is on the disk. So a crash repeats at most one mail for each.",
     "neighbour": "a quiet order waits for no batch of the noisy customer. But both cores have more work than they can do: the load generator, the one "
-    "serving process, and the server processes that write small and large orders. Each of a request's five round trips and "
+    "serving process, and the server processes that write small and large orders. Each round trip of a request and "
     "each of its event loop turns waits for a core. A second serving process needs a third core.",
 }
 
