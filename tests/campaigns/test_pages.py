@@ -96,8 +96,20 @@ def test_looking_changes_nothing(service: Service) -> None:
     for part in ("", "/code", "?lang=de"):
         visitor.get(part)
     assert visitor.get("/code").headers["location"] == visitor.path(), "no code was asked for"
-    assert visitor.type("123456").headers["location"] == visitor.path()
+    assert visitor.type("123456").status_code == 403
     assert tuple(service.sql(count)[0]) == before
+
+
+def test_who_types_a_code_too_late_is_told_why(service: Service) -> None:
+    visitor = Visitor(service, reserve(service))
+    visitor.ask("zoe@acme.example")
+    work(service)
+    code = code_of(service, "zoe@acme.example")
+    service.sql("UPDATE clock SET ahead_by = ahead_by + interval '16 minutes'")
+    late = visitor.type(code)
+    assert late.status_code == 403
+    assert "A code is good for 15 minutes, and yours is older. Type your address again" in words(late)
+    assert 'name="email"' in late.text
 
 
 def test_the_answer_is_the_same_for_those_who_are_invited_and_others(service: Service) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -93,6 +93,10 @@ _FREE = """
         SELECT FROM line_states s
         WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
     ORDER BY number LIMIT $4
+"""
+_REFUNDS = """
+    SELECT at, count(*)::int AS gifts FROM line_events
+    WHERE customer_id = $1 AND order_id = $2 AND event = 'cancelled' GROUP BY at ORDER BY at
 """
 _GIFT_OF = "SELECT number FROM campaign_people WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3"
 _GIVE = """
@@ -236,6 +240,11 @@ async def read_orders(connection: Connection, customer_id: int, references: Sequ
 async def read_order(connection: Connection, campaign: Campaign) -> Row | None:
     """Returns the whole row of a campaign's order. None if it was not placed."""
     return await connection.fetchrow(_ORDER, campaign.customer_id, campaign.order_reference)
+
+
+async def list_refunds(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
+    """Returns when gifts of a campaign's order were cancelled by anybody, and how many."""
+    return [(row["at"], row["gifts"]) for row in await connection.fetch(_REFUNDS, *order)]
 
 
 async def count_taken(connection: Connection, customer_id: int, campaign_ids: Sequence[int]) -> Mapping[int, int]:

@@ -116,6 +116,25 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sig
     assert "Ada ended the campaign Summer party" in ada.read("/app/audit")
 
 
+def test_the_order_of_a_campaign_shows_it_and_what_its_end_refunded(service: Service, ada: Browser) -> None:
+    path = reserve(
+        ada, str(set_one(ada, service, domains="", addresses="zoe@a.example, yan@a.example").headers["location"])
+    )
+    ada.get(path)
+    [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
+    [order] = set(re.findall(r"/app/orders/\w+", main_of(ada)))
+    visit(service, link.rpartition("/")[2], "zoe@a.example")
+    ada.get(order)
+    assert f"…{order[-6:]}" in main_of(ada).partition("</h1>")[0]  # not the first visitor
+    assert f'<a href="{path}">Summer party</a>' in main_of(ada)
+    assert "Copy the claim link" not in ada.text  # it would be refused
+    ada.post(f"{path}/end")
+    work_on_campaigns(service)
+    assert "3 gifts were left at the end of the campaign: £30.00 came back" in ada.read(order)
+    assert len(re.findall("<li><span>(?:Order|Refund)<small>", main_of(ada))) == 2
+    assert "For listed addresses" in ada.read(path)  # the list is deleted, and nobody says how long it was
+
+
 def test_the_end_of_a_campaign_without_gifts_left_says_that_nothing_comes_back(service: Service, ada: Browser) -> None:
     path = reserve(ada, str(set_one(ada, service, gifts="1").headers["location"]))
     ada.get(path)

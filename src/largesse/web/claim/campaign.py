@@ -70,11 +70,14 @@ class CampaignPages:
         return await self._show(request, seen, template="campaign_code.html", email=email)
 
     async def take(self, request: Request) -> Response:
-        """Answers the right code with the gift and the form that opens it. Raises NotFound and TooManyRequests."""
+        """Answers the right code with the gift and the form that opens it. Raises NotFound and TooManyRequests.
+
+        A code that is typed too late says so on the campaign's first page, as the browser has forgotten its address by then.
+        """
         token, form = request.path_params["campaign"], await read_form(request)
         email = await self._remembered_email(request)
         if not email:
-            return see(self._address(token), HEADERS)
+            return await self._show(request, await self._services.visiting.see(token), status=403, error="late")
         code = _BLANKS.sub("", form.get("code", ""))
         if not _CODE.fullmatch(code):
             seen = await self._services.visiting.see(token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -13,6 +13,8 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.base.zones import in_zone
+from largesse.campaigns.store import find_by_order
+from largesse.campaigns.store import list_refunds as list_campaign_refunds
 from largesse.customers.access import is_own
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
@@ -43,7 +45,15 @@ from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import LOCAL
 from largesse.web.console.funding import sees_own_of
-from largesse.web.console.order_timeline import claiming_of, reminders_of, said_of, timeline_of
+from largesse.web.console.order_timeline import (
+    Claiming,
+    Happening,
+    campaign_end_of,
+    claiming_of,
+    reminders_of,
+    said_of,
+    timeline_of,
+)
 from largesse.web.console.order_words import (
     RECIPIENT_FILTERS,
     RECIPIENT_STATES,
@@ -111,6 +121,8 @@ class _Read:
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
     reminder_days: list[int]
     reminded: list[tuple[datetime, int]]  # when reminders were sent, and how many
+    campaign: tuple[int, str] | None  # whose gifts the order holds: its id and name
+    campaign_refunds: list[tuple[datetime, int]]  # when its end cancelled gifts, and how many
     notes: dict[int, str]  # the thank-you notes, by line
 
 
@@ -125,7 +137,7 @@ async def show(context: RequestContext) -> Response:
         order = read.order
         webhooks = await list_order_webhooks(connection, context.principal, order["id"], order["created_at"])
     acts = may_act(context, order)
-    rows = [_row(context, one, read.notes, acts=acts, edited=view.edited) for one in listed.recipients]
+    rows = [_row(context, one, read, acts=acts, edited=view.edited) for one in listed.recipients]
     progress = progress_of(read.recipients)
     claiming = claiming_of(context, read.claim_by, read.lapses, order, read.listed)
     scheduled = read.listed.state == "scheduled" and order["scheduled_for"]
@@ -144,16 +156,10 @@ async def show(context: RequestContext) -> Response:
         state_of=lambda one: state_of_order(context, one),
         source=source_of(context, order["source"]),
         more_texts={spell_name(name): order[name] for name in OPTIONS if name not in _SHOWN and order[name]},
-        timeline=timeline_of(
-            context,
-            order,
-            read.listed,
-            read.acts,
-            progress,
-            read.claims,
-            [*said_of(context, claiming), *reminders_of(context, read.reminded)],
-        ),
+        timeline=_timeline(context, read, progress, claiming),
         claiming=claiming,
+        campaign=read.campaign,
+        sees_campaigns=person.may(Right.SEND),
         reminder_days=read.reminder_days,
         refunded_minor=order["total_minor"] // order["code_count"] * read.listed.cancelled + read.corrected_minor,
         unclaimed=sum(one.open_codes > 0 and one.has_left for one in read.recipients),
@@ -175,6 +181,15 @@ async def show(context: RequestContext) -> Response:
     )
 
 
+def _timeline(context: RequestContext, read: _Read, progress: Progress, claiming: Claiming | None) -> list[Happening]:
+    more = [
+        *said_of(context, claiming),
+        *reminders_of(context, read.reminded),
+        *campaign_end_of(context, read.order, read.campaign_refunds),
+    ]
+    return timeline_of(context, read.order, read.listed, read.acts, progress, read.claims, more)
+
+
 async def _read(context: RequestContext, connection: Connection) -> _Read:
     customer_id = context.person.customer_id
     order = await find(context, connection)
@@ -184,8 +199,12 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     claim_by = await read_claim_by(connection, key)
     lapses = await list_lapses(connection, key) if claim_by else []
     refunds = await list_refunds(connection, customer_id, order["reference"])
-    cancelled = (act.at for act in acts if act.act == "cancel")
-    moments = [order["created_at"], *cancelled, *(at for at, _ in lapses), *(at for at, _ in refunds)]
+    known = {act.at for act in acts if act.act == "cancel"} | {at for at, _ in lapses}
+    campaign, ended = None, []
+    if is_of_campaign(order):
+        campaign = await find_by_order(connection, customer_id, order["reference"])
+        ended = [(at, gifts) for at, gifts in await list_campaign_refunds(connection, key) if at not in known]
+    moments = [order["created_at"], *sorted(known), *(at for at, _ in [*ended, *refunds])]
     own = await find_own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
     return _Read(
@@ -198,15 +217,15 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         lapses=lapses,
         reminder_days=await read_reminder_days(connection, key),
         reminded=await list_reminded(connection, key),
+        campaign=campaign,
+        campaign_refunds=ended,
         notes=await notes_of_order(connection, context.services.vault, *key),
         entries=await order_entries(connection, customer_id, payer_id, order["id"], moments),
         corrected_minor=sum(minor for _, minor in refunds),
     )
 
 
-def _row(
-    context: RequestContext, one: Recipient, notes: Mapping[int, str], *, acts: bool, edited: int | None
-) -> RecipientRow:
+def _row(context: RequestContext, one: Recipient, read: _Read, *, acts: bool, edited: int | None) -> RecipientRow:
     steps = [(context.say(word), one.times[event]) for event, word in STEPS.items() if event in one.times]
     is_open = acts and one.open_codes > 0
     is_reached = is_open and one.email is not None and not one.is_erased
@@ -217,10 +236,13 @@ def _row(
         steps=steps,
         may_resend=is_reached and one.has_left,
         may_correct=may_correct,
-        may_copy=is_open and one.state is not RecipientState.SCHEDULED and context.person.may(Right.READ_CODES),
+        may_copy=is_open
+        and one.state is not RecipientState.SCHEDULED
+        and not is_of_campaign(read.order)
+        and context.person.may(Right.READ_CODES),
         may_cancel=is_open,
         is_edited=may_correct and (is_wrong or one.number == edited),
-        notes=[notes[number] for number in one.numbers if number in notes],
+        notes=[read.notes[number] for number in one.numbers if number in read.notes],
     )
 
 

@@ -181,3 +181,21 @@ def reminders_of(context: RequestContext, reminded: Sequence[tuple[datetime, int
         Happening("bell", context.ngettext("%(count)s reminder left", "%(count)s reminders left", mails), at)
         for at, mails in reminded
     ]
+
+
+def campaign_end_of(context: RequestContext, order: Row, refunds: Sequence[tuple[datetime, int]]) -> list[Happening]:
+    """Returns the timeline's entries about what nobody took of a campaign: when it was cancelled, how many gifts, and the amount."""
+    each_minor = order["total_minor"] // order["code_count"]
+    return [
+        Happening(
+            "undo-2",
+            context.ngettext(
+                "%(count)s gift was left at the end of the campaign: %(amount)s came back",
+                "%(count)s gifts were left at the end of the campaign: %(amount)s came back",
+                gifts,
+                amount=context.language.amount(each_minor * gifts, order["currency"]),
+            ),
+            at,
+        )
+        for at, gifts in refunds
+    ]

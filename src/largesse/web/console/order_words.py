@@ -58,8 +58,8 @@ def state_of_order(context: RequestContext, order: ListedOrder) -> Shown:
 
 
 def headline(context: RequestContext, order: ListedOrder) -> str:
-    """Returns the recipients of an order as a text. Without recipients: the customer's reference, or the end of ours."""
-    if order.recipient is None:
+    """Returns the recipients of an order as a text. For codes, also a campaign's: the customer's reference, or the end of ours."""
+    if order.recipient is None or order.is_batch:
         return order.external_reference or f"…{order.reference[-6:]}"
     if not order.others:
         return order.recipient
