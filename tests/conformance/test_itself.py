@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -43,6 +44,15 @@ def test_a_run_says_what_it_spends_and_spends_no_more(deployment: Deployment, wh
     plan = deployment.check("--plan")
     assert plan.returncode == 0
     assert "It orders at most" in plan.stdout
+
+
+@pytest.mark.slow
+def test_the_other_customer_may_be_invoiced(deployment: Deployment) -> None:
+    invoiced = deployment.variables["CONFORMANCE_INVOICED_KEY"]
+    done = replace(deployment, variables={**deployment.variables, "CONFORMANCE_OTHER_KEY": invoiced}).check(
+        "--only", "isolation.*_of_another_customer"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from largesse_conformance import expect, orders
-from largesse_conformance.context import Context
+from largesse_conformance.context import Context, Gift
 from largesse_conformance.http import Answer
 from largesse_conformance.outcome import Skipped
 from largesse_conformance.suite import add, check
@@ -100,6 +101,12 @@ def _as_other(context: Context, kind: str, body: dict[str, Any], naming: str) ->
     expect.refused(context.send(f"/send/{kind}", body, context.caller("other")), 400, naming)
 
 
+def _their_account(context: Context) -> Any:
+    """Returns an account that the other customer can pay from, to send as `accountId`; `...`, which leaves it out, if it is invoiced."""
+    accounts = context.accounts("other")
+    return accounts[0]["id"] if accounts else ...
+
+
 @check()
 def account_of_another_customer(context: Context) -> None:
     """An order cannot be charged to an account of another customer: 400."""
@@ -116,13 +123,15 @@ def account_of_another_customer(context: Context) -> None:
 @check()
 def template_of_another_customer(context: Context) -> None:
     """A template of another customer cannot be sent: 400."""
-    _as_other(context, "template", context.body(context.template()), "templateId")
+    body = context.body(context.template(), accountId=_their_account(context))
+    _as_other(context, "template", body, "templateId")
 
 
 @check()
 def collection_of_another_customer(context: Context) -> None:
     """A custom collection of another customer cannot be sent: 400."""
-    _as_other(context, "collection", context.body(context.collection("custom")), "collectionId")
+    body = context.body(context.collection("custom"), accountId=_their_account(context))
+    _as_other(context, "collection", body, "collectionId")
 
 
 @check()
@@ -135,6 +144,5 @@ def product_of_another_customer(context: Context) -> None:
     own = [product["id"] for product in context.products() if product["id"] not in theirs]
     if not own:
         raise Skipped("The customer has no product of its own.")
-    body = {"productId": own[0], "codeQuantity": 1, "country": context.settings.country}
-    accounts = context.accounts("other")
-    _as_other(context, "gift", body | ({"accountId": accounts[0]["id"]} if accounts else {}), "productId")
+    gift = Gift("gift", {"productId": own[0], "country": context.settings.country}, Decimal(0), {})
+    _as_other(context, "gift", context.body(gift, accountId=_their_account(context)), "productId")
