@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.automations.conftest import add_contact, rule, work
+from tests.automations.conftest import add_contact, move_to, rule, runs, work
 from tests.web.api.conftest import Service, on_database
 
-from largesse.automations import run_store
+from largesse.automations import run_store, store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
-from largesse.automations.service import AutomationFault
+from largesse.automations.service import AutomationFault, next_days, preview
 
 FIRST, LAST = date(2027, 12, 20), date(2029, 3, 10)
 
@@ -86,12 +86,58 @@ def test_a_zone_that_the_server_does_not_know_stops_no_other_automation(
 
 
 @pytest.mark.parametrize(
+    ("added", "weekend", "is_planned"),
+    [
+        ("2027-05-09T08:00Z", "keep", True),
+        ("2027-05-09T16:00Z", "keep", True),  # a Sunday, after nine o'clock
+        ("2027-05-09T22:30Z", "keep", True),  # half an hour before midnight in London
+        ("2027-05-09T23:30Z", "keep", False),
+        ("2027-05-08T16:00Z", "before", True),  # the Friday is over, the day is not
+        ("2027-05-10T07:00Z", "after", True),  # an hour before the Monday's gift
+        ("2027-05-10T10:00Z", "after", False),
+    ],
+)
+def test_a_contact_who_is_added_on_the_first_day_gets_the_gift_late(
+    service: Service, automation: Callable[..., int], added: str, weekend: str, is_planned: bool
+) -> None:
+    move_to(service, "2027-05-01T12:00Z")
+    number = automation(occasion="first_day", weekend=weekend)
+    move_to(service, added)
+    added_now(service)
+    service.sql("UPDATE automations SET plan_at = clock_now() WHERE id = $1", number)
+    work(service, places=False)
+    assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
+
+
+def test_the_preview_shows_who_was_added_today(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2027-05-01T12:00Z")
+    number = automation(occasion="first_day")
+    move_to(service, "2027-05-09T16:00Z")
+    added_now(service)
+
+    async def read(connection: Any) -> tuple[list[Any], dict[int, date]]:
+        one = await store.find_automation(connection, 1, "production", number)
+        assert one is not None
+        return await preview(connection, one), await next_days(connection, [one])
+
+    upcoming, following = on_database(service.database_url, read)
+    assert [row["name"] for row in upcoming] == ["Zoe"]
+    assert following == {number: date(2027, 5, 9)}
+
+
+@pytest.mark.parametrize(
     "zone", ["posix/Europe/London", "right/Europe/London", "localtime", "Mars/Olympus", "", "../UTC"]
 )
 def test_what_is_no_zone_is_refused(service: Service, automation: Callable[..., int], zone: str) -> None:
     """Python opens the first two, and PostgreSQL does not."""
     with pytest.raises(AutomationFault, match="`zone` must be a time zone"):
         automation(zone=zone)
+
+
+def added_now(service: Service) -> None:
+    """Adds a contact whose first day at work is Sunday, 9 May 2027, at the time of the database's clock."""
+    zoe = add_contact(service, "Zoe", start_date=date(2027, 5, 9))
+    service.sql("UPDATE contacts SET created_at = clock_now() WHERE id = $1", zoe)
 
 
 def _in(contact: Days, wanted: AutomationRule) -> Days:

@@ -34,11 +34,11 @@ _PREVIEW = compose(
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
                coalesce(own.ahead, interval '0') AS ahead, own.created_at, $13::date AS first, $14::date AS last
         FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
     SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE r.state IS NOT NULL OR d.since IS NULL OR d.due_at >= greatest(d.since, d.known_at)
+    WHERE r.state IS NOT NULL OR d.since IS NULL OR d.due_at >= d.since AND greatest(d.due_at, d.over_at) >= d.known_at
     ORDER BY d.send_on, d.name, d.email LIMIT $15
     """,
     days=_DAYS,
@@ -52,11 +52,12 @@ _NEXT = compose(
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS first,
                (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $5::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.id = ANY($4::int[])
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
     SELECT d.automation_id, min(d.send_on) AS next_on
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE r.state = 'waiting' OR r.state IS NULL AND d.due_at >= greatest(d.since, d.known_at) GROUP BY d.automation_id
+    WHERE r.state = 'waiting' OR r.state IS NULL AND d.due_at >= d.since AND greatest(d.due_at, d.over_at) >= d.known_at
+    GROUP BY d.automation_id
     """,
     days=_DAYS,
     known=_KNOWN,

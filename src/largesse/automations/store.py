@@ -100,7 +100,7 @@ _DAYS = Fragment("""
                WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
                ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
            coalesce((SELECT jsonb_object($1::text[], $2::text[])) ->> c.country, a.zone) AS zone,
-           a.ahead, a.created_at AS since, c.created_at AS known_at, c.name, c.email
+           a.ahead, a.occasion, a.created_at AS since, c.created_at AS known_at, c.name, c.email
     FROM asked a
     CROSS JOIN LATERAL (
         SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
@@ -133,11 +133,15 @@ _DAYS = Fragment("""
 
 # The server may not know each zone that this machine knows. An unknown one would be an error, for the automations of all customers.
 _KNOWN = Fragment("SELECT name FROM pg_timezone_names")
-_DUE = Fragment(
-    "(send_on + time '09:00') AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead"
-)
-# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough and contact and automation
-# existed in time: then the gift is sent late, or `missed`.
+# When the gift leaves, and until when a contact must be known: somebody who joins a group or begins to work is often added on that day, after nine
+# o'clock, and gets the gift late.
+_DUE = Fragment("""
+    (send_on + time '09:00') AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead AS due_at,
+    CASE WHEN occasion IN ('first_day', 'joined')
+         THEN (on_day + 1)::timestamp AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead END AS over_at
+""")
+# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough, the automation existed before the
+# gift was due, and the contact in time: then the gift is sent late, or `missed`.
 PLAN = compose(
     """
     WITH turn AS (
@@ -147,10 +151,10 @@ PLAN = compose(
         SELECT a.*, least(a.planned_through + 1, today - $5::int) AS first, greatest(a.planned_through, today + $4::int) AS last
         FROM turn JOIN automations a USING (customer_id, id)
         CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days), planned AS (
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days), planned AS (
         INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
         SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
-        WHERE due_at >= greatest(since, known_at)
+        WHERE due_at >= since AND greatest(due_at, over_at) >= known_at
         ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING RETURNING 1
     ), done AS (
         UPDATE automations a SET planned_through = asked.last, plan_at = (SELECT clock_now()) + interval '1 hour'
@@ -199,10 +203,10 @@ _PLAN_AHEAD = compose(
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date - $4::int AS first,
                (((SELECT clock_now()) + a.ahead + $5::interval) AT TIME ZONE 'UTC')::date + $4::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.environment = 'staging' AND a.ended_at IS NULL
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} AS due_at FROM days)
+    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
     INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
     SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
-    WHERE due_at >= greatest(since, known_at)
+    WHERE due_at >= since AND greatest(due_at, over_at) >= known_at
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
     days=_DAYS,
