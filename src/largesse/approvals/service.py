@@ -222,6 +222,16 @@ async def withdraw(actor: Actor, request_id: str) -> None:
         await transaction.record("approval.withdrawn", f"send {request.id}")
 
 
+async def withdraw_approved(transaction: Transaction, request_id: str) -> None:
+    """Withdraws an approval with which nothing was sent yet, if there is one, because something changed that is not in its draft."""
+    actor, connection = transaction.actor, transaction.connection
+    assert actor.environment is not None, "requests are of an environment"
+    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id, lock=True)
+    if request is not None and request.state == APPROVED and not request.is_sent:
+        await store.end_request(connection, request, WITHDRAWN)
+        await transaction.record("approval.withdrawn", f"send {request.id}")
+
+
 async def expire_requests(connection: Connection) -> int:
     """Ends requests that nobody decided in time, and mails their people. Returns how many. Call it inside a transaction."""
     expired = await store.expire(connection)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from largesse.approvals.service import withdraw_approved
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.campaigns import store
 from largesse.campaigns.model import MOST_ADDRESSES, MOST_CAMPAIGNS, Campaign, CampaignFault, CampaignRule, check_rule
@@ -67,7 +68,7 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
 async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: CampaignRule) -> None:
     """Changes a campaign whose gifts are not ordered yet. Raises NotFound, AccessChanged for somebody else's, IsReserved, and CampaignFault.
 
-    Makes the draft again if it was deleted meanwhile, as drafts are after two weeks.
+    Makes the draft again if it was deleted meanwhile, as drafts are after two weeks. Withdraws an approval: it was for other visitors, or other days.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
@@ -87,6 +88,9 @@ async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: 
             if await store.read_order(connection, campaign) is not None:  # it was sent just now
                 raise IsReserved from None
             draft = await begin_draft(connection, actor, now, content)
+        await withdraw_approved(transaction, campaign.order_reference)
+        if await store.read_order(connection, campaign) is not None:  # it was sent while the approval was locked
+            raise IsReserved
         before = _facts(await read_rule(connection, campaign, draft.content))
         await store.change_campaign(connection, campaign, rule, draft.id)
         await transaction.record("campaign.changed", _subject(campaign_id), before=before, after=_facts(rule))

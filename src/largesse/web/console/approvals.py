@@ -27,12 +27,16 @@ from largesse.customers.member_store import list_members
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.drafts.approving import send_approved
+from largesse.drafts.model import Draft
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_seen_accounts
+from largesse.orders.options import Options
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choice, Text
+from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.send.review import campaign_of
 
 _SHOWN = 10  # recipients
 _PATH = "/app/approvals/"
@@ -157,6 +161,15 @@ async def _names(context: RequestContext, connection: Connection) -> dict[int, s
     return {member.id: member.name for member in await list_members(connection, context.person.customer_id)}
 
 
+async def _texts(context: RequestContext, draft: Draft) -> Options | None:
+    """Returns the texts that the draft sends, those of its template too; None if its gift can no longer be sent."""
+    try:
+        _, options = await context.services.drafts.gift(await person_as_caller(context), draft)
+    except InvalidRequest:
+        return None
+    return options
+
+
 def _state(context: RequestContext, request: ApprovalRequest, *, is_changed: bool = False) -> tuple[str, str]:
     name = "sent" if request.is_sent else "changed" if is_changed else request.state
     kind, said = _STATES[name]
@@ -170,6 +183,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         draft = None if changed_at is None else await read_draft(connection, request, request.id)
         decisions = await list_decisions(connection, request)
         names = await _names(context, connection)
+        campaign, listed = await campaign_of(connection, context.principal, request.id)
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
     is_changed = not request.is_sent and changed_at != request.draft_changed_at
     content = None if draft is None or is_changed else draft.content
@@ -177,6 +191,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     if draft is not None and content is not None and content.code_quantity is None:
         checked = await context.services.drafts.rows.checked(context.principal, draft)
     recipients: Sequence[object] = () if checked is None else checked.recipients
+    options = None if draft is None or content is None else await _texts(context, draft)
     return context.page(
         "approval.html",
         request=request,
@@ -186,6 +201,9 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         is_changed=is_changed,
         state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
         content=content,
+        options=options,
+        campaign=campaign,
+        listed=listed,
         recipients=recipients[:_SHOWN],
         more=len(recipients[_SHOWN:]),
         account=next((one.name for one in accounts if content and one.id == content.account_id), None),

@@ -25,6 +25,7 @@ from largesse.base.i18n.templates import text
 from largesse.campaigns.model import Campaign
 from largesse.campaigns.store import count_list, find_by_order, find_campaign
 from largesse.customers.customer_store import confirmed_above
+from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.drafts.approving import ask_approval
 from largesse.drafts.checking import Checked
@@ -129,7 +130,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
     quote, lines, to_mend = await _price(context, opened, checked)
     async with context.database.connection(principal.scope) as connection:
         accounts = await list_funding_accounts(connection, principal)
-        campaign, listed = await _campaign(connection, opened)
+        campaign, listed = await campaign_of(connection, principal, opened.draft.id)
         request = await find_request(connection, principal.customer_id, principal.environment, opened.draft.id)
     return await step(
         context,
@@ -152,10 +153,9 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
     )
 
 
-async def _campaign(connection: Connection, opened: Open) -> tuple[Campaign | None, int]:
+async def campaign_of(connection: Connection, principal: Principal, draft_id: str) -> tuple[Campaign | None, int]:
     """Returns the campaign whose gifts the draft will reserve, and how many addresses it lists."""
-    principal = opened.caller.principal
-    found = await find_by_order(connection, principal.customer_id, opened.draft.id)
+    found = await find_by_order(connection, principal.customer_id, draft_id)
     campaign = found and await find_campaign(connection, principal.customer_id, principal.environment, found[0])
     if campaign is None:
         return None, 0
