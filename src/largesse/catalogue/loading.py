@@ -13,7 +13,7 @@ from largesse.catalogue.model import Collection, Product, ProductReader, collect
 from largesse.catalogue.products import ProductsBuilder
 from largesse.catalogue.snapshot import Collections, Snapshot
 from largesse.db.fragments import Fragment, compose
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, read_in_parts
 
 # Rows that are processed before other requests run: half a millisecond.
 _ROWS_AT_ONCE = 50
@@ -100,8 +100,7 @@ async def _read_changes(connection: Connection, after: int, version: int) -> _Ch
 async def _load_all(connection: Connection, version: int, serializer: Serializer) -> Snapshot:
     builder, read = ProductsBuilder(serializer), ProductReader()
     with _uncollected():
-        cursor = await connection.cursor(_ALL_PRODUCTS)
-        while rows := await cursor.fetch(_ROWS_AT_ONCE):
+        async for rows in read_in_parts(connection, _ALL_PRODUCTS, _ROWS_AT_ONCE):
             for row in rows:
                 builder.add(read(row))
         products = await finish_soon(builder.finishing())

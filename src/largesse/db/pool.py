@@ -334,3 +334,16 @@ async def connect_once(
         yield connection
     finally:
         await connection.close()
+
+
+async def read_in_parts(
+    connection: Connection, query: str, rows_at_once: int, *, timeout_s: float | None = None
+) -> AsyncIterator[list[Row]]:
+    """Yields the rows of a query in parts, read through a cursor on the server. Call it inside a transaction.
+
+    `connection.cursor` would name its statement also behind PgBouncer, where a session may still hold one of another process by that name.
+    """
+    statement = await connection.prepare(query, timeout=timeout_s)
+    cursor = await statement.cursor(timeout=timeout_s)
+    while rows := await cursor.fetch(rows_at_once, timeout=timeout_s):
+        yield rows

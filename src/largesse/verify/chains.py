@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from largesse.audit.service import INSTALLATION, event_content
 from largesse.base.errors import OperatorError
 from largesse.db.fragments import Fragment, compose
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection, Row, read_in_parts
 from largesse.encryption.chain import START, Chain, micros
 from largesse.encryption.chain_keys import Chains, open_chains
 from largesse.encryption.vault import Vault
@@ -165,9 +165,8 @@ class _Walk:
             self.broken[ANCHORED].add(one)
 
     async def _chunks(self, query: str) -> AsyncIterator[Sequence[Row]]:
-        """Yields the rows of a query, read through a cursor on the server."""
-        cursor = await self._connection.cursor(query, timeout=self._timeout_s)
-        while rows := await cursor.fetch(_ROWS_AT_ONCE, timeout=self._timeout_s):
+        """Yields the rows of a query in parts."""
+        async for rows in read_in_parts(self._connection, query, _ROWS_AT_ONCE, timeout_s=self._timeout_s):
             yield rows
             self._progress.add(len(rows))
 

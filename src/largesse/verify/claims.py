@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from largesse.db.fragments import compose, names
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection, Row, read_in_parts
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
 from largesse.ledger.payment_sources import is_payer
@@ -225,18 +225,11 @@ _CODES = """
 async def check_codes(connection: Connection, vault: Vault, progress: Progress, timeout_s: float) -> list[Finding]:
     """Decrypts the code of every line whose order exists. Call it inside a transaction. Memory is bounded."""
     broken = {check: Tally(check, rule) for check, rule in RULES.items()}
-    async for rows in _chunks(connection, timeout_s):
+    async for rows in read_in_parts(connection, _CODES, _LINES_AT_ONCE, timeout_s=timeout_s):
         for check, line in _disagreements(rows, vault):
             broken[check].add(line)
         progress.add(len(rows))
     return [tally.finding() for tally in broken.values() if tally.count]
-
-
-async def _chunks(connection: Connection, timeout_s: float) -> AsyncIterator[Sequence[Row]]:
-    """Yields all lines with the reference of their order, read through a cursor on the server."""
-    cursor = await connection.cursor(_CODES, timeout=timeout_s)
-    while rows := await cursor.fetch(_LINES_AT_ONCE, timeout=timeout_s):
-        yield rows
 
 
 def _disagreements(rows: Sequence[Row], vault: Vault) -> Iterator[tuple[str, str]]:
