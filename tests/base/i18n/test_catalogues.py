@@ -15,6 +15,7 @@ from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import CATALOGUES, template_environment
 from largesse.mail import rendering as mail
 from largesse.web.claim import rendering as pages
+from largesse.web.claim.addresses import address_fields
 
 FOLDERS = (pages.TEMPLATES, mail.TEMPLATES)
 PLACEHOLDER = re.compile(r"%\(\w+\)s")
@@ -90,6 +91,30 @@ def test_plurals_follow_the_language() -> None:
     assert "2 jours " in say("fr", 2)
     assert "eines Tages" in say("de", 1)
     assert "2 Tagen" in say("de", 2)
+
+
+# Words that docs/glossary.md has another word for.
+REPLACED = {
+    "de": r"Audit-Log|Ersatzcode|freiwillig|Sammlung|Seed-Datei|verschick|(?<!-)\bMails?\b",
+    "fr": r"[Cc]lés? API|courriel|rechargement|fichier de configuration|cadeaux non retirés",
+}
+
+
+@pytest.mark.parametrize("tag", list(REPLACED))
+def test_texts_have_the_words_of_the_glossary(tag: str) -> None:
+    paths = [path for path in Path(largesse.__file__).parent.rglob("*.po") if tag in {path.stem, path.parent.name}]
+    assert len(paths) > 20
+    for path in paths:
+        with path.open("rb") as file:
+            for message in read_po(file):
+                for text in forms(message.string):
+                    assert not re.search(REPLACED[tag], text), (path.name, text)
+
+
+def test_an_address_in_german_asks_for_the_state_of_a_country() -> None:
+    address = template_environment(pages.TEMPLATES, "de").get_template("address.html").module
+    field = next(field for field in address_fields("US") if field.kind == "state")
+    assert address.field_label(field).strip() == "Bundesstaat"  # type: ignore[attr-defined]
 
 
 def test_french_marks_follow_a_space_that_does_not_break() -> None:
