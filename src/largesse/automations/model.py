@@ -29,7 +29,8 @@ WAITING, PLACING, PLACED, SKIPPED, FAILED, MISSED = STATES = (
 # Why a gift was skipped. It may be the text of a problem instead.
 BY_PERSON, PAUSED, CAP, LEFT, CHANGED, NOT_APPROVED = "person", "paused", "cap", "left", "changed", "not_approved"
 # Why it could not be placed. Currency, amount and the budget's name follow the two about budgets: `budget:GBP:0:Birthdays`.
-BALANCE, BUDGET, PER_GIFT = "balance", "budget", "per_gift"
+# The names of the approval rules follow the last: `approval:Above £500`.
+BALANCE, BUDGET, PER_GIFT, APPROVAL = "balance", "budget", "per_gift", "approval"
 
 
 class AutomationRule(msgspec.Struct, frozen=True, kw_only=True):

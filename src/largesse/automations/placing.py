@@ -16,6 +16,7 @@ import structlog
 
 from largesse.automations import run_store, store
 from largesse.automations.model import (
+    APPROVAL,
     BALANCE,
     BUDGET,
     CAP,
@@ -37,7 +38,14 @@ from largesse.automations.model import (
     RunKey,
     has_day,
 )
-from largesse.base.errors import BudgetExceeded, InsufficientBalance, Problem, ReferenceUsed, Unauthorized
+from largesse.base.errors import (
+    ApprovalRequired,
+    BudgetExceeded,
+    InsufficientBalance,
+    Problem,
+    ReferenceUsed,
+    Unauthorized,
+)
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.db.pool import DATABASE_FAILED, Database
 from largesse.db.scope import LOOKUP, for_customer
@@ -227,6 +235,8 @@ def _reason(problem: Problem) -> str:
     match problem:
         case InsufficientBalance():
             return BALANCE
+        case ApprovalRequired():
+            return f"{APPROVAL}:{', '.join(problem.rules)}"[:_MOST_REASON]
         case BudgetExceeded(per_gift_minor=None):
             return f"{BUDGET}:{problem.currency}:{problem.left_minor or 0}:{problem.budget}"
         case BudgetExceeded():

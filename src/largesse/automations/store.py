@@ -80,6 +80,12 @@ _BLOCKED = """
         WHERE customer_id = $1 AND environment = $2 AND state = 'waiting' AND reason IS NOT NULL AND reason <> 'not_approved' LIMIT $3
     ) AS blocked GROUP BY automation_id ORDER BY min(due_at)
 """
+_LOST = """
+    SELECT r.automation_id, count(*) AS gifts FROM automations a
+    JOIN automation_runs r ON r.customer_id = a.customer_id AND r.automation_id = a.id
+    WHERE a.customer_id = $1 AND a.environment = $2 AND a.ended_at IS NULL AND r.send_on > $3 AND r.state IN ('failed', 'missed')
+    GROUP BY r.automation_id ORDER BY r.automation_id
+"""
 _APPROVERS = "SELECT id FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2"
 _NAMED = """
     SELECT EXISTS (SELECT FROM automations WHERE customer_id = $1 AND environment = $2 AND lower(name) = lower($3)
@@ -268,6 +274,11 @@ async def list_waiting_for_approval(
 async def count_blocked(connection: Connection, customer_id: int, environment: str, *, most: int) -> list[Row]:
     """Returns by automation how many refused gifts are tried again, up to a limit, and since when the first one is due."""
     return await connection.fetch(_BLOCKED, customer_id, environment, most)
+
+
+async def count_lost(connection: Connection, customer_id: int, environment: str, after: date) -> list[Row]:
+    """Returns by automation how many gifts for later days than this failed or were missed."""
+    return await connection.fetch(_LOST, customer_id, environment, after)
 
 
 async def is_named(

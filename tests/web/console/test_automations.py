@@ -292,6 +292,10 @@ def test_others_see_none_of_it(service: Service, sign_in: SignIn) -> None:
         ("balance", "The account's balance was too low."),
         ("budget:GBP:120000:Birth: days", "The budget Birth: days had £1,200.00 left."),
         ("per_gift:GBP:500:Small", "The budget Small allows at most £5.00 for a gift."),
+        (
+            "approval:Above £500, Spas",
+            "The approval rule Above £500, Spas asks for an approval that the automation does not have.",
+        ),
         ("The product is gone.", "The product is gone."),
     ],
 )
@@ -313,6 +317,15 @@ def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(
     assert f"Not sent yet {said} It is tried again until " in ada.read(path)
     fin = sign_in("fin@acme.example")
     assert "was refused" not in fin.get("/app").text
+    service.sql(
+        "UPDATE automation_runs SET state = 'failed', ended_at = clock_now() WHERE state = 'waiting' AND reason IS NOT NULL"
+    )
+    assert "2 gifts of automations were not sent The three days are over, and it is not tried again." in ada.read(
+        "/app"
+    )
+    assert "not sent" not in fin.get("/app").text
+    service.sql("UPDATE automation_runs SET send_on = send_on - 11")
+    assert "not sent" not in ada.read("/app")
 
 
 def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service, ada: Browser) -> None:

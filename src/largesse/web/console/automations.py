@@ -11,6 +11,7 @@ from starlette.responses import Response
 from largesse.automations import store
 from largesse.automations.model import (
     ANNIVERSARY,
+    APPROVAL,
     BUDGET,
     FAILED,
     JOINED,
@@ -60,6 +61,7 @@ _NOBODY = ""
 _MOST_TEMPLATES = 200
 _PAST = 50
 _YEAR = timedelta(days=365)
+_LOST_FOR = timedelta(days=7)  # how long Home shows gifts that were not sent
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
 _MOST_BLOCKED = 1_000  # the highest count of refused gifts
 OCCASION_NAMES = {
@@ -124,7 +126,7 @@ async def of_automations(context: RequestContext, connection: Connection) -> lis
         path = "/app/approvals" if len(waiting) > 1 else f"{HERE}/{waiting[0]['id']}"
         more = context.say("It sends nothing before that.")
         items.append(AttentionItem("calendar-heart", "waiting", said, more, decide, path))
-    return items + await _blocked(context, connection)
+    return items + await _blocked(context, connection) + await _lost(context, connection)
 
 
 async def waiting_for_approval(context: RequestContext, connection: Connection) -> Sequence[Row]:
@@ -154,6 +156,24 @@ async def _blocked(context: RequestContext, connection: Connection) -> list[Atte
     return [AttentionItem("calendar-heart", "bad", said, more, context.say("See why"), path)]
 
 
+async def _lost(context: RequestContext, connection: Connection) -> list[AttentionItem]:
+    """Returns the item for gifts that were not sent and are not tried again, for some days; none if the person may not see automations."""
+    if not context.person.may(Right.CONTACTS):
+        return []
+    after = (await read_now(connection)).date() - _LOST_FOR - _MADE_UP
+    lost = await store.count_lost(connection, *context.customer, after)
+    if not lost:
+        return []
+    said = context.ngettext(
+        "%(count)s gift of an automation was not sent",
+        "%(count)s gifts of automations were not sent",
+        sum(row["gifts"] for row in lost),
+    )
+    path = f"{HERE}/{lost[0]['automation_id']}#past-heading" if len(lost) == 1 else HERE
+    more = context.say("The three days are over, and it is not tried again.")
+    return [AttentionItem("calendar-heart", "bad", said, more, context.say("See why"), path)]
+
+
 def _why(context: RequestContext, run: Row) -> str:
     """Returns why a gift was not sent."""
     reason: str = run["reason"]
@@ -161,6 +181,11 @@ def _why(context: RequestContext, run: Row) -> str:
         return context.say("Nobody approved the automation in time.")
     if reason in REASONS:
         return context.say(REASONS[reason])
+    kind, _, rules = reason.partition(":")
+    if kind == APPROVAL and rules:
+        return context.say(
+            "The approval rule %(rules)s asks for an approval that the automation does not have.", rules=rules
+        )
     found = _OF_BUDGET.fullmatch(reason)
     if found is None:
         return reason
