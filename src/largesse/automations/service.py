@@ -1,6 +1,7 @@
 """Operations on automations: creating, changing, approving, pausing and ending them, and skipping single days.
 
-An automation sends as the person who created or changed it last, with their rights. A change ends its approval.
+An automation sends as the person who created or changed it last, with their rights. A change of it, or of what its template
+sends, ends its approval.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ from largesse.automations.model import (
     send_day,
 )
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import for_customer
 from largesse.jobs.outbox import mail_automation
 from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
 from largesse.ledger.store import list_funding_accounts
@@ -134,6 +137,15 @@ async def approve_automation(actor: Actor, automation_id: int) -> None:
         if automation.state == "asks":
             await store.approve_automation(transaction.connection, automation, actor.user_id)
             await transaction.record("automation.approved", _subject(automation_id), after={"name": automation.name})
+
+
+async def end_approvals(database: Database, customer_id: int, template_id: int) -> None:
+    """Ends the approvals of automations that send a template, in both environments, and asks for new ones by mail. Call it before the template changes."""
+    for environment in ENVIRONMENTS:
+        async with database.transaction(for_customer(customer_id, environment)) as connection:
+            for automation_id, user_id in await store.end_approvals(connection, customer_id, template_id):
+                approvers = await store.list_approvers(connection, customer_id, user_id)
+                await mail_automation(connection, approvers, automation_id)
 
 
 async def pause_automation(actor: Actor, automation_id: int, *, paused: bool) -> None:

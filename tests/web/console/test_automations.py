@@ -241,6 +241,22 @@ def test_another_administrator_approves(service: Service, sign_in: SignIn) -> No
     assert "automation waits" not in ada.get("/app").text, "nobody approves their own"
 
 
+def test_an_approval_ends_when_the_template_sends_something_else(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    coffee = {"product": str(service.ids["products"]["coffee"]), "country": "GB", "wrapping_key": "stars"}
+    ada.get(f"/app/templates/new?product={coffee['product']}&country=GB")
+    template = str(ada.post("/app/templates", **coffee, value="5", name="Coffee").headers["location"])
+    path = str(set_one(cem, service, asks_approval="yes", template=template.rpartition("/")[2]).headers["location"])
+    assert ada.submit(path, f"{path}/approve").status_code == 303
+    service.sql("DELETE FROM people_mails")
+    assert cem.submit(template, **coffee, value="5", name="Tea").status_code == 303
+    assert "Running" in ada.read(path)
+    cem.submit("/app", "/app/environment", environment="staging")
+    assert cem.submit(template, **coffee, value="25", name="Tea").status_code == 303
+    assert "Needs approval" in ada.read(path)
+    assert mails(service) == [("automation_asked", "Ada")]
+
+
 def test_it_is_paused_resumed_and_ended(service: Service, ada: Browser) -> None:
     path = str(set_one(ada, service).headers["location"])
     for act, said in (("pause", "Paused"), ("resume", "Running")):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from largesse.automations.service import end_approvals
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.i18n.templates import text
@@ -160,6 +161,8 @@ async def change(context: RequestContext) -> Response:
     typed = await _typed(context, caller, snapshot, template)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said, template=template)
+    if not typed.content.sends_like(template):
+        await end_approvals(context.services.database, context.person.customer_id, template.id)
     await change_template(context.actor, template.id, typed.content)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
 
