@@ -58,7 +58,7 @@ def programs() -> Path:
 
 def blocks(title: str) -> list[str]:
     """The shell commands below a heading."""
-    found = re.search(rf"^## {title}\n(.*?)(?=^##)", BACKUPS, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^## {title}\n(.*?)(?=^##|\Z)", BACKUPS, re.DOTALL | re.MULTILINE)
     assert found, title
     return re.findall(r"^```sh\n(.*?)^```", found[1], re.DOTALL | re.MULTILINE)
 
@@ -183,6 +183,7 @@ def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Pat
     old = filled(folder)
     (backup,) = blocks("Back up the database")
     fresh, stop, restore = blocks("Restore a backup")
+    (afterwards,) = blocks("After a restore")
     old.run(backup)
     old.run("largesse top-up gbp 50")
     assert old.balance() == 150
@@ -194,6 +195,8 @@ def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Pat
     (new.folder / dump).chmod(0o600)
     new.run(fresh + restore)
     assert new.balance() == 100
+    last_ids = new.run(afterwards).split("All ")[0]  # before the result of verify
+    assert [int(one) > 1_000_000 for one in re.findall(r"\| +(\d+)$", last_ids, re.MULTILINE)] == [True] * 4
     assert json.loads(new.run("largesse verify --json"))["findings"] == []
 
 
@@ -213,6 +216,7 @@ def test_any_moment_is_brought_back(folder: Path) -> None:
     sample = "2026-11-23 08:00:00+00"
     assert sample in recover
     machine.run(recover.replace(sample, moment))
+    machine.run(*blocks("After a restore"))
     assert machine.balance() == 150
     assert json.loads(machine.run("largesse verify --json"))["findings"] == []
     machine.run("largesse top-up gbp 1")
