@@ -15,6 +15,7 @@ from tests.web.console.conftest import Browser, SignIn, signed_in
 from tests.web.console.sending import PEOPLE, WORLD, begin, quote_in, ready
 
 from largesse.branding.model import NO_BRAND
+from largesse.lines.attempts import read_typed_pin
 from largesse.lines.codes import IssuedCode
 from largesse.web.console.order_acts import MOST_QR_CODES, code_sheet
 from largesse.web.kit.pages import qr_code
@@ -133,6 +134,8 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     assert handed[0].endswith("code,pin,link")
     assert len(handed) == 4
     code, pin, link = handed[1].split(",")
+    assert re.fullmatch(r"\d{3}-\d{3}", pin)  # a spreadsheet would drop a zero in front
+    assert read_typed_pin(pin) == (pin := pin.replace("-", ""))
     sheet = cem.get(f"{path}/codes").text
     assert code in cem.text
     assert pin in cem.text

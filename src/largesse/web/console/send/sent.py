@@ -120,12 +120,15 @@ async def codes(context: RequestContext) -> Response:
 
 
 async def codes_file(context: RequestContext) -> Response:
-    """Sends the codes as a CSV file. Records each reading."""
+    """Sends the codes as a CSV file. Records each reading.
+
+    PINs have a hyphen, which claim pages ignore: a spreadsheet reads `012345` as a number and drops the zero.
+    """
     caller = await person_as_caller(context)
     receipt = await _codes(context, caller)
     if receipt is None:
         return context.trouble(403, context.say(_LATE))
-    rows = [(one.code, one.pin, one.redemption_url) for one in receipt.codes]
+    rows = [(one.code, f"{one.pin[:3]}-{one.pin[3:]}", one.redemption_url) for one in receipt.codes]
     return await context.csv(f"codes-{receipt.reference}.csv", ("code", "pin", "link"), rows)
 
 
