@@ -114,6 +114,11 @@ async def test_a_database_that_cannot_be_reached() -> None:
     assert "secret" not in found.text
 
 
+async def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
+    [found] = await Looked(f"postgresql:///largesse?host={tmp_path}").findings()
+    assert "its socket, or a file that its address names, is not there" in found.text
+
+
 async def test_the_address_of_commands_is_tried_too(looked: Looked) -> None:
     for owner, level in ((looked.url, Level.OK), (f"postgresql://ada:secret@127.0.0.1:{free_port()}/x", Level.ERROR)):
         environ = {"LARGESSE_DATABASE_URL": looked.url, "LARGESSE_OWNER_DATABASE_URL": owner}

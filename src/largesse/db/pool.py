@@ -310,7 +310,10 @@ def in_one_line(error: BaseException) -> str:
     """Returns the driver's error as one line for an operator."""
     if isinstance(error, TimeoutError) and not error.errno:
         return "it does not answer"
-    return " ".join(str(error).split()) or type(error).__name__
+    said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return f"its socket, or a file that its address names, is not there ({said})"
+    return f"its disk is full ({said})" if isinstance(error, asyncpg.DiskFullError) else said
 
 
 def _is_lost(connection: Any) -> bool:

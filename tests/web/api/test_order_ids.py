@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx
@@ -75,6 +76,22 @@ def test_ids_that_run_short_are_told_of(service: Any) -> None:
     assert told["version"]
     assert told["notes"] == ["Ids for 214,748,363 more orders are left, fewer than a tenth."]
     assert service.send("gift", "coffee", value=5).status_code == 200
+
+
+def test_a_read_only_database_is_told_of(service: Any, problem: Any) -> None:
+    ((name,),) = service.sql("SELECT quote_ident(current_database())")
+    service.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    service.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    deadline = time.monotonic() + 10
+    while (told := health(service))[0] == 503 and time.monotonic() < deadline:  # until it has connected again
+        pass
+    assert told[0] == 200
+    assert told[1]["status"] == "warn"
+    assert "read-only" in told[1]["notes"][0]
+    problem(service.send("gift", "coffee", value=5), 503, "unavailable")
+    assert service.client("hr").get("/orders").status_code == 200
 
 
 def test_at_the_end_of_ids_orders_are_refused_whole(service: Any, problem: Any) -> None:

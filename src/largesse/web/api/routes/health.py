@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from largesse import __version__
+from largesse.db.disk import takes_writes
 from largesse.db.pool import DATABASE_AWAY
 from largesse.orders.ids import FEW_IDS, read_ids_left
 from largesse.web.api.operation import Call, Operation
@@ -26,6 +27,7 @@ class Health(msgspec.Struct, omit_defaults=True):
 async def _health(services: Services, call: Call) -> Reply:
     try:
         ids_left = await read_ids_left(services.database)
+        is_writable = await takes_writes(services.database)
     except DATABASE_AWAY:
         return Reply(encode_json(Health("fail")), 503, headers=(("retry-after", "1"),))
     if services.database.disk.is_full:
@@ -34,6 +36,9 @@ async def _health(services: Services, call: Call) -> Reply:
     if ids_left <= 0:
         said = "The ids of orders are used up: no order can be placed any more."
         return Reply(encode_json(Health("fail", __version__, [said])), 503)
+    if not is_writable:
+        said = "The database is a standby or read-only: no order can be placed here."
+        return Reply(encode_json(Health("warn", __version__, [said])))
     if ids_left < FEW_IDS:
         said = f"Ids for {ids_left:,} more orders are left, fewer than a tenth."
         return Reply(encode_json(Health("warn", __version__, [said])))
@@ -51,7 +56,7 @@ OPERATIONS = (
         shape=Health,
         example={"status": "pass", "version": __version__},
         description='Needs no key. 503 with `{"status": "fail"}` while the database is away, and with why in `notes` while its disk is full. A `warn` says in `notes` what '
-        "will need an operator's hand, and the service works.",
+        "needs an operator's hand, and reads work.",
         also={503: {"status": "fail"}},
         needs_key=False,
     ),
