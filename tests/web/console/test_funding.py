@@ -145,6 +145,15 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: SignI
         ("order", "-5.00", "995.00"),
         ("order", "-5.00", "990.00"),
     ]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", rows[0]["date (UTC)"])  # spreadsheets read no time zone
+    for language in ("de", "fr"):
+        browser.headers["Accept-Language"] = language
+        lines = browser.get(f"{path}/statement.csv").text.removeprefix("\ufeff").splitlines()
+        theirs = list(csv.DictReader(lines, delimiter=";"))
+        assert [(row["kind"], row["amount"], row["balance"]) for row in theirs[:2]] == [
+            ("top_up", "1000,00", "1000,00"),
+            ("order", "-5,00", "995,00"),
+        ]
 
 
 def test_a_long_statement_comes_in_pieces(sign_in: SignIn, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

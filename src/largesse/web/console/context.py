@@ -6,10 +6,12 @@ import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
+from decimal import Decimal
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+from babel.numbers import get_decimal_symbol
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -250,6 +252,11 @@ class PageContext:
         """Returns an instant for a file, in UTC."""
         return None if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
+    @property
+    def csv_mark(self) -> str:
+        """The decimal mark of CSV files. Where it is a comma, semicolons separate the cells."""
+        return "."
+
     async def csv(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
     ) -> Response:
@@ -258,7 +265,7 @@ class PageContext:
         await record_export(self.actor, name, right if isinstance(right, StaffRight) else None)
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         headers = {**OF_FORMS, **attached}
-        return StreamingResponse(_csv(columns, rows), media_type="text/csv", headers=headers)
+        return StreamingResponse(_csv(columns, rows, self.csv_mark), media_type="text/csv", headers=headers)
 
 
 class RequestContext(PageContext):
@@ -272,6 +279,11 @@ class RequestContext(PageContext):
         assert self.session is not None, "the guard requires a session"
         assert self.session.person is not None, "the guard requires a customer"
         return self.session.person
+
+    @property
+    def csv_mark(self) -> str:
+        """The decimal mark of the person's language: their spreadsheet takes a file with another for one column of texts."""
+        return str(get_decimal_symbol(self.language.locale))
 
     @property
     def database(self) -> Database:
@@ -323,16 +335,16 @@ class RequestContext(PageContext):
 
 
 async def _csv(
-    columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
+    columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]], mark: str
 ) -> AsyncIterator[str]:
     # Spreadsheets recognise UTF-8 by the byte order mark.
-    yield "\ufeff" + _line(columns)
+    yield "\ufeff" + _line(columns, mark)
     if isinstance(rows, AsyncIterable):
         async for row in rows:
-            yield _line(row)
+            yield _line(row, mark)
     else:
         for row in rows:
-            yield _line(row)
+            yield _line(row, mark)
 
 
 def typed_amount(context: PageContext, field: str, currency: str) -> int:
@@ -360,9 +372,15 @@ def _parts(given: str) -> set[str]:
     return {*given, *(given[at : at + 2] for at in range(len(given)))}
 
 
-def _line(cells: Sequence[object]) -> str:
+def _line(cells: Sequence[object], mark: str) -> str:
     line = io.StringIO()
-    csv.writer(line).writerow(
-        [plain_text(cell) if isinstance(cell, str) else "" if cell is None else cell for cell in cells]
-    )
+    csv.writer(line, delimiter=";" if mark == "," else ",").writerow([_cell(cell, mark) for cell in cells])
     return line.getvalue()
+
+
+def _cell(cell: object, mark: str) -> object:
+    if isinstance(cell, str):
+        return plain_text(cell)
+    if isinstance(cell, Decimal | float):
+        return str(cell).replace(".", mark)
+    return "" if cell is None else cell

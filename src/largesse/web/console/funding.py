@@ -53,7 +53,7 @@ _KINDS = {
     "settlement": text("Payment"),
     "correction": text("Correction"),
 }
-_COLUMNS = ("date", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
+_COLUMNS = ("date (UTC)", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
 _COLUMNS_OWED = ("month", "owed before", "charged", "paid", "owed then", "currency")
 
 
@@ -184,15 +184,17 @@ async def send_statement(
     context: PageContext, name: str, scope: Scope, statement: Statement, currency: str
 ) -> Response:
     """Sends a month of an account as a CSV file."""
-    rows = _rows(statement_entries(context.database, scope, statement), currency)
+    rows = _rows(context, statement_entries(context.database, scope, statement), currency)
     return await context.csv(f"{name} {month_in_address(context)[0]:%Y-%m}.csv", _COLUMNS, rows)
 
 
-async def _rows(entries: AsyncIterator[list[StatementEntry]], currency: str) -> AsyncIterator[Sequence[object]]:
+async def _rows(
+    context: PageContext, entries: AsyncIterator[list[StatementEntry]], currency: str
+) -> AsyncIterator[Sequence[object]]:
     async for some in entries:
         for entry in some:
             yield (
-                entry.at.isoformat(timespec="seconds"),
+                context.instant(entry.at),
                 entry.kind,
                 entry.order_reference,
                 entry.external_reference,
