@@ -6,6 +6,7 @@ sends, ends its approval.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
@@ -46,6 +47,7 @@ from largesse.db.scope import for_customer
 from largesse.jobs.outbox import mail_automation
 from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
 from largesse.ledger.store import list_funding_accounts
+from largesse.templates.store import Template, lock_template
 
 MOST_LISTED = 500  # days of a preview
 
@@ -70,6 +72,13 @@ class OwnAutomation(InvalidRequest):
 
     def __init__(self) -> None:
         super().__init__("Nobody approves their own automation.")
+
+
+class AutomationChanged(InvalidRequest):
+    """The automation, or what its template sends, was changed after the person saw it."""
+
+    def __init__(self) -> None:
+        super().__init__("The automation was changed meanwhile.")
 
 
 @cache
@@ -126,14 +135,26 @@ async def _ask_approval(connection: Connection, actor: Actor, automation_id: int
         await mail_automation(connection, approvers, automation_id)
 
 
-async def approve_automation(actor: Actor, automation_id: int) -> None:
-    """Approves an automation that needs it. Raises NotFound, OwnAutomation, and AccessChanged if the person is not an administrator."""
+def seen_of(automation: Automation, template: Template | None) -> str:
+    """Returns a hash of what an approver sees of an automation: its rule, its person, and what its template sends."""
+    rule = {name: getattr(automation, name) for name in AutomationRule.__struct_fields__}
+    return hashlib.sha256(repr((rule, automation.user_id, template)).encode()).hexdigest()[:32]
+
+
+async def approve_automation(actor: Actor, automation_id: int, seen: str) -> None:
+    """Approves an automation that needs it, as `seen_of` describes it.
+
+    Raises NotFound, OwnAutomation, AutomationChanged, and AccessChanged if the person is not an administrator.
+    """
     async with actor.transaction(Right.CONTACTS) as transaction:
         automation = await _locked(transaction, automation_id)
         if automation.user_id == actor.user_id:
             raise OwnAutomation
         if actor.role != ADMIN or actor.user_id is None:
             raise AccessChanged
+        template = await lock_template(transaction.connection, actor.customer_id, automation.template_id)
+        if seen_of(automation, template) != seen:
+            raise AutomationChanged
         if automation.state == "asks":
             await store.approve_automation(transaction.connection, automation, actor.user_id)
             await transaction.record("automation.approved", _subject(automation_id), after={"name": automation.name})

@@ -30,6 +30,7 @@ from largesse.automations.model import (
     AutomationRule,
 )
 from largesse.automations.service import (
+    AutomationChanged,
     AutomationFault,
     OwnAutomation,
     TooManyAutomations,
@@ -40,6 +41,7 @@ from largesse.automations.service import (
     next_days,
     pause_automation,
     preview,
+    seen_of,
     skip_day,
 )
 from largesse.base.errors import InvalidRequest, NotFound
@@ -50,7 +52,7 @@ from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
-from largesse.templates.store import list_templates
+from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.templates import check_template, offered_templates
@@ -238,10 +240,13 @@ async def one(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         upcoming = [] if automation.ended_at else await preview(connection, automation)
         past = await store.list_past(connection, automation.customer_id, automation.id, _PAST)
+        template = await read_template(connection, context.principal, automation.template_id)
     person = context.person
     return context.page(
         "automation.html",
         one=automation,
+        sends=template,
+        seen=seen_of(automation, template),
         upcoming=upcoming,
         past=past,
         days=PREVIEW_DAYS,
@@ -278,11 +283,14 @@ async def change(context: RequestContext) -> Response:
 async def approve(context: RequestContext) -> Response:
     """Approves an automation of somebody else. Raises NotFound."""
     automation_id = context.number("automation")
+    said = context.say("Approved. It sends from now on.")
     try:
-        await approve_automation(context.actor, automation_id)
+        await approve_automation(context.actor, automation_id, context.form["seen"])
+    except AutomationChanged:
+        said = context.say("This automation changed after you opened its page. Look at it again, then approve it.")
     except OwnAutomation:
-        return context.see(f"{HERE}/{automation_id}", context.say("Somebody else approves your automation."))
-    return context.see(f"{HERE}/{automation_id}", context.say("Approved. It sends from now on."))
+        said = context.say("Somebody else approves your automation.")
+    return context.see(f"{HERE}/{automation_id}", said)
 
 
 async def pause(context: RequestContext, *, paused: bool) -> Response:
@@ -314,8 +322,7 @@ async def skip(context: RequestContext) -> Response:
     except ValueError:
         raise NotFound("The contact has no such day.") from None
     skipped = form["skipped"] == "yes"
-    done = await skip_day(context.actor, automation_id, contact_id or 0, day, skipped=skipped)
-    if not done:
+    if not await skip_day(context.actor, automation_id, contact_id or 0, day, skipped=skipped):
         said = context.say("It is too late: the gift is decided.")
     else:
         said = context.say("Skipped.") if skipped else context.say("It is sent after all.")
