@@ -47,7 +47,7 @@ from largesse.jobs.notifier import Notifier
 from largesse.lab.service import failure_of
 from largesse.ledger.own_accounts import OwnAccountCache
 from largesse.lines.claiming import Claiming, RecipientSlots
-from largesse.orders.ids import IdWatch, read_ids_left
+from largesse.orders.ids import IdWatch, read_capacity
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
@@ -225,7 +225,8 @@ async def open_services(
 
 async def _placer(database: Database, chains: Chains, max_orders: int, on_placed: Callable[[], None]) -> Placer:
     ids = IdWatch()
-    ids.note(await read_ids_left(database))
+    ids_left, _ = await read_capacity(database)
+    ids.note(ids_left)
     return Placer(
         database,
         chains.entries,

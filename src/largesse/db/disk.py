@@ -1,4 +1,4 @@
-"""Watches whether the disk of the database is full: by failed writes, and by a check every few seconds. Asks whether it takes writes at all.
+"""Watches whether the disk of the database is full: by failed writes, and by a check every few seconds.
 
 The check writes a temporary file of the server, on the disk of the tables. It needs no table, no right and no vacuum. On a cluster it
 checks the coordinator's disk. Only failed writes show that a node's disk is full.
@@ -21,16 +21,9 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 5.0
 # More rows than the least memory holds, so that the server writes them to a file: about half a megabyte.
 _WRITE_FILE = "SELECT count(*) FROM generate_series(1, 20000)"
-_TAKES_WRITES = "SELECT NOT (pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean)"
 
 _FULL = Gauge("largesse_database_full", "1 while the disk of the database is full, else 0.")
 _log = structlog.get_logger(__name__)
-
-
-async def takes_writes(database: Database) -> bool:
-    """Returns False where the database is a standby, or its transactions are read-only."""
-    found: bool = await database.fetchval(OPERATOR, _TAKES_WRITES)
-    return found
 
 
 class DiskWatch:

@@ -28,7 +28,10 @@ from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 
 _MARKS = 0x6F726465  # "orde"; the class of these advisory locks, the object is the mark
-_LAST_DRAWN = "SELECT last_value FROM orders_id_seq"
+_CAPACITY = """
+    SELECT last_value, NOT (pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean) AS takes_writes
+    FROM orders_id_seq
+"""
 _WATERMARK = compose(
     """
     SELECT pg_is_in_recovery() AS is_standby, least(last_value, (
@@ -83,9 +86,11 @@ _LEFT.set(float("nan"))  # unknown until the process has read it
 _log = structlog.get_logger(__name__)
 
 
-async def read_ids_left(database: Database) -> int:
-    """Returns how many more orders can be placed in the installation."""
-    return LAST_ID - int(await database.fetchval(LOOKUP, _LAST_DRAWN))
+async def read_capacity(database: Database) -> tuple[int, bool]:
+    """Returns how many ids of orders are left in the installation, and whether the database takes writes: a standby and a read-only one do not."""
+    row = await database.fetchrow(LOOKUP, _CAPACITY)
+    assert row is not None
+    return LAST_ID - row["last_value"], row["takes_writes"]
 
 
 class IdWatch:

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from largesse import __version__
-from largesse.db.disk import takes_writes
 from largesse.db.pool import DATABASE_AWAY
-from largesse.orders.ids import FEW_IDS, read_ids_left
+from largesse.orders.ids import FEW_IDS, read_capacity
 from largesse.web.api.operation import Call, Operation
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -26,8 +25,7 @@ class Health(msgspec.Struct, omit_defaults=True):
 
 async def _health(services: Services, call: Call) -> Reply:
     try:
-        ids_left = await read_ids_left(services.database)
-        is_writable = await takes_writes(services.database)
+        ids_left, takes_writes = await read_capacity(services.database)
     except DATABASE_AWAY:
         return Reply(encode_json(Health("fail")), 503, headers=(("retry-after", "1"),))
     if services.database.disk.is_full:
@@ -36,7 +34,7 @@ async def _health(services: Services, call: Call) -> Reply:
     if ids_left <= 0:
         said = "The ids of orders are used up: no order can be placed any more."
         return Reply(encode_json(Health("fail", __version__, [said])), 503)
-    if not is_writable:
+    if not takes_writes:
         said = "The database is a standby or read-only: no order can be placed here."
         return Reply(encode_json(Health("warn", __version__, [said])))
     if ids_left < FEW_IDS:
