@@ -19,6 +19,7 @@ from largesse.approvals.model import (
     MOST_DAYS,
     NEEDED,
     ROLES,
+    WAITING,
     WITHDRAWN,
     ApprovalRequest,
     ApprovalRule,
@@ -230,6 +231,15 @@ async def withdraw_approved(transaction: Transaction, request_id: str) -> None:
     if request is not None and request.state == APPROVED and not request.is_sent:
         await store.end_request(connection, request, WITHDRAWN)
         await transaction.record("approval.withdrawn", f"send {request.id}")
+
+
+async def withdraw_deleted(connection: Connection, customer_id: int, environment: str, request_id: str) -> bool:
+    """Withdraws the request of a draft that is deleted, so that nobody decides about nothing. Returns whether there was one. Call it inside a transaction."""
+    request = await store.find_request(connection, customer_id, environment, request_id, lock=True)
+    if request is None or request.is_sent or request.state not in {WAITING, APPROVED}:
+        return False
+    await store.end_request(connection, request, WITHDRAWN)
+    return True
 
 
 async def expire_requests(connection: Connection) -> int:

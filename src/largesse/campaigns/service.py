@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from largesse.approvals.service import withdraw_approved
+from largesse.approvals.service import withdraw_approved, withdraw_deleted
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.campaigns import store
 from largesse.campaigns.model import MOST_ADDRESSES, MOST_CAMPAIGNS, Campaign, CampaignFault, CampaignRule, check_rule
@@ -115,6 +115,7 @@ async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
         connection = transaction.connection
         campaign = await _locked(transaction, campaign_id)
         await store.close_campaign(connection, campaign)
+        await withdraw_deleted(connection, *actor.place, campaign.order_reference)
         await drop_draft(connection, *actor.place, campaign.order_reference)
         await transaction.record("campaign.closed", _subject(campaign_id), before={"name": campaign.name})
     return campaign

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from tests.campaigns.conftest import work as work_on_campaigns
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.approving import (
     WORLD,
@@ -21,6 +22,7 @@ from tests.web.console.approving import (
 )
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import quote_in, ready
+from tests.web.console.test_campaigns import set_one
 
 from largesse.approvals.service import expire_requests
 
@@ -47,6 +49,43 @@ def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
     assert decided(ada, reference).status_code == 303
     assert [row["total_minor"] for row in orders_of(service, reference)] == [30_00]
     assert service.findings() == []
+
+
+def test_a_deleted_send_waits_for_nobody(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    assert "1 send waits for your approval" in ada.read("/app")
+    ada.get(f"/app/approvals/{reference}")
+    token = ada.token
+    assert cem.submit(f"/app/send/{reference}/review", f"/app/send/{reference}/drop").status_code == 303
+    assert state(service, reference) == "withdrawn"
+    assert "waits for your approval" not in ada.read("/app")
+    for browser in (ada, cem):
+        assert "This send was deleted. Nothing is sent or charged." in browser.read(f"/app/approvals/{reference}")
+        assert "Open the send" not in browser.text  # it is not there
+    ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="")
+    assert (state(service, reference), orders_of(service, reference)) == ("withdrawn", [])
+    assert service.findings() == []
+
+
+@pytest.mark.parametrize("ends", ["early", "with its last day"])
+def test_a_campaign_that_ends_waits_for_nobody(service: Service, sign_in: SignIn, ends: str) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    review = str(set_one(cem, service).headers["location"])
+    cem.get(review)
+    assert cem.post(review.replace("/review", "/ask")).status_code == 303
+    reference = review.split("/")[-2]
+    assert state(service, reference) == "waiting"
+    [number] = service.sql("SELECT id FROM campaigns WHERE order_reference = $1", reference)[0]
+    if ends == "early":
+        assert cem.submit(f"/app/campaigns/{number}/end").status_code == 303
+    else:
+        service.sql("UPDATE campaigns SET due_at = clock_now(), closes_at = clock_now() WHERE id = $1", number)
+        work_on_campaigns(service)
+    assert state(service, reference) == "withdrawn"
+    assert "This send was deleted." in cem.read(f"/app/approvals/{reference}")
 
 
 @pytest.mark.slow

@@ -199,6 +199,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         may_decide=found.may_decide and not is_changed,
         is_own=request.user_id == person.user_id,
         is_changed=is_changed,
+        has_draft=draft is not None,
         state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
         content=content,
         options=options,
