@@ -21,6 +21,7 @@ from largesse.base.money import canonical
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.encryption.vault import SIGNATURE_BYTES, Vault
+from largesse.orders.options import DEFAULT_WRAPPING
 from largesse.orders.order import Gift
 from largesse.orders.request import OrderSpec
 
@@ -34,7 +35,11 @@ _encode = msgspec.json.Encoder().encode
 
 def request_digest(gift: Gift, spec: OrderSpec) -> bytes:
     """Returns the hash of what is sent, but for the caller's reference."""
-    return hashlib.sha256(_encode((gift, msgspec.structs.replace(spec, external_reference=None)))).digest()
+    wrapping = None if spec.options.wrapping_key == DEFAULT_WRAPPING else spec.options.wrapping_key
+    options = msgspec.structs.replace(spec.options, wrapping_key=wrapping)
+    return hashlib.sha256(
+        _encode((gift, msgspec.structs.replace(spec, external_reference=None, options=options)))
+    ).digest()
 
 
 class _Quoted(msgspec.Struct, frozen=True):

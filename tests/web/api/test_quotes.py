@@ -155,6 +155,7 @@ def test_the_same_in_other_words_is_placed(service: Any, quote: Any) -> None:
         "country": "gb",
         "recipients": [{**SAM, "quantity": None}],
         "message": "  ",
+        "wrappingKey": "default",
         "sendAt": LATER.strftime("%Y-%m-%dT%H:%M:%S"),
         "externalReference": "quoted-in-other-words",
         "unknown": 1,
