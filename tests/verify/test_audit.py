@@ -234,7 +234,7 @@ async def test_a_finding_names_twenty_ids_and_counts_the_rest(connection: asyncp
     (finding,) = report.findings
     assert (finding.count, len(finding.ids)) == (50, 20)
     assert report.to_json()["findings"][0]["count"] == 50
-    assert "Not so 50 times: 9001, 9002" in str(report)
+    assert "Not so 50 times: order 9001, order 9002" in str(report)
     assert str(report).endswith("9020, …")
 
 

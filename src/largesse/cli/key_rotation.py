@@ -46,7 +46,7 @@ async def reseal(as_json: bool, rest: float) -> None:
         click.echo(json.dumps(msgspec.to_builtins(done), indent=2))
     else:
         sealed = ", ".join(f"{table} {count:,}" for table, count in done.rows.items())
-        click.echo(f"Sealed anew under the key {done.newest} in {done.seconds:.0f} s: {sealed}.")
+        click.echo(f"Encrypted anew under the key {done.newest} in {done.seconds:.0f} s: {sealed}.")
         if done.dispensable:
             click.echo(
                 f"No longer needed: {', '.join(done.dispensable)}. Leave them out of LARGESSE_MASTER_KEY and restart; keep them "
@@ -72,7 +72,7 @@ class _Progress:
         self._shown_s = now_s
         start = "\r\x1b[K" if self._is_terminal else ""
         click.echo(
-            f"{start}{table}: rows looked at {read:,}, sealed anew {resealed:,}", nl=not self._is_terminal, err=True
+            f"{start}{table}: rows looked at {read:,}, encrypted anew {resealed:,}", nl=not self._is_terminal, err=True
         )
 
     def end(self) -> None:

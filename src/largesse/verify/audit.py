@@ -93,7 +93,7 @@ async def _run(connection: Connection, check: Check) -> list[Finding]:
     rows = await connection.fetch(check.statement, timeout=_STATEMENT_TIMEOUT_S)
     if not rows:
         return []
-    return [Finding(check.name, check.rule, rows[0]["total"], tuple(row["id"] for row in rows))]
+    return [Finding(check.name, check.rule, rows[0]["total"], tuple(row["id"] for row in rows), check.of)]
 
 
 async def _count(connection: Connection, table: str) -> int:

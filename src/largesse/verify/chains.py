@@ -33,7 +33,9 @@ RULES = {
     MOVES_END: "The marks of changes of lines end where their head says, and began once.",
 }
 ANCHORED = "anchor-holds"
-ANCHOR_RULES = {ANCHORED: "What the anchor names is there, with the mark that it had then."}
+ANCHOR_RULES = {
+    ANCHORED: "What the anchor names is there, with the mark that it had then: an anchor from after a restored backup fails."
+}
 
 _ROWS_AT_ONCE = 2_000
 _AUDIT_HEADS = "SELECT customer_id, head FROM audit_heads"

@@ -57,6 +57,7 @@ class Check:
     name: str
     rule: str  # a sentence
     sql: str
+    of: str = ""  # what an id is of, where it does not say so itself
 
     @property
     def statement(self) -> Fragment:
@@ -76,17 +77,20 @@ class Finding:
     rule: str
     count: int
     ids: tuple[str, ...]
+    of: str = ""
 
     def __str__(self) -> str:
+        named = ", ".join(f"{self.of} {one}" if self.of else one for one in self.ids)
         more = ", …" if self.count > len(self.ids) else ""
-        return f"{self.check}: {self.rule} Not so {self.count:,} times: {', '.join(self.ids)}{more}"
+        times = "once" if self.count == 1 else f"{self.count:,} times"
+        return f"{self.check}: {self.rule} Not so {times}: {named}{more}"
 
 
 class Tally:
     """Counts the rows that break a rule, and stores the first ones."""
 
-    def __init__(self, check: str, rule: str) -> None:
-        self._check, self._rule = check, rule
+    def __init__(self, check: str, rule: str, of: str = "") -> None:
+        self._check, self._rule, self._of = check, rule, of
         self.count = 0
         self._ids: list[str] = []
 
@@ -98,7 +102,7 @@ class Tally:
 
     def finding(self) -> Finding:
         """Returns what there is to say of it, where there is any."""
-        return Finding(self._check, self._rule, self.count, tuple(self._ids))
+        return Finding(self._check, self._rule, self.count, tuple(self._ids), self._of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ CLAIMS = (
             SELECT FROM lines l
             WHERE (l.customer_id, l.order_id, l.number) = (recorded.customer_id, recorded.order_id, recorded.number))
         """,
+        of="order/code",
     ),
     Check(
         "states-follow-events",
@@ -47,6 +48,7 @@ CLAIMS = (
               WHEN 'cancelled' THEN moves = '{cancelled}' OR moves = '{cancelled,lapsed}'
               END IS NOT TRUE OR s.claimed_at IS DISTINCT FROM e.claimed_at
         """,
+        of="order/code",
     ),
     Check(
         "notes-thank-for-gifts",
@@ -124,6 +126,7 @@ CLAIMS = (
         """,
             is_payer=is_payer("a", "r"),
         ),
+        of="order",
     ),
     Check(
         "lapses-fit",
@@ -139,6 +142,7 @@ CLAIMS = (
         WHERE f.due_at IS NULL AND f.claim_by IS NOT NULL AND NOT EXISTS (
             SELECT FROM line_states s WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
         """,
+        of="order/code",
     ),
     Check(
         "reminders-fit",
@@ -168,6 +172,7 @@ CLAIMS = (
         FULL JOIN (SELECT * FROM vouchers WHERE order_id IS NOT NULL) AS v USING (customer_id, order_id, number)
         WHERE ((s.product_id, s.value_minor) = (v.product_id, v.value_minor)) IS NOT TRUE
         """,
+        of="order/code",
     ),
     Check(
         "waits-fit",
@@ -186,6 +191,7 @@ CLAIMS = (
                       WHERE state IN ('new', 'asked', 'pending', 'cancelling')) AS w USING (customer_id, order_id, number)
         WHERE ((s.product_id, s.value_minor) = (w.product_id, w.value_minor)) IS NOT TRUE
         """,
+        of="order/code",
     ),
     Check(
         "shipments-fit",
@@ -204,6 +210,7 @@ CLAIMS = (
                    ELSE (s.product_id, s.environment) = (h.product_id, h.environment)
                         AND (s.state = 'fulfilled') = (h.shipped_at IS NOT NULL) END IS NOT TRUE
         """,
+        of="order/code",
     ),
 )
 
@@ -224,7 +231,7 @@ _CODES = """
 
 async def check_codes(connection: Connection, vault: Vault, progress: Progress, timeout_s: float) -> list[Finding]:
     """Decrypts the code of every line whose order exists. Call it inside a transaction. Memory is bounded."""
-    broken = {check: Tally(check, rule) for check, rule in RULES.items()}
+    broken = {check: Tally(check, rule, "order/code") for check, rule in RULES.items()}
     async for rows in read_in_parts(connection, _CODES, _LINES_AT_ONCE, timeout_s=timeout_s):
         for check, line in _disagreements(rows, vault):
             broken[check].add(line)

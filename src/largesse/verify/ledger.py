@@ -12,6 +12,7 @@ LEDGER = (
         SELECT e.account_id || '/' || e.id FROM entries e
         WHERE NOT EXISTS (SELECT FROM accounts a WHERE a.customer_id = e.customer_id AND a.id = e.account_id)
         """,
+        of="account/entry",
     ),
     Check(
         "movements-balance",
@@ -23,6 +24,7 @@ LEDGER = (
             HAVING sum(e.amount_minor) <> 0
         ) AS unbalanced
         """,
+        of="transfer",
     ),
     Check(
         "entries-chain",
@@ -35,6 +37,7 @@ LEDGER = (
         ) AS chain
         WHERE before_minor <> left_minor
         """,
+        of="account/entry",
     ),
     Check(
         "balances-follow-entries",
@@ -47,6 +50,7 @@ LEDGER = (
         ) AS last ON true
         WHERE a.balance_minor <> coalesce(last.balance_minor, 0)
         """,
+        of="account",
     ),
     Check(
         "currencies-balance",
@@ -61,6 +65,7 @@ LEDGER = (
         "no-overdraft",
         "No funding account is below zero.",
         "SELECT id FROM accounts WHERE kind = 'funding' AND balance_minor < 0",
+        of="account",
     ),
     Check(
         "top-ups-are-whole",
@@ -74,6 +79,7 @@ LEDGER = (
                 AND count(*) FILTER (WHERE a.kind = 'funding' AND e.amount_minor > 0) = 1
                 AND count(*) FILTER (WHERE a.kind = 'deposits' AND e.amount_minor < 0) = 1) IS NOT TRUE
         """,
+        of="transfer",
     ),
     Check(
         "top-ups-are-credited",
@@ -105,6 +111,7 @@ LEDGER = (
         WHERE (moved.entries = 2 AND moved.of_orders = 0 AND moved.funding = 2 AND moved.from_id = t.from_account_id
                AND moved.to_id = t.to_account_id AND moved.minor = t.amount_minor) IS NOT TRUE
         """,
+        of="transfer",
     ),
     Check(
         "settlements-are-whole",
@@ -118,5 +125,6 @@ LEDGER = (
                 AND count(*) FILTER (WHERE a.kind = 'receivable' AND e.amount_minor > 0) = 1
                 AND count(*) FILTER (WHERE a.kind = 'deposits' AND e.amount_minor < 0) = 1) IS NOT TRUE
         """,
+        of="transfer",
     ),
 )

@@ -40,6 +40,7 @@ CORRECTIONS = (
               AND approved.act = 'correction.approved' AND approved.actor_id = n.decided_by
               AND n.proposed_by <> n.decided_by)
         """,
+        of="correction",
     ),
 )
 

@@ -38,6 +38,7 @@ ORDERS = (
         """,
             is_payer=is_payer("payer", "o"),
         ),
+        of="order",
     ),
     Check(
         "totals-fit",
@@ -49,6 +50,7 @@ ORDERS = (
                    THEN o.total_minor <> o.value_minor * o.code_count
                    ELSE o.total_minor % o.code_count <> 0 OR o.total_minor < o.value_minor * o.code_count END
         """,
+        of="order",
     ),
     Check(
         "lines-are-numbered",
@@ -61,6 +63,7 @@ ORDERS = (
         ) AS l ON l.customer_id = o.customer_id AND l.order_id = o.id
         WHERE (l.lines = o.code_count AND l.first = 1 AND l.last = o.code_count) IS NOT TRUE
         """,
+        of="order",
     ),
     # Recipients are counted without letter case, also beyond ASCII, where databases differ. So for such
     # addresses only the bounds of the count are checked.
@@ -80,6 +83,7 @@ ORDERS = (
               ELSE l.named <> l.lines OR o.recipient_count NOT BETWEEN 1 AND l.addresses
                    OR (l.plain AND o.recipient_count <> l.addresses) END
         """,
+        of="order",
     ),
     Check(
         "orders-have-events",
@@ -98,6 +102,7 @@ ORDERS = (
             order_created_name=identifier(ORDER_CREATED.name),
             events_kept_days=EVENTS_KEPT_DAYS,
         ),
+        of="order",
     ),
     Check(
         "events-are-known",
@@ -118,6 +123,7 @@ ORDERS = (
         SELECT o.id FROM orders o LEFT JOIN mail_jobs m ON m.customer_id = o.customer_id AND m.order_id = o.id
         WHERE (m.order_id IS NOT NULL) <> (o.delivery_mode = 'send') OR m.environment <> o.environment
         """,
+        of="order",
     ),
     Check(
         "external-references-are-unique",
@@ -126,10 +132,12 @@ ORDERS = (
         SELECT string_agg(id::text, '+' ORDER BY id) FROM orders WHERE external_reference IS NOT NULL
         GROUP BY customer_id, environment, external_reference HAVING count(*) > 1
         """,
+        of="orders",
     ),
     Check(
         "references-are-unique",
         "No two orders have the same reference.",
         "SELECT string_agg(id::text, '+' ORDER BY id) FROM orders GROUP BY reference HAVING count(*) > 1",
+        of="orders",
     ),
 )

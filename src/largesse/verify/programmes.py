@@ -14,6 +14,7 @@ APPROVALS = (
         WHERE d.user_id = r.user_id
            OR NOT EXISTS (SELECT FROM users u WHERE u.id = d.user_id AND u.customer_id = d.customer_id)
         """,
+        of="request/person",
     ),
     Check(
         "approved-sends-were-approved",
@@ -27,6 +28,7 @@ APPROVALS = (
         WHERE r.state = 'approved' AND (NOT d.declined AND d.approvals >= (
             SELECT max(needed) FROM approval_rules a WHERE a.customer_id = r.customer_id AND a.id = ANY(r.rule_ids))) IS NOT TRUE
         """,
+        of="request",
     ),
 )
 
@@ -71,6 +73,7 @@ BUDGETS = (
         WHERE ((g.environment, g.currency, b.spent_minor) = (o.environment, o.currency, o.total_minor)
                AND b.refunded_minor = o.total_minor / o.code_count * coalesce(c.cancelled, 0)) IS NOT TRUE
         """,
+        of="budget/order",
     ),
     Check(
         "budgets-add-up",
@@ -82,6 +85,7 @@ BUDGETS = (
             GROUP BY customer_id, budget_id, starts_on) AS o USING (customer_id, budget_id, starts_on)
         WHERE coalesce(p.spent_minor, -1) <> coalesce(o.spent_minor, 0)
         """,
+        of="budget",
     ),
     # Not for roles and groups, whose people change. An order that began before a budget ended may be placed afterwards.
     Check(
@@ -98,6 +102,7 @@ BUDGETS = (
             SELECT FROM budget_orders c
             WHERE c.customer_id = b.customer_id AND c.budget_id = b.id AND c.reference = o.reference)
         """,
+        of="budget/order",
     ),
     Check(
         "accounts-know-budgets",
@@ -108,6 +113,7 @@ BUDGETS = (
             SELECT FROM budgets b
             WHERE b.customer_id = a.customer_id AND b.environment = a.environment AND b.currency = a.currency AND b.ended_at IS NULL))
         """,
+        of="account",
     ),
 )
 

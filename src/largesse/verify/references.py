@@ -8,7 +8,7 @@ from largesse.verify.check import Check
 _ALWAYS = Fragment("true")
 
 
-def _belongs_to_order(table: str, row_id: Fragment, condition: Fragment = _ALWAYS) -> Check:
+def _belongs_to_order(table: str, of: str, row_id: Fragment, condition: Fragment = _ALWAYS) -> Check:
     return Check(
         f"{table.replace('_', '-')}-have-orders",
         f"Nothing in {table} belongs to an order that does not exist, or to another customer than its order.",
@@ -22,6 +22,7 @@ def _belongs_to_order(table: str, row_id: Fragment, condition: Fragment = _ALWAY
             table=identifier(table),
             condition=condition,
         ),
+        of=of,
     )
 
 
@@ -77,16 +78,19 @@ REFERENCES = (
         join(Fragment(" UNION ALL "), map(_nobodys, NAMING_CUSTOMERS)),
     ),
     _belongs_to_order(
-        "entries", Fragment("child.account_id || '/' || child.id"), Fragment("child.kind IN ('order', 'refund')")
+        "entries",
+        "account/entry",
+        Fragment("child.account_id || '/' || child.id"),
+        Fragment("child.kind IN ('order', 'refund')"),
     ),
-    _belongs_to_order("lines", Fragment("child.order_id || '/' || child.number")),
-    _belongs_to_order("events", Fragment("child.id"), Fragment("child.order_id IS NOT NULL")),
-    _belongs_to_order("mail_jobs", Fragment("child.order_id")),
-    _belongs_to_order("follow_ups", Fragment("child.order_id")),
-    _belongs_to_order("line_messages", Fragment("child.order_id || '/' || child.number")),
-    _belongs_to_order("reminder_stops", Fragment("child.order_id || '/' || child.number")),
-    _belongs_to_order("code_readings", Fragment("child.id")),
-    _belongs_to_order("order_acts", Fragment("child.id")),
+    _belongs_to_order("lines", "order/code", Fragment("child.order_id || '/' || child.number")),
+    _belongs_to_order("events", "event", Fragment("child.id"), Fragment("child.order_id IS NOT NULL")),
+    _belongs_to_order("mail_jobs", "order", Fragment("child.order_id")),
+    _belongs_to_order("follow_ups", "order", Fragment("child.order_id")),
+    _belongs_to_order("line_messages", "order/code", Fragment("child.order_id || '/' || child.number")),
+    _belongs_to_order("reminder_stops", "order/code", Fragment("child.order_id || '/' || child.number")),
+    _belongs_to_order("code_readings", "reading", Fragment("child.id")),
+    _belongs_to_order("order_acts", "act", Fragment("child.id")),
     Check(
         "orders-have-customers",
         "Every order is of a customer that exists, by one of its service accounts or one of its people.",
@@ -99,6 +103,7 @@ REFERENCES = (
            OR (o.user_id IS NOT NULL AND NOT EXISTS (
                SELECT FROM users u WHERE u.id = o.user_id AND u.customer_id = o.customer_id))
         """,
+        of="order",
     ),
     Check(
         "orders-have-keys",
@@ -107,6 +112,7 @@ REFERENCES = (
         SELECT o.id FROM orders o
         WHERE o.api_key_id IS NOT NULL AND o.api_key_id NOT IN (SELECT id FROM api_keys)
         """,
+        of="order",
     ),
     Check(
         "orders-have-gifts",
@@ -118,5 +124,6 @@ REFERENCES = (
         WHERE CASE o.gift_selection WHEN 'gift' THEN p.id IS NULL OR o.collection_id IS NOT NULL
                                     ELSE c.id IS NULL OR o.product_id IS NOT NULL END
         """,
+        of="order",
     ),
 )

@@ -54,6 +54,7 @@ REPORTS = (
             waiting=_WAITING,
             taken_in=_TAKEN_IN,
         ),
+        of="order",
     ),
     Check(
         "reports-have-orders",
@@ -62,6 +63,7 @@ REPORTS = (
         SELECT order_id FROM (
             SELECT customer_id, order_id FROM report_orders EXCEPT SELECT customer_id, id FROM orders) AS missing
         """,
+        of="order",
     ),
     Check(
         "report-days-fit",
@@ -72,6 +74,7 @@ REPORTS = (
            OR r.claimed <> coalesce((SELECT sum(n) FROM unnest(r.ages) AS n), 0)
            OR r.cancelled <> coalesce((SELECT sum(n) FROM unnest(r.cancel_counts) AS n), 0)
         """,
+        of="order",
     ),
     Check(
         "sums-follow-orders",
@@ -130,6 +133,7 @@ REPORTS = (
             waiting=_WAITING,
             taken_in=_TAKEN_IN,
         ),
+        of="order",
     ),
     Check(
         "words-have-orders",
@@ -139,5 +143,6 @@ REPORTS = (
             SELECT order_id, customer_id, environment, created_at FROM report_words
             EXCEPT SELECT id, customer_id, environment, created_at FROM orders) AS missing
         """,
+        of="order",
     ),
 )

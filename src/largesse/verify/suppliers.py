@@ -17,6 +17,7 @@ SUPPLIERS = (
         WHERE ((o.environment, o.value_minor, l.product_id) = ('production', s.value_minor, s.product_id)
                AND (s.state <> 'delivered' OR v.handed_at = s.ended_at)) IS NOT TRUE
         """,
+        of="supplier order",
     ),
     Check(
         "supplier-attempts-follow",
@@ -29,6 +30,7 @@ SUPPLIERS = (
             FROM supplier_orders) AS tried
         WHERE attempt <> nth OR id <> last AND state IN ('new', 'asked', 'pending', 'cancelling', 'delivered')
         """,
+        of="supplier order",
     ),
     Check(
         "supplier-costs-add-up",
