@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.campaigns.conftest import Desk, code_of, on_desk, reserve, taken, work
+from tests.reports.conftest import take_all
 from tests.web.api.conftest import Service
 
 from largesse.base.errors import InsufficientBalance, NotFound, TooManyRequests
@@ -352,6 +353,17 @@ def test_the_gift_is_mailed_and_the_order_says_to_whom(service: Service) -> None
     assert [tuple(row) for row in rows] == [
         ("zoe+gift@acme.example", [1], "zoe+gift@acme.example", "campaign", "manual")
     ]
+    assert service.findings() == []
+
+
+def test_the_order_is_found_by_the_address_of_each_visitor(service: Service) -> None:
+    token = reserve(service)
+    service.on_pool(lambda database, _: take_all(database))  # as the worker does long before anybody comes
+    for name in ("zoe", "yan"):
+        prove(service, token, f"{name}@acme.example")
+        service.on_pool(lambda database, _: take_all(database))
+    found = service.sql("SELECT word FROM report_words WHERE word LIKE '%@acme.example' ORDER BY word")
+    assert {"yan@acme.example", "zoe@acme.example"} <= {row["word"] for row in found}
     assert service.findings() == []
 
 

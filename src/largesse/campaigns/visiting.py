@@ -176,7 +176,7 @@ class Visiting:
         given = await store.give(connection, locked, mailbox, line)
         assert given, "the campaign is locked"
         await add_gift_mail(connection, line, self._environment, address)
-        await record_changes(connection, [key])
+        await record_changes(connection, [key], texts=True)  # it is found by the address
         return self._visit(connection, Outcome.GIVEN, await self._read(connection, line))
 
     async def _had(self, connection: Connection, key: LineKey) -> Visit:
