@@ -184,18 +184,14 @@ def reminders_of(context: RequestContext, reminded: Sequence[tuple[datetime, int
 
 
 def campaign_end_of(context: RequestContext, order: Row, refunds: Sequence[tuple[datetime, int]]) -> list[Happening]:
-    """Returns the timeline's entries about what nobody took of a campaign: when it was cancelled, how many gifts, and the amount."""
-    each_minor = order["total_minor"] // order["code_count"]
-    return [
-        Happening(
-            "undo-2",
-            context.ngettext(
-                "%(count)s gift was left at the end of the campaign: %(amount)s came back",
-                "%(count)s gifts were left at the end of the campaign: %(amount)s came back",
-                gifts,
-                amount=context.language.amount(each_minor * gifts, order["currency"]),
-            ),
-            at,
-        )
-        for at, gifts in refunds
-    ]
+    """Returns the timeline's entry about what nobody took of a campaign. Its end refunds many gifts in pieces, which are one entry."""
+    gifts = sum(count for _, count in refunds)
+    if not gifts:
+        return []
+    said = context.ngettext(
+        "%(count)s gift was left at the end of the campaign: %(amount)s came back",
+        "%(count)s gifts were left at the end of the campaign: %(amount)s came back",
+        gifts,
+        amount=context.language.amount(order["total_minor"] // order["code_count"] * gifts, order["currency"]),
+    )
+    return [Happening("undo-2", said, refunds[-1][0])]
