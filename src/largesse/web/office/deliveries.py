@@ -29,9 +29,9 @@ _AGES = {
 }
 _DEFAULT_AGE = "30"
 STATE_NAMES = {
-    "bounced": ("bad", text("Bounced")),
-    "exhausted": ("bad", text("Given up")),
-    "held": ("waiting", text("Held")),
+    "bounced": ("bad", text("Mail bounced")),
+    "exhausted": ("bad", text("Mail given up")),
+    "held": ("waiting", text("Mail held")),
 }
 _WHOLE = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
