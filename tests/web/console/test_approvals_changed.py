@@ -29,6 +29,14 @@ from largesse.approvals.service import expire_requests
 __all__ = ["WORLD", "as_before"]
 
 
+def test_approvers_see_every_recipient(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    rows = "email\n" + "".join(f"one{number}@example.com\n" for number in range(1, 13))
+    shown = ada.read(f"/app/approvals/{asked(cem, service, rows=rows)}")
+    assert "one10@example.com and 2 more one11@example.com one12@example.com" in shown
+
+
 def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)

@@ -38,7 +38,7 @@ from largesse.web.console.form import Choice, Text
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.review import campaign_of
 
-_SHOWN = 10  # recipients
+_SHOWN = 10  # recipients before the others are opened
 _PATH = "/app/approvals/"
 _STATES = {
     WAITING: ("waiting", text("Waiting")),
@@ -205,8 +205,8 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         options=options,
         campaign=campaign,
         listed=listed,
-        recipients=recipients[:_SHOWN],
-        more=len(recipients[_SHOWN:]),
+        recipients=recipients,
+        most_shown=_SHOWN,
         account=next((one.name for one in accounts if content and one.id == content.account_id), None),
         decisions=decisions,
         names=names,
