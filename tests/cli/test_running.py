@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -66,6 +67,14 @@ def test_a_closed_output_is_refused_before_anything_is_done(database: str, loade
     done = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, timeout=60, check=False)
     assert (done.returncode, done.stderr[:37]) == (1, b"Error: the standard output is closed:")
     assert "Initech" not in run("customers", "list").stdout
+
+
+def test_log_lines_are_not_in_the_output(database: str, loaded: dict[str, Any]) -> None:
+    mark = "&" if "?" in database else "?"
+    done = ended("anchor", "--json", stdout=subprocess.PIPE, LARGESSE_DATABASE_URL=f"{database}{mark}pgbouncer=true")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["entries"]
+    assert b"database_role_without_limits" in done.stderr
 
 
 def test_a_file_that_cannot_be_made_is_named(run: Run, database: str) -> None:

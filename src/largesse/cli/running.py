@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
+import structlog
 
 from largesse.audit.service import Acting, by_command
 from largesse.base import clock
@@ -128,12 +129,19 @@ def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...,
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
+        _log_to_stderr()
         with one_line():
             _check(kwargs)
             asyncio.run(function(*args, **kwargs))
             sys.stdout.flush()
 
     return run
+
+
+def _log_to_stderr() -> None:
+    """Keeps log lines out of what a command prints, such as JSON. `serve` and `worker` configure the log themselves, afterwards."""
+    if not structlog.is_configured():
+        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def _check(given: Mapping[str, Any]) -> None:
