@@ -245,6 +245,7 @@ def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: SignIn, servic
         assert sent.status_code == 200, sent.text
     asyncio.run(pay(service.database_url))
     assert "Due in GBP £11.00" in browser.read("/app/funding")
+    assert "New account" not in browser.text  # it would be refused
     assert "£0.00 £15.00 £4.00 £11.00" in browser.read("/app/funding/owed")
     assert "bank-7 £4.00" in browser.text
     csv = browser.get("/app/funding/owed.csv").text.splitlines()

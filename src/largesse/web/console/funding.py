@@ -85,7 +85,7 @@ async def show(context: RequestContext) -> Response:
         top_ups=[(one, spelled_reference(one.reference)) for one in top_ups if one.account_id in seen],
         may_pay_in=person.may(Right.MOVE_FUNDS),
         may_transfer=person.may(Right.TRANSFER),
-        may_manage=person.may(Right.SETTINGS),
+        may_manage=person.may(Right.SETTINGS) and person.funding == "balance",  # an invoiced company has no accounts
     )
 
 
