@@ -157,8 +157,8 @@ def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
         ("en", "Ada sent you a gift", "Ada sent you gifts", "Your gift is ready", "Your gift is on its way"),
         (
             "fr",
-            "Un cadeau pour vous de la part de Ada",
-            "Des cadeaux pour vous de la part de Ada",
+            "Un cadeau pour vous, offert par Ada",
+            "Des cadeaux pour vous, offerts par Ada",
             "Votre cadeau est prêt",
             "Votre cadeau est en route",
         ),

@@ -125,7 +125,7 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
     first, other, again = office.server.messages()
     assert [message["Content-Language"] for message in (first, other, again)] == ["de", "en", "fr"]
     assert first["Subject"] == "Geschenke für Sie von Ada"
-    assert again["Subject"] == "Des cadeaux pour vous de la part de Ada"
+    assert again["Subject"] == "Des cadeaux pour vous, offerts par Ada"
 
 
 async def test_a_retry_is_the_same_message(office: Office) -> None:

@@ -182,6 +182,30 @@ def test_an_address_is_corrected_on_the_page_that_it_stands_on(ada: Browser, ser
     put_away(service, sent["reference"])
 
 
+@pytest.mark.parametrize(
+    ("tag", "said"),
+    [
+        ("de", "Ada hat die Adresse eines Empfängers korrigiert"),
+        ("fr", "Ada a corrigé l\u2019adresse d\u2019un destinataire"),
+    ],
+)
+def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
+    ada: Browser, service: Service, order: str, tag: str, said: str
+) -> None:
+    ada.get(f"/app/orders/{order}")
+    answer = ada.post(f"/app/orders/{order}/correct", email="Ada.King@acme.example", corrected="ada.queen@acme.example")
+    assert answer.status_code == 303
+    of_order = "WHERE order_id = (SELECT id FROM orders WHERE reference = $1)"
+    service.sql(
+        f"UPDATE lines SET recipient_name = NULL, recipient_email = 'erased-1@erased.invalid' {of_order}", order
+    )
+    ada.headers["Accept-Language"] = tag
+    try:
+        assert said in ada.read(f"/app/orders/{order}")
+    finally:
+        ada.headers["Accept-Language"] = "en"
+
+
 @pytest.mark.slow
 def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: Service, order: str) -> None:
     service.sql(

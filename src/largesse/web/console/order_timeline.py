@@ -79,8 +79,10 @@ def _act(context: RequestContext, act: OrderAct) -> Happening:
     if act.act == "cancel":
         return Happening("ban", _cancelled(context, act, by), act.at)
     if act.act == "correct":
-        said = context.say("%(by)s corrected the address of %(to)s", by=by, to=to or context.say("a recipient"))
-        if act.was_email and act.email:
+        said = context.say("%(by)s corrected the address of a recipient", by=by)
+        if to:
+            said = context.say("%(by)s corrected the address of %(to)s", by=by, to=to)
+        if to and act.was_email and act.email:
             said = context.say(
                 "%(by)s corrected the address of %(to)s from %(was)s to %(email)s",
                 by=by,
