@@ -155,8 +155,9 @@ async def read_recipients(connection: Connection, order: Row) -> list[Recipient]
         one.claimed += state in _CLAIMED
         one.fulfilled += state == State.FULFILLED
         one.expired += state == State.EXPIRED
-    if order["delivery_mode"] == "send":
-        await _add_mail(connection, key, recipients)
+    is_batch = order["delivery_mode"] != "send"
+    if not is_batch or any(one.email for one in recipients.values()):  # the visitors of a campaign have mail, too
+        await _add_mail(connection, key, recipients, is_batch=is_batch)
     return list(recipients.values())
 
 
@@ -172,7 +173,9 @@ _LINES = """
 """
 
 
-async def _add_mail(connection: Connection, order: tuple[int, int], recipients: dict[str | int, Recipient]) -> None:
+async def _add_mail(
+    connection: Connection, order: tuple[int, int], recipients: dict[str | int, Recipient], *, is_batch: bool
+) -> None:
     """Adds the latest mail of each recipient, or that the order's mail still waits."""
     rows = await connection.fetch(_MAIL, *order)
     for email, state, reason, fault, sent_at, resends in rows:
@@ -180,7 +183,7 @@ async def _add_mail(connection: Connection, order: tuple[int, int], recipients: 
         if one is not None:
             one.mail, one.reason, one.fault = state, reason, fault
             one.sent_at, one.resends = sent_at, resends
-    if not rows:
+    if not rows and not is_batch:
         is_scheduled = await connection.fetchval(resending_store.IS_SCHEDULED_JOB, *order)
         for one in recipients.values():
             one.mail = "scheduled" if is_scheduled else "pending"

@@ -128,6 +128,14 @@ def test_the_order_of_a_campaign_shows_it_and_what_its_end_refunded(service: Ser
     assert f"…{order[-6:]}" in main_of(ada).partition("</h1>")[0]  # not the first visitor
     assert f'<a href="{path}">Summer party</a>' in main_of(ada)
     assert "Copy the claim link" not in ada.text  # it would be refused
+    service.sql(
+        "UPDATE messages SET state = 'bounced', reason = '550 No such user' WHERE kind = 'gift' AND email = 'zoe@a.example'"
+    )
+    assert "zoe@a.example Bounced" in ada.read(order)
+    assert "Send the mail again" in ada.text
+    assert ada.post(f"{order}/resend", number="1").status_code == 303
+    assert "zoe@a.example Sending" in ada.read(order)
+    assert "Code 2 Not opened" in ada.text
     ada.post(f"{path}/end")
     work_on_campaigns(service)
     assert "3 gifts were left at the end of the campaign: £30.00 came back" in ada.read(order)
