@@ -10,6 +10,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 from tests.distributed import SOMEBODY_WAITS
 
 from largesse.base.errors import OperatorError
@@ -159,8 +160,12 @@ async def test_a_lock_that_is_never_free_is_named(
     holder = await asyncpg.connect(empty_url)
     async with holder.transaction():
         await holder.execute("SELECT FROM used")
-        with pytest.raises(OperatorError, match="revision 0007 cannot lock a table that a long transaction uses"):
+        with (
+            capture_logs() as logs,
+            pytest.raises(OperatorError, match="revision 0007 cannot lock a table that a long transaction uses"),
+        ):
             await migrate._run_patiently(session, "0007", "ALTER TABLE used ADD COLUMN more text")
+    assert [(line["event"], line["revision"]) for line in logs] == [("migrate_waits_for_lock", "0007")]
     await holder.close()
 
 

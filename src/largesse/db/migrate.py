@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
+import structlog
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import OperatorError
@@ -33,6 +34,9 @@ LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this adv
 _LOCK_TIMEOUT_MS = 2_000
 _LOCK_TRIES = 30
 _LONGEST_PAUSE_S = 10.0
+_SAY_EVERY = 5  # tries
+
+_log = structlog.get_logger(__name__)
 _EXPAND = re.compile(r"^-- Expand\b")
 _CONTRACT = re.compile(r"^-- Contract: code of (\d{4})\b")
 _COMMENT = re.compile(r"^ *--.*\n+", re.MULTILINE)
@@ -159,6 +163,8 @@ async def _run_patiently(session: Session, revision: str, sql: str) -> None:
         try:
             await _run(session, revision, sql)
         except asyncpg.LockNotAvailableError:
+            if attempt % _SAY_EVERY == 0:
+                _log.warning("migrate_waits_for_lock", revision=revision, see="docs/upgrades/rolling.md")
             await asyncio.sleep(min(0.2 * 2**attempt, _LONGEST_PAUSE_S))
         else:
             return
