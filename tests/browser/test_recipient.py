@@ -131,9 +131,14 @@ def test_what_is_no_pin_is_not_filled_in(demo: Any, visit: Visits) -> None:
         one.page.wait_for_url(code["redemptionUrl"])
         assert one.page.get_by_label("PIN").input_value() == ""
     assert one.page.get_by_text("Type the PIN that came with this link").is_visible()
-    one.page.goto(f"{code['redemptionUrl']}#pin=123456")
+    one.page.goto(f"{code['redemptionUrl']}#pin={other(code['pin'])}")
     one.page.get_by_text("Your PIN is filled in.").wait_for()
     assert one.page.url == code["redemptionUrl"], "opened again in the same window"
+    one.page.get_by_role("button", name="Open my gift").click()
+    one.page.get_by_role("alert").wait_for()
+    one.page.goto(f"{code['redemptionUrl']}#pin={code['pin']}")
+    one.page.get_by_role("alert").wait_for(state="hidden")
+    assert one.page.get_by_label("PIN").input_value() == code["pin"]
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@
     const pin = claim?.querySelector(".pin");
     if (!pin || !/^#pin=\d{6}$/.test(carried)) return;
     pin.value = carried.slice(5);
+    pin.removeAttribute("aria-invalid");
+    claim.querySelector(".message").hidden = true; // of a wrong PIN before
     const lead = document.querySelector("[data-filled]");
     if (lead) lead.textContent = lead.dataset.filled;
     // Passes the PIN on to the page in another language.
