@@ -217,26 +217,21 @@ async def withdraw(actor: Actor, request_id: str) -> None:
         request = (await read_request(actor, transaction.connection, request_id, lock=True)).request
         if request.user_id != actor.user_id:
             raise NotFound("You have no such request.")
-        if request.is_sent or request.state not in {"waiting", APPROVED}:
+        if request.is_sent or request.state not in {WAITING, APPROVED}:
             raise RequestEnded("sent" if request.is_sent else request.state)
         await store.end_request(transaction.connection, request, WITHDRAWN)
         await transaction.record("approval.withdrawn", f"send {request.id}")
 
 
-async def withdraw_approved(transaction: Transaction, request_id: str) -> None:
-    """Withdraws an approval with which nothing was sent yet, if there is one, because something changed that is not in its draft."""
-    actor, connection = transaction.actor, transaction.connection
-    assert actor.environment is not None, "requests are of an environment"
-    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id, lock=True)
-    if request is not None and request.state == APPROVED and not request.is_sent:
-        await store.end_request(connection, request, WITHDRAWN)
-        await transaction.record("approval.withdrawn", f"send {request.id}")
+async def withdraw_unsent(
+    connection: Connection, place: tuple[int, str], request_id: str, states: Collection[str] = (WAITING, APPROVED)
+) -> bool:
+    """Withdraws a request in one of these states with which nothing was sent, as what it asks for was changed or deleted. Returns whether there was one.
 
-
-async def withdraw_deleted(connection: Connection, customer_id: int, environment: str, request_id: str) -> bool:
-    """Withdraws the request of a draft that is deleted, so that nobody decides about nothing. Returns whether there was one. Call it inside a transaction."""
-    request = await store.find_request(connection, customer_id, environment, request_id, lock=True)
-    if request is None or request.is_sent or request.state not in {WAITING, APPROVED}:
+    `place` is the customer and the environment. Call it inside a transaction.
+    """
+    request = await store.find_request(connection, *place, request_id, lock=True)
+    if request is None or request.is_sent or request.state not in states:
         return False
     await store.end_request(connection, request, WITHDRAWN)
     return True

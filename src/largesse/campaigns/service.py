@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from largesse.approvals.service import withdraw_approved, withdraw_deleted
+from largesse.approvals.model import APPROVED
+from largesse.approvals.service import withdraw_unsent
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.campaigns import store
 from largesse.campaigns.model import MOST_ADDRESSES, MOST_CAMPAIGNS, Campaign, CampaignFault, CampaignRule, check_rule
@@ -88,11 +89,13 @@ async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: 
             if await store.read_order(connection, campaign) is not None:  # it was sent just now
                 raise IsReserved from None
             draft = await begin_draft(connection, actor, now, content)
-        await withdraw_approved(transaction, campaign.order_reference)
+        is_withdrawn = await withdraw_unsent(connection, actor.place, campaign.order_reference, {APPROVED})
         if await store.read_order(connection, campaign) is not None:  # it was sent while the approval was locked
             raise IsReserved
         before = _facts(await read_rule(connection, campaign, draft.content))
         await store.change_campaign(connection, campaign, rule, draft.id)
+        if is_withdrawn:
+            await transaction.record("approval.withdrawn", f"send {campaign.order_reference}")
         await transaction.record("campaign.changed", _subject(campaign_id), before=before, after=_facts(rule))
 
 
@@ -115,7 +118,7 @@ async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
         connection = transaction.connection
         campaign = await _locked(transaction, campaign_id)
         await store.close_campaign(connection, campaign)
-        await withdraw_deleted(connection, *actor.place, campaign.order_reference)
+        await withdraw_unsent(connection, actor.place, campaign.order_reference)
         await drop_draft(connection, *actor.place, campaign.order_reference)
         await transaction.record("campaign.closed", _subject(campaign_id), before={"name": campaign.name})
     return campaign

@@ -94,7 +94,7 @@ _FREE = """
         WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
     ORDER BY number LIMIT $4
 """
-_REFUNDS = """
+_CANCELLATIONS = """
     SELECT at, count(*)::int AS gifts FROM line_events
     WHERE customer_id = $1 AND order_id = $2 AND event = 'cancelled' GROUP BY at ORDER BY at
 """
@@ -242,9 +242,9 @@ async def read_order(connection: Connection, campaign: Campaign) -> Row | None:
     return await connection.fetchrow(_ORDER, campaign.customer_id, campaign.order_reference)
 
 
-async def list_refunds(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
+async def list_cancellations(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
     """Returns when gifts of a campaign's order were cancelled by anybody, and how many."""
-    return [(row["at"], row["gifts"]) for row in await connection.fetch(_REFUNDS, *order)]
+    return [(row["at"], row["gifts"]) for row in await connection.fetch(_CANCELLATIONS, *order)]
 
 
 async def count_taken(connection: Connection, customer_id: int, campaign_ids: Sequence[int]) -> Mapping[int, int]:

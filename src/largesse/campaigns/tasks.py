@@ -8,7 +8,7 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Counter as Metric
 
-from largesse.approvals.service import withdraw_deleted
+from largesse.approvals.service import withdraw_unsent
 from largesse.audit.service import Acting, by_worker
 from largesse.campaigns import ask_store, store
 from largesse.campaigns.model import CODES_OF_CAMPAIGN, CODES_OF_MAILBOX, Campaign
@@ -118,7 +118,7 @@ async def _end(connection: Connection, chains: Chains, customer_id: int, campaig
         return False
     order = await store.read_order(connection, campaign)
     if order is None:
-        await withdraw_deleted(connection, customer_id, campaign.environment, campaign.order_reference)
+        await withdraw_unsent(connection, (customer_id, campaign.environment), campaign.order_reference)
         await drop_draft(connection, customer_id, campaign.environment, campaign.order_reference)
         if campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
             await store.put_off(connection, campaign, _UNORDERED_FOR)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import asyncpg
 import msgspec
 
-from largesse.approvals.service import withdraw_deleted
+from largesse.approvals.service import withdraw_unsent
 from largesse.base.errors import InvalidRequest, NotFound, ReferenceUsed
 from largesse.base.timeouts import Timeouts
 from largesse.customers.actor import Actor
@@ -57,7 +57,7 @@ class DraftService:
     async def drop(self, actor: Actor, draft_id: str) -> None:
         """Deletes the draft, if it is still there. Withdraws the request for its approval."""
         async with actor.transaction(Right.SEND) as transaction:
-            is_withdrawn = await withdraw_deleted(transaction.connection, *actor.place, draft_id)
+            is_withdrawn = await withdraw_unsent(transaction.connection, actor.place, draft_id)
             await store.drop_draft(transaction.connection, *actor.place, draft_id)
             if is_withdrawn:
                 await transaction.record("approval.withdrawn", f"send {draft_id}")

@@ -88,7 +88,7 @@ class PackedParcel:
     def address_lines(self) -> list[str]:
         """The lines of a label as its country writes them, without the country's own."""
         country = self.address["country_code"]
-        if country not in country_codes():  # an old order
+        if country not in country_codes():  # the code of no country, in an old order
             return str(format_address({**self.address, "country_code": ""}, latin=True)).splitlines()
         return str(format_address(self.address, latin=True)).splitlines()[:-1]
 

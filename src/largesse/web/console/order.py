@@ -13,8 +13,7 @@ from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.templates import text
 from largesse.base.zones import in_zone
-from largesse.campaigns.store import find_by_order
-from largesse.campaigns.store import list_refunds as list_campaign_refunds
+from largesse.campaigns.store import find_by_order, list_cancellations
 from largesse.customers.access import is_own
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
@@ -203,7 +202,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     campaign, ended = None, []
     if is_of_campaign(order):
         campaign = await find_by_order(connection, customer_id, order["reference"])
-        ended = [(at, gifts) for at, gifts in await list_campaign_refunds(connection, key) if at not in known]
+        ended = [(at, gifts) for at, gifts in await list_cancellations(connection, key) if at not in known]
     moments = [order["created_at"], *sorted(known), *(at for at, _ in [*ended, *refunds])]
     own = await find_own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
