@@ -16,6 +16,7 @@ from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, Scope
 from largesse.db.session import Session
+from largesse.ledger import own_accounts as statements
 from largesse.ledger.own_accounts import OwnAccountCache, OwnAccounts, OwnKey, find_own_accounts, own_accounts
 
 CUSTOMERS = 50
@@ -215,3 +216,19 @@ async def test_environments_and_currencies_have_accounts_of_their_own(database: 
     async with started(database) as cache:
         found = await asyncio.gather(*(cache.find(key) for key in keys))
     assert len({one.sales for one in found} | {one.receivable for one in found}) == 6
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="one customer at a time is looked up on a cluster, by its partition")
+@pytest.mark.parametrize("sql", [statements._LOCK_INCOMPLETE, statements._CREATE_AS_JSON], ids=["lock", "create"])
+async def test_a_plan_made_while_there_are_few_accounts_reads_no_table_whole(database: Database, sql: str) -> None:
+    """A session keeps the plan until statistics change, while the table grows."""
+    async with started(database) as cache:
+        await cache.find(KEYS[0])
+    async with database.session(OPERATOR) as connection:
+        await connection.execute("ANALYZE accounts, customers")
+        await connection.execute(f"{statements._BEGIN.sql} PREPARE few (int[], text[], text[], text[]) AS {sql}")
+        plan = await connection.fetch(
+            "EXPLAIN EXECUTE few('{1}', '{production}', '{GBP}', '{receivable,sales,deposits}')"
+        )
+        await connection.execute("ROLLBACK; DEALLOCATE few")
+    assert [line for (line,) in plan if "Seq Scan" in line] == []

@@ -66,15 +66,16 @@ class OwnAccountCache:
 
     async def _look_up(self, keys: Sequence[OwnKey]) -> Sequence[OwnAccounts | Exception]:
         wanted = list(dict.fromkeys(keys))
-        # On a cluster, a node may be down: then only its customers fail.
-        groups = [[key] for key in wanted] if self._database.is_distributed else [wanted]
-        outcomes: dict[OwnKey, OwnAccounts | Exception] = {}
-        for group, found in zip(groups, await asyncio.gather(*map(self._ensure, groups)), strict=True):
-            outcomes |= dict.fromkeys(group, found) if isinstance(found, Exception) else found
+        if self._database.is_distributed:  # a node may be down: then only its customers fail
+            outcomes: dict[OwnKey, OwnAccounts | Exception] = {}
+            for found in await asyncio.gather(*(self._ensure([key]) for key in wanted)):
+                outcomes |= found
+        else:
+            outcomes = await self._ensure(wanted)
         return [outcomes[key] for key in keys]
 
-    async def _ensure(self, keys: Sequence[OwnKey]) -> dict[OwnKey, OwnAccounts] | Exception:
-        """Returns the accounts, or the error of all of them."""
+    async def _ensure(self, keys: Sequence[OwnKey]) -> dict[OwnKey, OwnAccounts | Exception]:
+        """Returns the accounts by their keys, or the same error for each."""
         scope = for_customers(key[:2] for key in keys)
         try:
             if self._database.is_distributed:
@@ -84,11 +85,12 @@ class OwnAccountCache:
                 async with self._database.session(scope) as connection:
                     found = await _own_accounts_at_once(connection, keys)
         except Exception as error:  # noqa: BLE001 - it is the outcome of these keys
-            return error
-        accounts = {key: OwnAccounts(own["receivable"], own["sales"]) for key, own in found.items()}
-        for key, own in accounts.items():
-            self._cached.put(key, own)
-        return accounts
+            return dict.fromkeys(keys, error)
+        outcomes: dict[OwnKey, OwnAccounts | Exception] = {}
+        for key, own in found.items():
+            outcomes[key] = accounts = OwnAccounts(own["receivable"], own["sales"])
+            self._cached.put(key, accounts)
+        return outcomes
 
 
 async def own_accounts(connection: Connection, customer_id: int, environment: str, currency: str) -> dict[str, int]:
@@ -133,8 +135,11 @@ async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) 
 
 
 # This commit does not wait for the disk. The commit of the first order that uses an account does, and writes everything before it.
-# Plans are reused, as planning the first statement takes longer than running it.
-_BEGIN = Statement("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan;")
+# Plans are reused, as planning the first statement takes longer than running it. A plan made while the table was small would read the whole
+# table for as long as the session lives.
+_BEGIN = Statement(
+    "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off;"
+)
 _decode = msgspec.json.Decoder(list[tuple[int, str, str, str, int]]).decode
 
 
