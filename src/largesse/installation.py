@@ -41,7 +41,7 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 
     From then on transactions of `database` can change credentials of people.
     Adds keys that the database does not have yet, as the operator. Without `keep` nothing is written: an audit changes nothing.
-    Raises OperatorError for a wrong key, and where keys are to be added and the login may not act as the operator.
+    Raises OperatorError for a wrong key, and if keys must be added but the login may not act as the operator.
     """
     async with database.connection(OPERATOR) as connection:
         if is_key_to_be_generated(settings) and await is_sealed(connection):

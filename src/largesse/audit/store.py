@@ -40,8 +40,8 @@ NEWEST = compose(
     columns=_COLUMNS,
 )
 
-# The newest $1 events before the event $2 are looked at, of customer $3 or all, of the acts $4, by somebody whose name contains $5, about what
-# contains $6.
+# Looks at the newest $1 events before the event $2, of customer $3 or of all. Of these: with one of the acts $4, by an actor whose name
+# contains $5, and with $6 in the subject or in a changed value.
 NEWEST_OF_ALL = compose(
     """
     WITH looked_at AS (

@@ -68,7 +68,7 @@ class ContactFault(InvalidRequest):
 
 
 class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What is to be said of a contact: UNSET leaves what is there, None removes it. `fields` are values by key."""
+    """A change to a contact: UNSET leaves a member as it is, None removes it. `fields` are values by key."""
 
     email: str | UnsetType = UNSET
     name: str | UnsetType | None = UNSET

@@ -211,7 +211,7 @@ async def list_contacts(
 
 
 async def list_by_id(connection: Connection, place: Place, shown: Filter, limit: int, after: int = 0) -> list[Contact]:
-    """Returns contacts in the order of their ids, those after an id: a list that goes on while contacts are added and deleted."""
+    """Returns the contacts after an id, in the order of ids, so that additions and deletions do not disturb who reads page by page."""
     return [_contact(row) for row in await connection.fetch(_BY_ID, *place, *shown.arguments, limit, after)]
 
 

@@ -69,7 +69,7 @@ def secret_hash(secret: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who signed in and chose a customer: whom a page is for. Read afresh for each request."""
+    """A person who signed in and chose a customer. Read again for each request."""
 
     session_id: int
     person_id: int

@@ -323,7 +323,7 @@ class SigningIn(SignInSteps[Session]):
         return True
 
     async def _join(self, connection: Connection, link: Link, person_id: int) -> Membership:
-        """Makes a person the member whom a link is for, and acts for their customer from then on."""
+        """Makes a person the member that a link invites. From then on the session acts for their customer."""
         assert link.user_id is not None, "a user's link"
         assert link.customer_id is not None, "a user is of a customer"
         await act_for(connection, for_customer(link.customer_id, self._environment))

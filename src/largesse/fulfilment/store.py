@@ -171,7 +171,8 @@ LATE = _late(
                         WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
     """)
 )
-# For a cluster, where lines are on nodes and what they wait for is not: $2 to $4. The lines of customers $5.
+# For a cluster, where the node of a line does not have the table of what the line waits for: lines that wait are passed as $2 to $4, and
+# customers of that node as $5.
 LATE_BUT = _late(
     Fragment("""
         NOT EXISTS (SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS w (customer_id, order_id, number)

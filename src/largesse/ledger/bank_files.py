@@ -55,7 +55,7 @@ _DISMISSED = """
 
 
 class LineState(StrEnum):
-    """What is to be done about a line."""
+    """What somebody has to do about a line."""
 
     DECIDE = "decide"
     MATCHED = "matched"  # it confirms a top-up once somebody agrees

@@ -166,7 +166,7 @@ class Along:
         return mac
 
     def _miss_opening(self) -> None:
-        """Reports that the opening was changed, and goes on with the entries after it."""
+        """Reports that the opening was changed, and continues with the entries after it."""
         assert self._opening is not None
         last, mac = self._opening
         self._on_broken(f"entries up to {last}")

@@ -17,7 +17,7 @@ _LONGEST_TYPED = 64
 _RF = "2715"  # the letters as MOD 97-10 counts them
 _BETWEEN = r"[\s\-./:]*"  # what people and banks put between the characters
 _SOMEWHERE = re.compile(rf"R{_BETWEEN}F" + rf"{_BETWEEN}([0-9OIL])" * (_LENGTH - 2), re.IGNORECASE)
-# A reference with a digit too many or too few, or a wrong one. What goes on before it is no reference.
+# A reference with a wrong digit, or with one too many or too few. Letters or digits directly before it make it part of something else.
 _NEARLY = re.compile(
     rf"(?<![A-Z0-9])R{_BETWEEN}F((?:{_BETWEEN}[0-9OIL]){{{_LENGTH - 3},{_LENGTH - 1}}})(?![A-Z0-9])", re.IGNORECASE
 )

@@ -1,4 +1,4 @@
-"""Proving one account: all marks of its entries made again for its people, a bounded number at a time."""
+"""Verifies one account for its people: makes all marks of its entries again, a bounded number at a time."""
 
 from __future__ import annotations
 

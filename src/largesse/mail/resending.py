@@ -135,7 +135,7 @@ async def resend_chosen(
 
 
 async def count_unclaimed(connection: Connection, principal: Principal, reference: str) -> Unclaimed:
-    """Returns whom `resend_unclaimed` would mail now. Raises as it does."""
+    """Returns the recipients that `resend_unclaimed` would mail now. Raises as it does."""
     found = await find_own_order(connection, principal, reference)
     row = await connection.fetchrow(
         resending_store.COUNT_UNCLAIMED, *await _of_unclaimed(connection, (found["customer_id"], found["id"]))

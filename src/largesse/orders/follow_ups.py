@@ -144,7 +144,7 @@ def store_defaults(defaults: FollowUpDefaults) -> str | None:
 
 
 def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetime) -> datetime | None:
-    """Returns the claim-by date of an order that is sent at a time, None: now. Raises InvalidRequest for one that is too early or too late."""
+    """Returns the claim-by date of an order that is sent at that time (None: now). Raises InvalidRequest for one that is too early or too late."""
     if given is None:
         return None
     try:
@@ -163,7 +163,7 @@ def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetim
 def read_reminder_days(
     given: Sequence[int] | None, sent_at: datetime, claim_by: datetime | None
 ) -> tuple[int, ...] | None:
-    """Returns the days of the reminders of an order that is sent at a time; None where nothing is said. Raises InvalidRequest."""
+    """Returns the days of the reminders of an order that is sent at that time; None if the request names none. Raises InvalidRequest."""
     if given is None:
         return None
     if any(later <= earlier for earlier, later in pairwise(given)):

@@ -1,4 +1,4 @@
-"""The history of an order after it was placed: who did what to it, and to whom."""
+"""The history of an order after it was placed: who did what, and which recipient it was about."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RECORD_READING = """
 class OrderAct:
     """What a person or service account did with an order, and how often at once.
 
-    `recipient` is whom it was about: their name, otherwise their address; None for acts about the whole order, and once erased.
+    `recipient` is the name of the person it was about, or else their address; None for acts about the whole order, and once erased.
     """
 
     act: str  # cancel, resend, correct, schedule, or read: codes were read again

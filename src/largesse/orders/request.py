@@ -243,7 +243,7 @@ class SendTemplate(SendRequest, frozen=True, kw_only=True, rename="camel"):
 
 
 def send_request(choice: Choice, send_at: datetime | None, **members: Any) -> SendRequest:
-    """Returns the request to send `choice` at a time, with those members."""
+    """Returns the request to send `choice` at `send_at`, with those members."""
     kinds: dict[type[Choice], type[SendRequest]] = {
         ProductChoice: SendGift,
         CollectionChoice: SendCollection,

@@ -193,7 +193,7 @@ class GiftPages:
         return await self._show(request, *found, template="confirm.html", chosen=chosen)
 
     async def show_again(self, request: Request) -> Response:
-        """Shows the gift to who comes to the address of a form, as after changing the language of a form with errors."""
+        """Shows the gift when a browser asks for the address of a form, as it does after a change of language on a form with errors."""
         language = chosen_by_switch(request)
         return self._layout.see_gift(request.path_params["handle"], f"?lang={language}" if language else "")
 

@@ -36,7 +36,7 @@ OF_OFFICE: Mapping[str, str] = {
     "catalogue.scheduled": text("%(who)s scheduled the draft of the %(what)s"),
     "catalogue.undone": text("%(who)s undid the last publication of the %(what)s"),
     "catalogue.unscheduled": text("%(who)s took back the schedule of the %(what)s"),
-    "claims.chained": text("%(who)s began to mark what becomes of codes"),
+    "claims.chained": text("%(who)s began to mark changes of codes"),
     "customer_note.added": text("%(who)s added a note about the %(what)s"),
     "customer_note.erased": text("%(who)s erased a note about the %(what)s"),
     "gift.searched": text("%(who)s searched for gifts of all customers"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-# Longer than a quote holds: a send may be repeated later, to hear what came of it.
+# Longer than a quote is valid, because a send may be repeated later to learn its outcome.
 _LONGEST_S = 24 * 3600.0
 _MOST = 1_000
 

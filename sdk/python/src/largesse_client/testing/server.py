@@ -23,7 +23,7 @@ _PORTS_TRIED = 3
 
 
 class ServerError(Exception):
-    """A Largesse that could not be started; says what it said."""
+    """Largesse could not be started. The message has what it wrote."""
 
 
 @dataclass(frozen=True)
