@@ -361,9 +361,17 @@ def test_the_order_is_found_by_the_address_of_each_visitor(service: Service) -> 
     service.on_pool(lambda database, _: take_all(database))  # as the worker does long before anybody comes
     for name in ("zoe", "yan"):
         prove(service, token, f"{name}@acme.example")
-        service.on_pool(lambda database, _: take_all(database))
     found = service.sql("SELECT word FROM report_words WHERE word LIKE '%@acme.example' ORDER BY word")
     assert {"yan@acme.example", "zoe@acme.example"} <= {row["word"] for row in found}
+    # The worker does not read all recipients again for each visitor.
+    assert service.sql("SELECT FROM order_changes WHERE texts") == []
+    assert service.findings() == []
+
+
+def test_a_visitor_before_the_worker_knows_the_order_is_found_as_well(service: Service) -> None:
+    prove(service, reserve(service), "xia@acme.example")
+    service.on_pool(lambda database, _: take_all(database))
+    assert service.sql("SELECT FROM report_words WHERE word IN ('xia@acme.example', 'acme')")
     assert service.findings() == []
 
 

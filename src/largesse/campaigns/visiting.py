@@ -20,7 +20,6 @@ from largesse.db.scope import LOOKUP, for_customer
 from largesse.db.statements import read_now
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
-from largesse.events.order_changes import record_changes
 from largesse.jobs.outbox import add_gift_mail
 from largesse.lines.attempts import count_ask, forget_failures, read_guesses, record_failure
 from largesse.lines.claiming import RecipientSlots
@@ -29,6 +28,7 @@ from largesse.lines.states import LineKey, lock_issued
 from largesse.lines.states import State as LineState
 from largesse.lines.store import Line, address_line, read_line, read_progress
 from largesse.orders.marks import changing_orders
+from largesse.reports.updates import remember_recipient
 
 _REMEMBERED_ADDRESSES = 10_000
 # The most refusals of a process in a second, as for claims.
@@ -154,11 +154,12 @@ class Visiting:
             return await self._had(connection, LineKey(*key, number))
         if await store.next_line(connection, key, campaign.given_through) is None:
             return Visit(Outcome.NOT_OPEN)
-        return await self._give_next(connection, campaign, key, mailbox, address)
+        return await self._give_next(connection, campaign, order, mailbox, address)
 
     async def _give_next(
-        self, connection: Connection, campaign: Campaign, key: tuple[int, int], mailbox: str, address: str
+        self, connection: Connection, campaign: Campaign, order: Row, mailbox: str, address: str
     ) -> Visit:
+        key = (campaign.customer_id, order["id"])
         locked = await store.lock_campaign(connection, campaign.customer_id, self._environment, campaign.id)
         assert locked is not None, "campaigns are never deleted"
         is_listed, number = await store.read_gift_of(connection, locked, mailbox)
@@ -176,7 +177,7 @@ class Visiting:
         given = await store.give(connection, locked, mailbox, line)
         assert given, "the campaign is locked"
         await add_gift_mail(connection, line, self._environment, address)
-        await record_changes(connection, [key], texts=True)  # it is found by the address
+        await remember_recipient(connection, order, address)  # the search finds the order by the address
         return self._visit(connection, Outcome.GIVEN, await self._read(connection, line))
 
     async def _had(self, connection: Connection, key: LineKey) -> Visit:

@@ -216,7 +216,9 @@ TABLES: Mapping[str, Writes] = {
     "report_groups": _READ_MODEL,
     "report_orders": _READ_MODEL,
     "report_sums": _READ_MODEL,
-    "report_words": Writes(app="DELETE", worker=_READ_MODEL.worker, office="DELETE", operator=_READ_MODEL.operator),
+    "report_words": Writes(
+        app="INSERT, DELETE", worker=_READ_MODEL.worker, office="DELETE", operator=_READ_MODEL.operator
+    ),
     "saved_views": Writes(app="INSERT, UPDATE, DELETE"),
     "service_accounts": Writes(
         app="INSERT, UPDATE", office="INSERT, UPDATE(active), UPDATE(limits)", operator="INSERT, UPDATE"

@@ -92,6 +92,7 @@ _WRITE_ORDERS = compose(
     columns=names(_ORDER),
     changes=each("{name} = excluded.{name}", [name for name in _ORDER if name not in {"customer_id", "order_id"}]),
 )
+_IS_REPORTED = "SELECT EXISTS (SELECT FROM report_orders WHERE customer_id = $1 AND order_id = $2)"
 # Sends each order once, and each word once with the places of its orders: an order has ten words or more, most of them shared with others.
 # Subscripts are quick for types of a fixed length only, so environments are booleans.
 _ADD_WORDS = """
@@ -143,6 +144,11 @@ async def _find_groups(connection: Connection, groups: Sequence[Group]) -> dict[
 async def write_orders(connection: Connection, orders: Sequence[ReportedOrder]) -> None:
     """Writes the state of orders, and replaces their earlier one."""
     await connection.execute(_WRITE_ORDERS, _encode(orders).decode())
+
+
+async def is_reported(connection: Connection, customer_id: int, order_id: int) -> bool:
+    """Returns whether the read models have an order."""
+    return bool(await connection.fetchval(_IS_REPORTED, customer_id, order_id))
 
 
 async def add_words(connection: Connection, words: Mapping[WordedOrder, Collection[str]], *, may_exist: bool) -> None:

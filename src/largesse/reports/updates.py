@@ -40,6 +40,7 @@ from largesse.reports.store import (
     add_to_sums,
     add_words,
     group_ids,
+    is_reported,
     remove_words,
     write_orders,
 )
@@ -126,6 +127,19 @@ async def _write(connection: Connection, changes: Sequence[Change], shard_group:
 async def lock_updates(connection: Connection) -> None:
     """Prevents every worker from applying changes until the transaction ends."""
     await connection.execute(_LOCK, _ONE_AT_A_TIME)
+
+
+async def remember_recipient(connection: Connection, order: Row, email: str) -> None:
+    """Adds the words of one more recipient, without a name, to an order, whose other recipients are not read.
+
+    Call it inside the transaction that changes the line. The worker adds them to an order that the read models do not have yet.
+    """
+    key = (order["customer_id"], order["id"])
+    if await is_reported(connection, *key):
+        worded = (order["customer_id"], order["environment"], order["created_at"], order["id"])
+        await add_words(connection, {worded: set(words_of_recipient(email, None))}, may_exist=True)
+    else:
+        await record_changes(connection, [key], texts=True)
 
 
 async def forget_recipient(
