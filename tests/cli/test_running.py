@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.cli.conftest import Run, assert_refused
 
 import largesse.cli
 from largesse.cli import main
+from largesse.cli.running import progress
 
 
 def test_a_file_of_its_name_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +31,19 @@ def test_a_file_of_its_name_is_a_command(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("name", ["running", "tables", "service", "fulfilment", "key-rotation", "nothing"])
 def test_other_files_are_none(name: str) -> None:
     assert main.get_command(click.Context(main), name) is None  # type: ignore[attr-defined]
+
+
+def test_ctrl_c_while_the_code_is_loaded_prints_nothing(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\n\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = ended("--help", stdout=subprocess.PIPE, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+def test_progress_in_a_pipe_is_a_line_for_each_20_000(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("orders") as show:
+        for done in (0, 0, 300, 19_999, 20_001, 20_001, 65_000, 65_001):
+            show(done, 70_000)
+    assert capsys.readouterr().err == "20,001 of 70,000 orders\n65,000 of 70,000 orders\n"
 
 
 FULL = Path("/dev/full")

@@ -40,6 +40,19 @@ async def test_two_at_once_bring_an_empty_database_to_the_head(empty_url: str) -
     await connection.close()
 
 
+async def test_one_that_waits_for_another_says_so(database_url: str) -> None:
+    other = await asyncpg.connect(database_url)
+    await other.execute("SELECT pg_advisory_lock($1)", migrate.LOCK_KEY)
+    with capture_logs() as logs:
+        upgrading = asyncio.create_task(migrate.upgrade(database_url))
+        async with asyncio.timeout(30):
+            while not logs:  # noqa: ASYNC110 - the log of another task
+                await asyncio.sleep(0.01)
+        assert logs[0]["event"] == "migrate_waits_for_another"
+        await other.close()
+        await upgrading
+
+
 async def test_a_revision_that_fails_leaves_nothing(
     empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

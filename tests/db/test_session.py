@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv4Network
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -45,6 +46,30 @@ async def test_the_server_knows_the_limits(database_url: str) -> None:
     await database.close()
     assert shown == REQUESTS.settings
     assert shown["idle_in_transaction_session_timeout"] == "5s"
+
+
+@pytest.mark.parametrize(
+    ("peer", "own", "encrypted", "readable"),
+    [
+        (("192.0.2.1", 5432), ("192.0.2.2", 60000), False, True),
+        (("2001:db8::1", 5432, 0, 0), ("2001:db8::2", 60000, 0, 0), False, True),
+        (("192.0.2.1", 5432), ("192.0.2.2", 60000), True, False),
+        (("192.0.2.1", 5432), ("192.0.2.1", 60000), False, False),
+        (("127.0.0.1", 5432), ("127.0.0.1", 60000), False, False),
+        (("::1", 5432, 0, 0), ("::1", 60000, 0, 0), False, False),
+        ("/run/postgresql/.s.PGSQL.5432", "", False, False),
+    ],
+)
+async def test_a_session_to_another_machine_without_encryption_can_be_read(
+    database_url: str, peer: Any, own: Any, encrypted: bool, readable: bool
+) -> None:
+    async with connect_once(database_url, OPERATOR) as connection:
+        assert isinstance(connection, session.Session)
+        assert not connection.is_readable_on_network
+        wire = {"peername": peer, "sockname": own, "sslcontext": object() if encrypted else None}
+        real, connection._wire = connection._wire, SimpleNamespace(get_extra_info=wire.get)  # type: ignore[assignment]
+        assert connection.is_readable_on_network is readable
+        connection._wire = real
 
 
 async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(database: Database) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.worker.test_metrics import free_port
 
 from largesse.base.settings import load_settings
+from largesse.db.session import Session
 from largesse.doctor.checks import CheckResult, Level
 from largesse.doctor.database import check_database, compare_clocks
 
@@ -75,6 +76,12 @@ async def test_what_is_set_otherwise_is_named(looked: Looked, statement: str, le
     await looked.set(statement)
     assert [(f.level, f.text) for f in await looked.trouble() if said in f.text] != []
     assert [f.level for f in await looked.trouble() if said in f.text] == [level]
+
+
+async def test_a_connection_that_others_can_read_is_named(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "is_readable_on_network", True)
+    [text] = [finding.text for finding in await looked.trouble() if "encrypted" in finding.text]
+    assert "add ?sslmode=verify-full" in text
 
 
 async def test_enough_ids_and_connections_are_enough(looked: Looked) -> None:

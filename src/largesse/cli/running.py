@@ -87,13 +87,16 @@ def private_file(path: Path) -> TextIO:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows how many of how many are done: one line rewritten on a terminal, else a line now and then."""
+    """Shows how many of how many are done: one line rewritten on a terminal, else a line for each 20,000."""
     is_terminal = sys.stderr.isatty()
+    shown = 0
 
     def show(done: int, total: int) -> None:
+        nonlocal shown
         if is_terminal:
             click.echo(f"\r{done:,} of {total:,} {what}", nl=False, err=True)
-        elif done % 20_000 == 0:
+        elif done // 20_000 > shown:
+            shown = done // 20_000
             click.echo(f"{done:,} of {total:,} {what}", err=True)
 
     yield show

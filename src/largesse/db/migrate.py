@@ -41,6 +41,7 @@ _EXPAND = re.compile(r"^-- Expand\b")
 _CONTRACT = re.compile(r"^-- Contract: code of (\d{4})\b")
 _COMMENT = re.compile(r"^ *--.*\n+", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- Outside a transaction$", re.MULTILINE)
+_TRY_LOCK = "SELECT pg_try_advisory_lock($1)"
 _LOCK = "SELECT pg_advisory_lock($1)"
 _ACTS_AS = "SELECT current_user = $1"
 _HAS_REVISION = "SELECT to_regclass('alembic_version')"
@@ -71,7 +72,9 @@ async def upgrade(url: str) -> Upgraded:
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
     try:
-        await connection.execute(_LOCK, LOCK_KEY)
+        if not await connection.fetchval(_TRY_LOCK, LOCK_KEY):
+            _log.warning("migrate_waits_for_another", see="docs/log-events.md")
+            await connection.execute(_LOCK, LOCK_KEY)
         revision = await current_revision(connection)
         if revision is not None and revision > head_revision():
             if not await runs_on(connection):

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import socket
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, cast
 
 import asyncpg
@@ -137,6 +138,14 @@ class Session(asyncpg.Connection):
         self._has_opened = False  # `open_credentials` has run in this transaction
         # For a session on a node: the session on the coordinator that belongs to it (largesse.db.shard_groups).
         self.coordinator: asyncpg.Connection | None = None
+
+    @property
+    def is_readable_on_network(self) -> bool:
+        """Whether the session leaves this machine without encryption."""
+        peer, own = (self._wire.get_extra_info(name) for name in ("peername", "sockname"))
+        if not isinstance(peer, tuple) or self._wire.get_extra_info("sslcontext") is not None:
+            return False  # a Unix socket, or TLS
+        return not ip_address(peer[0]).is_loopback and peer[0] != own[0]
 
     def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
         """Sets the scope of the transactions that begin from now on. Raises TypeError for anything but a scope.

@@ -13,6 +13,7 @@ from largesse.db.migrate import current_revision
 from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.db.session import Session
 from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.doctor.machine import check_master_key_fits
 from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
@@ -154,6 +155,7 @@ async def _check_owner(url: str | None) -> list[CheckResult]:
 
 async def _look_at(connection: Connection, settings: Settings, role: Role) -> list[CheckResult]:
     findings = [await look(connection) for look in (_version, _writable, _encoding, _safety, _room, _clock)]
+    findings += _encryption(connection)
     trouble = await schema_trouble(connection)
     if trouble is not None:
         return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
@@ -184,6 +186,14 @@ async def _encoding(connection: Connection) -> CheckResult:
     if encoding != "UTF8":
         return error(_NAME, f"The database is encoded in {encoding}: make it anew in UTF8 (createdb --encoding UTF8).")
     return ok(_NAME, "The database is encoded in UTF8.")
+
+
+def _encryption(connection: Connection) -> list[CheckResult]:
+    assert isinstance(connection, Session)
+    if not connection.is_readable_on_network:
+        return []
+    said = "The connection to the database leaves this machine and is not encrypted: add ?sslmode=verify-full to the address"
+    return [warning(_NAME, f"{said} (docs/database.md, External database).")]
 
 
 async def _safety(connection: Connection) -> CheckResult:
