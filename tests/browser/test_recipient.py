@@ -77,6 +77,7 @@ def test_a_parcel_from_a_typed_code_to_its_address(demo: Any, visit: Visits, win
     page.get_by_label("Postcode").fill("75001")
     page.get_by_role("button", name="Send it there").click()
     page.get_by_text("This does not look right.").wait_for()
+    assert page.evaluate("document.activeElement.id") == "postal_code"
     one.check("3-invalid")
     page.get_by_label("Postcode").fill("LS1 4DY")
     page.get_by_label("E-mail").fill("sam@example.com")

@@ -231,6 +231,7 @@ def test_an_address_is_asked_for_checked_sealed_exported_and_shipped(
     wrong = recipient.post(f"{path}/address", key=key, **(ADDRESS | {"postal_code": "75001", "city": ""}))
     assert wrong.status_code == 422
     assert wrong.text.count('aria-invalid="true"') == 2
+    assert re.findall(r'name="(\w+)"[^>]* autofocus', wrong.text) == ["city"], "the first field to correct"
     assert 'value="75001"' in wrong.text, "nothing has to be typed twice"
     assert state(service, path, recipient) == "chosen"
     given = recipient.post(f"{path}/address", key=key, country_code="FR", email="sam@example.com", **ADDRESS)
@@ -315,7 +316,9 @@ def test_who_wants_no_language_of_ours_reads_that_of_the_gifts_country(
 def test_the_address_form_is_the_countrys(recipient: Any, codes: Codes) -> None:
     page = recipient.get(recipient.gift(codes("gift", "mug", country="US", account="usd")[0]))
     assert '<option value="CA">California</option>' in page.text
-    assert "ZIP code" in page.text
+    assert re.search(r"ZIP code\s*</label>\s*<span[^>]*>Such as 95014\.</span>", page.text), (
+        "not in the field, as if typed"
+    )
 
 
 def test_every_country_that_gifts_are_sold_in_has_an_address_form() -> None:

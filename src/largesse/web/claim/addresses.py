@@ -53,7 +53,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAddress:
-    """A typed address in its normal form, and its errors (`required` or `invalid`, by field)."""
+    """A typed address in its normal form, and its errors (`required` or `invalid`, by field in the order of the form)."""
 
     address: Mapping[str, str]
     errors: Mapping[str, str]
@@ -103,7 +103,7 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
         errors |= {name: what for name, what in error.errors.items() if name in given and name not in errors}
         address = given
     normal = {name: str(address.get(name) or "") for name in given}
-    return CheckedAddress({**normal, "country_code": country}, errors)
+    return CheckedAddress({**normal, "country_code": country}, {name: errors[name] for name in given if name in errors})
 
 
 def _known(country: str) -> str:
