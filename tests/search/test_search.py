@@ -56,6 +56,8 @@ QUESTIONS = {
     "automation": "docs/guide-programmes#automations",
     "approval": "docs/guide-programmes#approvals",
     "budget": "docs/guide-money#budgets",
+    "birthday gift": "docs/guide-programmes",
+    "paste recipients": "docs/guide-sender#recipients-from-a-file-or-a-spreadsheet",
     "thank-you note": "docs/guide-programmes#thank-you-notes",
     "supplier": "docs/suppliers",
     "branding": "docs/guide-branding",
