@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -122,8 +123,8 @@ def test_ids_fail_on_purpose(staging: Service, problem: Any) -> None:
         ("template", staging.body("template", "welcome", account="test-gbp"), "templateId"),
     )
     for status, failure in FAILURES.items():
-        for what, body, member in bodies:
-            answer = staging.client("hr-test").post(f"/send/{what}", json={**body, member: FAILING_FROM + status})
+        for act, (what, body, member) in product(("send", "quote"), bodies):
+            answer = staging.client("hr-test").post(f"/{act}/{what}", json={**body, member: FAILING_FROM + status})
             assert "on purpose" in problem(answer, status, failure().slug)
             assert (answer.headers.get("Retry-After") == "1") is (status in {429, 503})
     assert staging.state() == before

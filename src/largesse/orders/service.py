@@ -117,8 +117,7 @@ class OrderService:
         """
         if caller.remembered is not None and not _may_be_prepared(request):
             raise StaleCaller
-        if self._failure_of is not None:
-            await self._fail_on_purpose(caller, request)
+        await self.fail_on_purpose(caller, request)
         async with self._turns.turn(caller.principal.customer_id) as turn:
             try:
                 order = await self._prepare(caller, request, reference)
@@ -142,7 +141,8 @@ class OrderService:
                 await placing
             return answer
 
-    async def _fail_on_purpose(self, caller: Caller, request: SendRequest) -> None:
+    async def fail_on_purpose(self, caller: Caller, request: SendRequest) -> None:
+        """Raises what the test lab refuses a request with, or ReferenceUsed for a used reference. Does nothing outside the lab."""
         if self._failure_of is None or (failure := self._failure_of(request)) is None:
             return
         if caller.remembered is not None:

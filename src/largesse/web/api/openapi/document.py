@@ -124,7 +124,7 @@ _TAGS = {
     "Webhooks": "Have events delivered to an address of yours.",
     "Events": "The same events to pull, 30 days of them.",
     "Test lab": "Let time pass in staging, claim gifts, and make events happen. Mail to `bounce@test.invalid`, `late@`, `claims@`, `no-stock@` and `never@` "
-    "behaves as its address says, and orders with the id 2147480402, 2147480403, 2147480429 or 2147480503 fail with the status it ends in. Production has none of these.",
+    "behaves as its address says, and sends and quotes with the id 2147480402, 2147480403, 2147480429 or 2147480503 fail with the status it ends in. Production has none of these.",
     "Identity": "Whom the key acts for, and the people on the account.",
     "Service": "The service itself.",
 }
