@@ -64,6 +64,7 @@ class MenuItem:
     title: str
     path: str
     icon: str
+    guide: str
     is_current: bool
 
 
@@ -112,6 +113,7 @@ class Layout:
         zone = context.zone
         language = context.language
         long_texts = LongTexts()
+        menu = self._menu(language, person, context.request.url.path)
         shown = {
             "base": self.base,
             "site": self.root,
@@ -125,7 +127,8 @@ class Layout:
             "languages": LANGUAGES.values(),
             "title": self.say(language, context.route.title) if context.route.title else "",
             "person": person,
-            "menu": self._menu(language, person, context.request.url.path),
+            "menu": menu,
+            "guide": next((item.guide for _, items in menu for item in items if item.is_current), ""),
             "is_menu_narrow": context.request.cookies.get(NARROW_MENU) == "1",
             "is_staging": isinstance(person, Person) and person.environment == "staging",
             "notice": session.notice if session else None,
@@ -163,7 +166,13 @@ class Layout:
             (
                 self.say(language, group.value),
                 [
-                    MenuItem(self.say(language, one.title or ""), self.base + one.path, one.icon, one.path == current)
+                    MenuItem(
+                        self.say(language, one.title or ""),
+                        self.base + one.path,
+                        one.icon,
+                        one.guide,
+                        one.path == current,
+                    )
                     for one in routes
                     if one.group is group
                 ],

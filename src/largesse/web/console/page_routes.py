@@ -38,7 +38,8 @@ class Group(Enum):
 class PageRoute:
     """A path of the web application or the back office with a method, its handler, and who may call it.
 
-    `title` is the name of the page. With a `group` the menu shows it, and it needs an `icon` (`web/kit/assets.py`). `limits` and `most_fields` bound a posted form.
+    `title` is the name of the page. With a `group` the menu shows it, and it needs an `icon` (`web/kit/assets.py`). `guide` is the page of the
+    documentation about it and the pages below it. `limits` and `most_fields` bound a posted form.
     `before_reading` is called after the token is checked. It can refuse a large form before its body is read.
     """
 
@@ -49,6 +50,7 @@ class PageRoute:
     title: str | None = None
     group: Enum | None = None
     icon: str = ""
+    guide: str = ""
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for a person who must first set up a second step

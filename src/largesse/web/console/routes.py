@@ -53,7 +53,15 @@ _LIST, _ONE = "/app/orders", "/app/orders/{reference}"
 _RECIPIENT = f"{_ONE}/recipients/{{number:int}}"
 
 ORDERS = (
-    _page(_LIST, orders.show, Right.SEE_ORDERS, text("Orders"), Group.GIFTS, icon="package"),
+    _page(
+        _LIST,
+        orders.show,
+        Right.SEE_ORDERS,
+        text("Orders"),
+        Group.GIFTS,
+        "package",
+        "guide-sender.html#follow-an-order",
+    ),
     _page(f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
     _form(f"{_LIST}/views", orders.save, Right.SEE_ORDERS, text("Orders")),
     _form(f"{_LIST}/views/{{view:int}}/remove", orders.remove, Right.SEE_ORDERS),
@@ -76,7 +84,15 @@ ORDERS = (
 )
 
 REPORTS = (
-    _page("/app/reports", reports.show, Right.SEE_ORDERS, text("Reports"), Group.MONEY, "chart-column"),
+    _page(
+        "/app/reports",
+        reports.show,
+        Right.SEE_ORDERS,
+        text("Reports"),
+        Group.MONEY,
+        "chart-column",
+        "guide-money.html#reports",
+    ),
     _page("/app/reports.csv", reports.download, Right.MOVE_FUNDS, text("Reports")),
 )
 
@@ -120,7 +136,14 @@ _contact_file = partial(_contact_form, title=text("Import contacts"), limits=_OF
 _save_contact = partial(_contact_form, most_fields=MOST_GROUPS + 40)
 
 CONTACTS = (
-    _contact_page("/app/contacts", contacts.show, title=_CONTACTS, group=Group.GIFTS, icon="contact"),
+    _contact_page(
+        "/app/contacts",
+        contacts.show,
+        title=_CONTACTS,
+        group=Group.GIFTS,
+        icon="contact",
+        guide="guide-programmes.html#contacts",
+    ),
     _save_contact("/app/contacts", contacts.create, title=text("New contact")),
     _contact_page("/app/contacts.csv", contacts.download, title=_CONTACTS),
     _contact_page("/app/contacts/new", contacts.ask, title=text("New contact")),
@@ -241,7 +264,7 @@ ROUTES = (
     *APPROVALS,
     *GIFTS,
     # Money
-    _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY, "wallet"),
+    _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY, "wallet", "guide-money.html"),
     _page("/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/{account:int}/statement.csv", funding.statement_csv, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/accounts/new", accounts.ask, Right.SETTINGS, text("New account")),
@@ -262,7 +285,15 @@ ROUTES = (
     _page("/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
     _page("/app/funding/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
     _step_up("/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
-    _page("/app/budgets", budgets.show, Right.SEE_BUDGETS, text("Budgets"), Group.MONEY, "piggy-bank"),
+    _page(
+        "/app/budgets",
+        budgets.show,
+        Right.SEE_BUDGETS,
+        text("Budgets"),
+        Group.MONEY,
+        "piggy-bank",
+        "guide-money.html#budgets",
+    ),
     _step_up("/app/budgets", budgets.create, Right.SETTINGS, text("Budgets"), most_fields=budgets.MOST_FIELDS),
     _page("/app/budgets/{budget:int}", budgets.one, Right.SETTINGS, text("Budget")),
     _step_up(
@@ -311,7 +342,15 @@ ROUTES = (
     _step_up("/app/people/{user:int}/role", people.give_role, Right.SETTINGS),
     _page("/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")),
     _step_up("/app/people/{user:int}/remove", people.take_away, Right.SETTINGS),
-    _page("/app/unclaimed", unclaimed.show, Right.SETTINGS, unclaimed.TITLE, Group.SETUP, "timer"),
+    _page(
+        "/app/unclaimed",
+        unclaimed.show,
+        Right.SETTINGS,
+        unclaimed.TITLE,
+        Group.SETUP,
+        "timer",
+        "guide-programmes.html#unclaimed-gifts",
+    ),
     _step_up("/app/unclaimed", unclaimed.save, Right.SETTINGS, unclaimed.TITLE),
     *BRANDING,
     _page("/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),
