@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.office.conftest import staff_in
 
 from largesse.staff.model import STAFF_ROLES
@@ -29,6 +29,14 @@ def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
     )
     assert "1 top-up waits for its payment" in owner.read("/office")
     assert ">Show<" in owner.page.text
+
+
+def test_pages_lead_to_the_guide_where_it_is_published(service: Service, start_service: ServiceFactory) -> None:
+    published = staff_in(start_service(like=service, docs_url="https://docs.example.com"), "owner")
+    published.get("/office/stock")
+    assert "https://docs.example.com/docs/office.html" in published.links
+    published.get("/office")
+    assert "https://docs.example.com/docs/office.html" in published.links
 
 
 @pytest.mark.long

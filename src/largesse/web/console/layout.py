@@ -72,6 +72,7 @@ class Layout:
     """The layout of all pages. The back office has a subclass."""
 
     root = "/app"
+    guide = ""  # of pages whose route names none
     name = "Largesse"  # in page titles without a customer
     groups: type[Enum] = Group
     templates: tuple[Path, ...] = (TEMPLATES,)
@@ -128,7 +129,7 @@ class Layout:
             "title": self.say(language, context.route.title) if context.route.title else "",
             "person": person,
             "menu": menu,
-            "guide": next((item.guide for _, items in menu for item in items if item.is_current), ""),
+            "guide": next((item.guide for _, items in menu for item in items if item.is_current), "") or self.guide,
             "is_menu_narrow": context.request.cookies.get(NARROW_MENU) == "1",
             "is_staging": isinstance(person, Person) and person.environment == "staging",
             "notice": session.notice if session else None,

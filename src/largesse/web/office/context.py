@@ -98,6 +98,7 @@ class OfficeLayout(console.Layout):
     """The layout of all pages of the back office."""
 
     root = "/office"
+    guide = "office.html"
     name = "Largesse Office"
     groups = Group
     templates = (TEMPLATES, console.TEMPLATES)
