@@ -97,6 +97,15 @@ def plain_text(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+# Longer numbers lose digits in spreadsheets, and zeros in front are dropped.
+_NOT_WHOLE = re.compile(r"0[0-9]+|[0-9]{12,}")
+
+
+def whole_number(text: str | None) -> str | None:
+    """Returns a reference that spreadsheets show with all its digits: one that they would change gets an apostrophe in front."""
+    return f"'{text}" if text and _NOT_WHOLE.fullmatch(text) else text
+
+
 def without_apostrophe(text: str) -> str:
     """Returns the text of a cell without the apostrophe that `plain_text` added."""
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text

@@ -94,7 +94,7 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: SignIn, ser
     ):
         assert said in browser.read(f"/app/funding/{account(service, name)}")
         csv = browser.get(f"/app/funding/{account(service, name)}/statement.csv").text
-        assert "transfer,,," in csv
+        assert "Transfer,,," in csv
 
 
 @pytest.mark.parametrize(

@@ -140,19 +140,22 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: SignI
     answer = browser.get(f"{path}/statement.csv")
     assert answer.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
-    assert [(row["kind"], row["amount"], row["balance"]) for row in rows[:3]] == [
-        ("top_up", "1000.00", "1000.00"),
-        ("order", "-5.00", "995.00"),
-        ("order", "-5.00", "990.00"),
+    assert [(row["Kind"], row["Amount"], row["Balance"]) for row in rows[:3]] == [
+        ("Top-up", "1000.00", "1000.00"),
+        ("Order", "-5.00", "995.00"),
+        ("Order", "-5.00", "990.00"),
     ]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", rows[0]["date (UTC)"])  # spreadsheets read no time zone
-    for language in ("de", "fr"):
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", rows[0]["Date (UTC)"])  # spreadsheets read no time zone
+    for language, (kind, amount, balance, top_up, order) in {
+        "de": ("Art", "Betrag", "Guthaben", "Aufladung", "Bestellung"),
+        "fr": ("Type", "Montant", "Solde", "Approvisionnement", "Commande"),
+    }.items():
         browser.headers["Accept-Language"] = language
         lines = browser.get(f"{path}/statement.csv").text.removeprefix("\ufeff").splitlines()
         theirs = list(csv.DictReader(lines, delimiter=";"))
-        assert [(row["kind"], row["amount"], row["balance"]) for row in theirs[:2]] == [
-            ("top_up", "1000,00", "1000,00"),
-            ("order", "-5,00", "995,00"),
+        assert [(row[kind], row[amount], row[balance]) for row in theirs[:2]] == [
+            (top_up, "1000,00", "1000,00"),
+            (order, "-5,00", "995,00"),
         ]
 
 

@@ -188,7 +188,7 @@ def test_chosen_orders_are_exported(ada: Browser, cem: Browser, filled: dict[str
     chosen = f"?of=chosen&order={filled['batch']}&order={filled['sent']}&order={filled['foreign']}"
     rows = list(csv.reader(io.StringIO(ada.get(f"/app/orders.csv{chosen}").text.removeprefix("\ufeff"))))
     assert [row[0] for row in rows[1:]] == [filled["sent"], filled["batch"]]
-    assert dict(zip(rows[0], rows[1], strict=True))["first recipient"] == "Ada King"
+    assert dict(zip(rows[0], rows[1], strict=True))["First recipient"] == "Ada King"
     assert cem.get(f"/app/orders.csv{chosen}").text.count("\n") == 1, "none is Cem's own"
     many = "&".join(f"order={number}" for number in range(101))
     for wrong in ("?of=chosen&state=waiting", f"?of=chosen&state=waiting&{many}"):
@@ -213,7 +213,7 @@ def test_the_file_has_the_same_orders_and_no_formula(ada: Browser, service: Serv
     work(service)
     answer = ada.get("/app/orders.csv?source=file")
     heading, row = csv.reader(io.StringIO(answer.text.removeprefix("\ufeff")))
-    assert (heading[0], heading[1]) == ("reference", "own reference")
+    assert (heading[0], heading[1]) == ("Reference", "Your reference")
     assert row[:2] == [reference, "'=1+1"]
     assert row[4:10] == ["3", "0", "0", "30.00", "GBP", "Sending"]
     put_away(service, reference)
@@ -251,12 +251,16 @@ def test_pages_show_what_was_just_done_before_the_read_models_follow(ada: Browse
 def test_files_have_the_words_of_the_pages(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     service.sql("UPDATE orders SET external_reference = reference WHERE reference = $1", filled["own"])
     rows = list(csv.reader(io.StringIO(ada.get("/app/orders.csv").text.removeprefix("\ufeff"))))
-    state, own = rows[0].index("state"), rows[0].index("own reference")
+    state, own = rows[0].index("State"), rows[0].index("Your reference")
     [row] = [row for row in rows if row[0] == filled["own"]]
     assert (row[own], row[state]) == ("", "Sending")
     assert "BATCH-1" in {row[own] for row in rows}
+    service.sql("UPDATE orders SET external_reference = '000123' WHERE reference = $1", filled["own"])
     ada.headers["Accept-Language"] = "de"
-    assert "waiting" not in ada.get("/app/orders.csv").text
+    rows = list(csv.reader(io.StringIO(ada.get("/app/orders.csv").text.removeprefix("\ufeff")), delimiter=";"))
+    assert rows[0][:4] == ["Referenz", "Ihre Referenz", "Aufgegeben (UTC)", "Geschenk"]
+    [row] = [row for row in rows if row[0] == filled["own"]]
+    assert (row[own], row[state]) == ("'000123", "Wird versandt"), "a spreadsheet would drop the zeros"
     ada.headers["Accept-Language"] = "en"
 
 

@@ -145,7 +145,7 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
     assert f"Spent this month £{total}" in ada.read("/app")
     for table in ("time", "parts"):
         rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by=source&of={table}").text)))
-        spent, back = rows[0].index("spent"), rows[0].index("refunded")
+        spent, back = rows[0].index("Spent"), rows[0].index("Refunded")
         assert sum(Decimal(row[spent]) for row in rows[1:]) == Decimal(total)
         assert sum(Decimal(row[back]) for row in rows[1:]) == Decimal("15.00")
 
@@ -159,7 +159,7 @@ def test_a_report_is_of_ones_own_for_a_member(cem: Browser, filled: dict[str, st
 def test_a_report_comes_as_a_file_for_who_may_export(ada: Browser, service: Service, filled: dict[str, str]) -> None:
     answer = ada.get("/app/reports.csv?by=source")
     rows = list(csv.reader(io.StringIO(answer.text.removeprefix("\ufeff"))))
-    assert rows[0][:4] == ["by", "orders", "codes", "spent"]
+    assert rows[0][:4] == ["Source", "Orders", "Codes", "Spent"]
     assert ["crm", "1", "3", "30.00"] in [row[:4] for row in rows]
     vic = signed_in(service, "vic@acme.example")
     assert vic.get("/app/reports").status_code == 200
@@ -192,9 +192,9 @@ def test_a_report_is_of_any_days(ada: Browser, service: Service, filled: dict[st
 @pytest.mark.parametrize(
     ("of", "heading", "row"),
     [
-        ("time", ["day", "orders"], 1),
-        ("claims", ["claimed", "codes claimed", "of codes", "currency"], 6),
-        ("parts", ["by", "orders"], 1),
+        ("time", ["Day", "Orders"], 1),
+        ("claims", ["Claimed", "Codes claimed", "Codes", "Currency"], 6),
+        ("parts", ["Gift", "Orders"], 1),
     ],
 )
 def test_each_table_of_a_report_comes_as_a_file(

@@ -260,7 +260,10 @@ class PageContext:
     async def csv(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]]
     ) -> Response:
-        """Returns a CSV file without formulas for spreadsheets. Streams the rows, and records the download."""
+        """Returns a CSV file without formulas for spreadsheets. Streams the rows, and records the download.
+
+        `columns` are shown as they are. Where the cells are in the person's language, pass the columns through `say`.
+        """
         right = self.route.who
         await record_export(self.actor, name, right if isinstance(right, StaffRight) else None)
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
+from largesse.base.text import whole_number
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
 from largesse.db.scope import Scope
@@ -53,8 +54,13 @@ _KINDS = {
     "settlement": text("Payment"),
     "correction": text("Correction"),
 }
-_COLUMNS = ("date (UTC)", "kind", "order", "reference", "amount", "balance", "currency", "counterpart")
-_COLUMNS_OWED = ("month", "owed before", "charged", "paid", "owed then", "currency")
+_COLUMNS = (
+    *(text("Date (UTC)"), text("Kind"), text("Order"), text("Reference"), text("Amount"), text("Balance")),
+    *(text("Currency"), text("Other account")),
+)
+_COLUMNS_OWED = (
+    *(text("Month"), text("Due before"), text("Charged"), text("Paid"), text("Due after"), text("Currency")),
+)
 
 
 def sees_own_of(context: RequestContext) -> int | None:
@@ -185,7 +191,9 @@ async def send_statement(
 ) -> Response:
     """Sends a month of an account as a CSV file."""
     rows = _rows(context, statement_entries(context.database, scope, statement), currency)
-    return await context.csv(f"{name} {month_in_address(context)[0]:%Y-%m}.csv", _COLUMNS, rows)
+    return await context.csv(
+        f"{name} {month_in_address(context)[0]:%Y-%m}.csv", [context.say(one) for one in _COLUMNS], rows
+    )
 
 
 async def _rows(
@@ -195,9 +203,9 @@ async def _rows(
         for entry in some:
             yield (
                 context.instant(entry.at),
-                entry.kind,
+                context.say(_KINDS[entry.kind]),
                 entry.order_reference,
-                entry.external_reference,
+                whole_number(entry.external_reference),
                 to_decimal(entry.amount_minor, currency),
                 to_decimal(entry.balance_minor, currency),
                 currency,
@@ -240,7 +248,7 @@ async def download_owed(context: RequestContext) -> Response:
         for one in await list_amounts_due(connection, *context.customer):
             months = await read_months(connection, context.person.customer_id, one, MOST_MONTHS)
             rows += [_row_owed(one, month) for month in months]
-    return await context.csv("owed.csv", _COLUMNS_OWED, rows)
+    return await context.csv("owed.csv", [context.say(one) for one in _COLUMNS_OWED], rows)
 
 
 def _row_owed(owed: AmountDue, month: AmountDueMonth) -> Sequence[object]:

@@ -85,9 +85,8 @@ DELIVERIES = {
 _SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page shows elsewhere, or not at all
 ENTRIES = {"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")}
 _COLUMNS = (
-    *("number", "name", "email", "codes", "claimed", "cancelled", "state", "mailed at (UTC)", "mail server's answer"),
-    *(f"{event} at (UTC)" for event in STEPS),
-    "thank-you note",
+    *(text("Number"), text("Name"), text("E-mail address"), text("Codes"), text("Codes claimed")),
+    *(text("Codes cancelled"), text("State"), text("Mailed at (UTC)"), text("Mail server's answer")),
 )
 
 
@@ -288,7 +287,12 @@ async def download(context: RequestContext) -> Response:
     """Sends the recipients of an order with the state of their gifts as a CSV file. Raises NotFound."""
     async with context.database.connection(context.person.scope) as connection:
         order = await find(context, connection)
-    return await context.csv(f"{order['reference']}-recipients.csv", _COLUMNS, _lines(context, order))
+    columns = [
+        *(context.say(one) for one in _COLUMNS),
+        *(f"{context.say(step)} (UTC)" for step in STEPS.values()),
+        context.say("Thank-you notes"),
+    ]
+    return await context.csv(f"{order['reference']}-recipients.csv", columns, _lines(context, order))
 
 
 async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[object]]:

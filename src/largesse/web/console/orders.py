@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 
 from starlette.responses import Response
 
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
+from largesse.base.text import whole_number
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
 from largesse.reports.filters import (
@@ -49,8 +51,9 @@ _OF_FILE_AT_ONCE = 1_000
 _MOST_OF_FILE = 100_000
 MOST_CHOSEN = 100  # orders of one file of chosen ones
 _COLUMNS = (
-    *("reference", "own reference", "placed at (UTC)", "gift", "codes", "claimed", "cancelled", "total", "currency"),
-    *("state", "source", "placed by", "account", "first recipient", "recipients"),
+    *(text("Reference"), text("Your reference"), text("Placed at (UTC)"), text("Gift"), text("Codes")),
+    *(text("Codes claimed"), text("Codes cancelled"), text("Total"), text("Currency"), text("State")),
+    *(text("Source"), text("Placed by"), text("Account"), text("First recipient"), text("Recipients")),
 )
 
 
@@ -145,7 +148,7 @@ async def download(context: RequestContext) -> Response:
     if context.query("of") == "chosen" and not 0 < len(chosen) <= MOST_CHOSEN:
         return context.see(f"/app/orders?{query_of_filter(context, of='chosen')}")
     rows = _chosen(context, wanted, chosen) if chosen else _rows(context, wanted)
-    return await context.csv("orders.csv", _COLUMNS, rows)
+    return await context.csv("orders.csv", [context.say(one) for one in _COLUMNS], rows)
 
 
 async def _chosen(
@@ -171,7 +174,7 @@ async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[S
 def _row(context: RequestContext, order: ListedOrder) -> Sequence[object]:
     return (
         order.reference,
-        order.external_reference,
+        whole_number(order.external_reference),
         f"{order.created_at:%Y-%m-%d %H:%M:%S}",
         order.gift,
         order.codes,

@@ -44,7 +44,11 @@ AGES = {
 _NOTHING = Sums()
 _SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of groups and of the period before
 _TOO_LONG = text("At most %(most)s days, the first no later than the last.")
-_FIGURES = ("orders", "codes", "spent", "codes claimed", "value claimed", "codes cancelled", "refunded", "currency")
+_FIGURES = (
+    *(text("Orders"), text("Codes"), text("Spent"), text("Codes claimed"), text("Value claimed")),
+    *(text("Codes cancelled"), text("Refunded"), text("Currency")),
+)
+_OF_CLAIMS = (text("Claimed"), text("Codes claimed"), text("Codes"), text("Currency"))
 
 
 def own_filter(context: RequestContext, **more: date) -> OrderFilter:
@@ -139,18 +143,18 @@ async def download(context: RequestContext) -> Response:
     period, by = _parameters(context)
     orders = own_filter(context, since=period.since, until=period.until)
     name = "report.csv"
-    columns: tuple[str, ...] = ("by", *_FIGURES)
+    columns: tuple[str, ...] = (BY[by], *_FIGURES)
     async with context.database.connection(context.person.scope) as connection:
         if context.query("of") == "time":
-            name, columns = "over-time.csv", (period.grain, *_FIGURES)
+            name, columns = "over-time.csv", (text("Month") if period.grain == "month" else text("Day"), *_FIGURES)
             over_time = await add_up(connection, orders, period.grain)
             rows = [_row(one.key.isoformat(), one) for one in over_time]
         elif context.query("of") == "claims":
             name, columns = "claims.csv", _OF_CLAIMS
-            rows = [row for one in await add_up(connection, orders) for row in _claims(one)]
+            rows = [row for one in await add_up(connection, orders) for row in _claims(context, one)]
         else:
             rows = [_row(name_, added) for name_, added in await _parts(connection, context, orders, by)]
-    return await context.csv(name, columns, rows)
+    return await context.csv(name, [context.say(one) for one in columns], rows)
 
 
 def _parameters(context: RequestContext) -> tuple[Period, str]:
@@ -262,12 +266,9 @@ def _row(name: str, added: Added) -> Sequence[object]:
     )
 
 
-_OF_CLAIMS = ("claimed", "codes claimed", "of codes", "currency")
-
-
-def _claims(added: Added) -> list[Sequence[object]]:
+def _claims(context: RequestContext, added: Added) -> list[Sequence[object]]:
     """Returns a row for each claim time with its number of codes, and a row for unclaimed codes."""
     sums = added.sums
-    counts = {name: getattr(sums, name) for name in AGES}
-    counts["unclaimed"] = max(0, sums.codes - sum(counts.values()))
-    return [(name.replace("_", " "), count, sums.codes, added.currency) for name, count in counts.items()]
+    counts = {said: getattr(sums, name) for name, said in AGES.items()}
+    counts[text("Unclaimed")] = max(0, sums.codes - sum(counts.values()))
+    return [(context.say(said), count, sums.codes, added.currency) for said, count in counts.items()]
