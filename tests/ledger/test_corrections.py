@@ -30,7 +30,7 @@ from largesse.ledger.corrections import (
     withdraw_correction,
 )
 from largesse.ledger.corrections_store import Correction, find_correction, list_corrections, list_waiting
-from largesse.ledger.receivables import list_amounts_due
+from largesse.ledger.receivables import list_amounts_due, list_payments, list_receivables, read_months
 from largesse.ledger.statements import read_statement, statement_page
 from largesse.staff.model import StaffMember
 from largesse.verify.ledger import LEDGER
@@ -277,7 +277,7 @@ async def test_what_was_decided_stays_and_verify_finds_what_nobody_proposed(data
     assert await broken(database) == ["corrections-are-by-two"]
 
 
-async def test_a_receivable_is_corrected_without_a_payment(database: Database) -> None:
+async def test_on_a_receivable_a_correction_counts_with_the_payments(database: Database) -> None:
     await database.execute(
         OPERATOR,
         "INSERT INTO accounts (customer_id, environment, kind, currency) VALUES (1, 'production', 'receivable', 'GBP') ON CONFLICT DO NOTHING",
@@ -287,9 +287,17 @@ async def test_a_receivable_is_corrected_without_a_payment(database: Database) -
     )
     proposed = await propose(database, "debit", 5_00, account=receivable)
     await approve_correction(await member(database, MAX), proposed.id)
+    proposed = await propose(database, "credit", 7_00, account=receivable)
+    await approve_correction(await member(database, MAX), proposed.id)
     async with database.connection(OPERATOR) as connection:
         [owed] = await list_amounts_due(connection, ACME, "production")
-    assert owed.owed_minor == 5_00
+        payments = await list_payments(connection, ACME, owed)
+        [month] = await read_months(connection, ACME, owed, 12)
+        [listed] = await list_receivables(connection)
+    assert owed.owed_minor == -2_00
+    assert [(one.amount_minor, one.reference) for one in payments] == [(7_00, None), (-5_00, None)]
+    assert (month.charged_minor, month.paid_minor, month.closing_minor) == (0, 2_00, -2_00)
+    assert (listed.ordered_minor, listed.settled_minor, listed.owed_minor) == (0, 2_00, -2_00)
     assert await broken(database) == []
 
 

@@ -28,19 +28,29 @@ _AMOUNTS_DUE = """
     ORDER BY a.currency
 """
 _PAYMENTS = """
-    SELECT id, created_at AS at, reference, amount_minor FROM entries
-    WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL ORDER BY id DESC LIMIT $3
+    SELECT at, reference, amount_minor FROM (
+        SELECT created_at AS at, reference, amount_minor FROM entries
+        WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL
+        UNION ALL
+        SELECT decided_at, NULL, CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END FROM corrections
+        WHERE customer_id = $1 AND account_id = $2 AND state = 'approved' AND kind <> 'refund'
+    ) AS payment ORDER BY at DESC LIMIT $3
 """
 _FIRST_ENTRY = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1"
 _RECEIVABLES = """
     SELECT c.key AS customer, c.name, r.environment, r.currency,
-           -r.balance_minor AS owed_minor, coalesce(settled.minor, 0)::bigint AS settled_minor
+           -r.balance_minor AS owed_minor,
+           (coalesce(settled.minor, 0) + coalesce(corrected.minor, 0))::bigint AS settled_minor
     FROM accounts r
     JOIN customers c ON c.id = r.customer_id
     LEFT JOIN LATERAL (
         SELECT sum(amount_minor) AS minor FROM entries
         WHERE customer_id = r.customer_id AND account_id = r.id AND reference IS NOT NULL
     ) AS settled ON true
+    LEFT JOIN LATERAL (
+        SELECT sum(CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END) AS minor FROM corrections
+        WHERE customer_id = r.customer_id AND account_id = r.id AND state = 'approved' AND kind <> 'refund'
+    ) AS corrected ON true
     WHERE r.kind = 'receivable' AND ($1::text IS NULL OR c.key = $1)
       AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
     ORDER BY c.key, r.environment, r.currency
@@ -66,7 +76,7 @@ class AmountDue:
 
 @dataclass(frozen=True, slots=True)
 class AmountDueMonth:
-    """A month in UTC, from `since`: the amount due before it, charged for orders less cancellations, paid, and due after it."""
+    """A month in UTC, from `since`: the amount due before it, charged for orders less refunds, paid, and due after it."""
 
     since: datetime
     opening_minor: int
@@ -77,11 +87,10 @@ class AmountDueMonth:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment that the operator has recorded."""
+    """A payment that the operator has recorded, or the correction of one."""
 
-    id: int
     at: datetime
-    reference: str
+    reference: str | None  # None: a correction
     amount_minor: int
 
 
@@ -92,7 +101,7 @@ async def list_amounts_due(connection: Connection, customer_id: int, environment
 
 
 async def list_payments(connection: Connection, customer_id: int, owed: AmountDue) -> list[Payment]:
-    """Returns the payments of a customer in a currency, latest first, at most 10,000."""
+    """Returns the payments of a customer in a currency and their corrections, latest first, at most 10,000."""
     rows = await connection.fetch(_PAYMENTS, customer_id, owed.account_id, _MOST_PAYMENTS)
     return [Payment(**row) for row in rows]
 
@@ -110,7 +119,7 @@ async def read_months(connection: Connection, customer_id: int, owed: AmountDue,
     found = []
     for at, one in enumerate(since):
         after, before = places[at], places[at + 1]
-        paid = sum(one.amount_minor for one in payments if before.first <= one.id < after.first)
+        paid = sum(payment.amount_minor for payment in payments if month_of(payment.at)[0] == one)
         opening, closing = -before.balance_minor, -after.balance_minor
         found.append(AmountDueMonth(one, opening, closing - opening + paid, paid, closing))
     return found
@@ -124,8 +133,8 @@ class Receivable:
     name: str
     environment: str
     currency: str
-    ordered_minor: int  # all orders ever, less cancellations
-    settled_minor: int  # all payments
+    ordered_minor: int  # all orders ever, less refunds
+    settled_minor: int  # all payments and their corrections
     owed_minor: int
 
 
