@@ -71,6 +71,8 @@ async def test_a_look_up_goes_on_for_whom_it_has_found(database: Database) -> No
         assert await connection.fetchrow(TOLD) == ("{7}", "{staging}")
         with pytest.raises(RuntimeError):
             await act_for(connection, other)
+        await act_for(connection, for_customers([(7, "staging"), (7, "production")]))
+        assert await connection.fetchrow(TOLD) == ("{7}", "{production,staging}")
     async with database.connection(LOOKUP) as connection:  # a single statement each: nothing to be told
         await act_for(connection, acme)
         assert await connection.fetchrow(TOLD) == (None, None)

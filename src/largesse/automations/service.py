@@ -7,14 +7,15 @@ sends, ends its approval.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import date, timedelta
 from functools import cache
 from typing import Any
 
 from babel.core import get_global
 
-from largesse.automations import run_store, store
+from largesse.automations import approval_store, run_store, store
 from largesse.automations.model import (
     ANNIVERSARY,
     JOINED,
@@ -42,12 +43,13 @@ from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection, Database, Row
-from largesse.db.scope import for_customer
+from largesse.db.pool import Connection, Row, act_for
+from largesse.db.scope import for_customers
 from largesse.jobs.outbox import mail_automation
 from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
 from largesse.ledger.store import list_funding_accounts
-from largesse.templates.store import Template, lock_template
+from largesse.templates import service as templates
+from largesse.templates.store import Template, TemplateContent, lock_template
 
 MOST_LISTED = 500  # days of a preview
 
@@ -160,13 +162,37 @@ async def approve_automation(actor: Actor, automation_id: int, seen: str) -> Non
             await transaction.record("automation.approved", _subject(automation_id), after={"name": automation.name})
 
 
-async def end_approvals(database: Database, customer_id: int, template_id: int) -> None:
-    """Ends the approvals of automations that send a template, in both environments, and asks for new ones by mail. Call it before the template changes."""
-    for environment in ENVIRONMENTS:
-        async with database.transaction(for_customer(customer_id, environment)) as connection:
-            for automation_id, user_id in await store.end_approvals(connection, customer_id, template_id):
-                approvers = await store.list_approvers(connection, customer_id, user_id)
-                await mail_automation(connection, approvers, automation_id)
+@asynccontextmanager
+async def ending_approvals(connection: Connection, customer_ids: Collection[int]) -> AsyncIterator[None]:
+    """Ends the approvals of automations whose templates send something else after the block, and asks for new ones by mail.
+
+    It locks the automations first, as an approval does before it reads the template.
+    """
+    if not await approval_store.lock_automations(connection, customer_ids):
+        yield
+        return
+    approved = await approval_store.read_approved(connection, customer_ids)
+    yield
+    unchanged = {row["id"]: row["sent"] for row in await approval_store.read_approved(connection, customer_ids)}
+    for row in approved:
+        if unchanged.get(row["id"]) != row["sent"]:
+            await approval_store.end_approval(connection, row["customer_id"], row["id"])
+            approvers = await store.list_approvers(connection, row["customer_id"], row["user_id"])
+            await mail_automation(connection, approvers, row["id"])
+
+
+@asynccontextmanager
+async def _ending_approvals(transaction: Transaction) -> AsyncIterator[None]:
+    """Ends approvals of the actor's customer as `ending_approvals` does, in both environments: a template has none of its own."""
+    connection, customer_id = transaction.connection, transaction.actor.customer_id
+    await act_for(connection, for_customers((customer_id, environment) for environment in ENVIRONMENTS))
+    async with ending_approvals(connection, [customer_id]):
+        yield
+
+
+async def change_template(actor: Actor, template_id: int, content: TemplateContent) -> None:
+    """Changes a template, and ends the approvals of automations that send it. Raises NotFound."""
+    await templates.change_template(actor, template_id, content, _ending_approvals)
 
 
 async def pause_automation(actor: Actor, automation_id: int, *, paused: bool) -> None:

@@ -61,10 +61,6 @@ _DROP_WAITING = """
 _APPROVE = """
     UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2
 """
-_END_APPROVALS = """
-    UPDATE automations SET approved_by = NULL, approved_at = NULL
-    WHERE customer_id = $1 AND template_id = $2 AND approved_by IS NOT NULL AND ended_at IS NULL RETURNING id, user_id
-"""
 # Looks at what waited for the approval at once, not at the end of its hour.
 _LOOK_NOW = """
     UPDATE automation_runs SET look_at = (SELECT clock_now()), reason = NULL
@@ -319,11 +315,6 @@ async def approve_automation(connection: Connection, automation: Automation, use
     """Records who approved it. The gifts that waited for it are due now."""
     await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id)
     await connection.execute(_LOOK_NOW, automation.customer_id, automation.id)
-
-
-async def end_approvals(connection: Connection, customer_id: int, template_id: int) -> list[tuple[int, int]]:
-    """Ends the approvals of automations that send a template. Returns these automations, each with its person."""
-    return [(row["id"], row["user_id"]) for row in await connection.fetch(_END_APPROVALS, customer_id, template_id)]
 
 
 async def pause_automation(connection: Connection, automation: Automation, *, paused: bool) -> None:

@@ -286,7 +286,10 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Narrows the scope of a look-up's transaction to the customer that it found. Raises RuntimeError in other transactions."""
+    """Narrows the scope of a look-up's transaction to the customer that it found, or changes the environments of customers who act.
+
+    Raises RuntimeError in other transactions.
+    """
     await cast("Session", connection).act_for(scope)
 
 

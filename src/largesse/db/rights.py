@@ -70,7 +70,9 @@ TABLES: Mapping[str, Writes] = {
     # A worker plans the runs. Serving processes place the orders.
     "automation_runs": Writes(app="INSERT, UPDATE, DELETE", worker="INSERT, DELETE"),
     "automations": Writes(
-        app="INSERT, UPDATE", worker="UPDATE(planned_through), UPDATE(plan_at)", operator="UPDATE(paused_at)"
+        app="INSERT, UPDATE",
+        worker="UPDATE(planned_through), UPDATE(plan_at)",
+        operator="UPDATE(paused_at), UPDATE(approved_by), UPDATE(approved_at)",
     ),
     "bank_files": Writes(office="INSERT"),
     "bank_lines": Writes(office="INSERT, UPDATE(dismissed_by), UPDATE(dismissed_at)"),

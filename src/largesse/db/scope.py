@@ -42,8 +42,9 @@ class Scope:
             raise ValueError("an environment is a word")
 
     def includes(self, other: Scope) -> bool:
-        """Returns whether this scope has all customers of another scope."""
-        return bool(other.customers) and other.customers <= self.customers
+        """Returns whether this scope has all customers of another scope, in any environment."""
+        ids = {customer_id for customer_id, _ in self.customers}
+        return bool(other.customers) and ids >= {customer_id for customer_id, _ in other.customers}
 
     @property
     def said(self) -> str:

@@ -183,11 +183,11 @@ class Session(asyncpg.Connection):
         self._has_opened = True
 
     async def act_for(self, scope: Scope) -> None:
-        """Sets the scope of the customer that a look-up has found, for the rest of its transaction if it is in one."""
+        """Sets the scope of the customer that a look-up has found, or the environments of the same customers, for the rest of the transaction."""
         if self.scope == scope:
             return
         if self.scope is None or not (self.scope.actor is Actor.LOOKUP or self.scope.includes(scope)):
-            raise RuntimeError("only a look-up may continue with the scope of what it found")
+            raise RuntimeError("only a look-up may continue with another customer: the one that it found")
         self.scope = scope
         if self.is_in_transaction():
             await self.execute(scope.said)

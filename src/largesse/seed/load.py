@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from largesse.automations.service import ending_approvals
 from largesse.base.errors import OperatorError
 from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import save_collections, save_products
@@ -99,7 +100,8 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
         await loader.save_service_accounts()
         await loader.save_products()
         await loader.save_collections()
-        templates = await loader.save_templates()
+        async with ending_approvals(connection, loader.customers.values()):
+            templates = await loader.save_templates()
         accounts = await loader.save_accounts(chain)
         secrets = await loader.save_api_keys()
         await loader.warn_of_unfunded()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
@@ -31,11 +34,20 @@ async def create_template(actor: Actor, content: TemplateContent, *, of_order: b
     return template_id
 
 
-async def change_template(actor: Actor, template_id: int, content: TemplateContent) -> None:
-    """Replaces what a template sends; what was sent with it stays. Raises NotFound."""
+async def change_template(
+    actor: Actor,
+    template_id: int,
+    content: TemplateContent,
+    changing: Callable[[Transaction], AbstractAsyncContextManager[object]] = nullcontext,
+) -> None:
+    """Replaces what a template sends; what was sent with it stays. Raises NotFound.
+
+    The change happens inside the context that `changing` returns, for rooms that depend on templates.
+    """
     async with actor.transaction(Right.TEMPLATES) as transaction:
-        before = await _lock(transaction, template_id)
-        await store.update_template(transaction.connection, actor.customer_id, template_id, content)
+        async with changing(transaction):
+            before = await _lock(transaction, template_id)
+            await store.update_template(transaction.connection, actor.customer_id, template_id, content)
         await transaction.record(
             "template.changed", f"template {template_id}", before=_audited(before), after=_audited(content)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from largesse.base.money import to_number
@@ -56,11 +56,6 @@ class TemplateContent:
     def value(self) -> float:
         """The face value per recipient in major units."""
         return to_number(self.value_minor, self.currency)
-
-    def sends_like(self, other: TemplateContent) -> bool:
-        """Returns whether both send the same: they may differ in their names."""
-        names = {field.name for field in fields(TemplateContent)} - {"name", "gift_name"}
-        return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

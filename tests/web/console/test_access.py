@@ -235,7 +235,6 @@ def test_handlers_write_in_no_other_way() -> None:
     assert sorted(set(found)) == [
         "approvals.py: context.services.database",  # sends what was approved
         "context.py: self.services.database",
-        "gifts/templates.py: context.services.database",  # ends approvals, in both environments
         "guard.py: self._services.database",  # forms that were posted, and notices
         "send/preview.py: services.database",  # allowances
         "send/review.py: services.database",  # asks for approval

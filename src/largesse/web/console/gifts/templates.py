@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from largesse.automations.service import end_approvals
+from largesse.automations.service import change_template
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.i18n.templates import text
@@ -23,14 +23,7 @@ from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.orders.request import TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
-from largesse.templates.service import (
-    MAX_EXPIRY_DAYS,
-    MAX_NAME,
-    TooManyTemplates,
-    change_template,
-    create_template,
-    remove_template,
-)
+from largesse.templates.service import MAX_EXPIRY_DAYS, MAX_NAME, TooManyTemplates, create_template, remove_template
 from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
@@ -161,8 +154,6 @@ async def change(context: RequestContext) -> Response:
     typed = await _typed(context, caller, snapshot, template)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said, template=template)
-    if not typed.content.sends_like(template):
-        await end_approvals(context.services.database, context.person.customer_id, template.id)
     await change_template(context.actor, template.id, typed.content)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
 

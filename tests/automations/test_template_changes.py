@@ -1,0 +1,81 @@
+"""Approvals end with what the template of an automation sends: in the transaction of the change, also of a seed file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asyncpg import IntegrityConstraintViolationError
+from tests.automations.conftest import WORLD, perform
+from tests.privacy.conftest import Run, run
+from tests.web.api.conftest import Service
+
+from largesse.automations.service import change_template
+from largesse.customers.actor import Actor
+from largesse.templates.store import TemplateContent, lock_template
+
+__all__ = ["run"]
+
+
+@pytest.fixture
+def approved(service: Service, automation: Callable[..., int]) -> int:
+    """An automation that Bea has approved. Approvers are mailed from now on."""
+    automation_id = automation(asks_approval=True)
+    service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
+    service.sql("DELETE FROM people_mails")
+    return automation_id
+
+
+async def change(actor: Actor, template_id: int, **changes: Any) -> None:
+    async with actor.transaction() as transaction:
+        before = await lock_template(transaction.connection, actor.customer_id, template_id)
+    assert before is not None
+    values = {name: getattr(before, name) for name in TemplateContent.__dataclass_fields__}
+    await change_template(actor, template_id, replace(TemplateContent(**values), **changes))
+
+
+def is_approved(service: Service) -> bool:
+    return service.sql("SELECT approved_by FROM automations")[0][0] is not None
+
+
+def asked(service: Service) -> int:
+    return len(service.sql("SELECT FROM people_mails WHERE kind = 'automation_asked'"))
+
+
+@pytest.mark.usefixtures("approved")
+def test_a_change_that_fails_ends_no_approval(service: Service) -> None:
+    with pytest.raises(IntegrityConstraintViolationError):
+        perform(service, change, service.ids["templates"]["welcome"], currency="???")
+    assert is_approved(service)
+    assert asked(service) == 0
+
+
+@pytest.mark.usefixtures("approved")
+def test_a_change_ends_the_approval_unless_only_the_name_differs(service: Service) -> None:
+    template = service.ids["templates"]["welcome"]
+    perform(service, change, template, name="Hello")
+    assert is_approved(service)
+    perform(service, change, template, message="Thank you, {first_name|you}", environment="staging")
+    assert not is_approved(service)
+    assert asked(service) == 1
+    service.sql("UPDATE templates SET of_people = false, name = 'Welcome'")
+
+
+@pytest.mark.usefixtures("approved")
+def test_a_seed_file_that_changes_what_a_template_sends_ends_the_approval(
+    service: Service, run: Run, tmp_path: Path
+) -> None:
+    service.sql("UPDATE templates SET of_people = false")
+    file = tmp_path / "world.yaml"
+    world = WORLD.replace("For {first_name", "Dear {first_name")
+    for text, is_kept in ((world, False), (world, True), (world.replace("name: Welcome,", "name: Hello,"), True)):
+        file.write_text(text)
+        run("load", str(file))
+        assert is_approved(service) is is_kept
+        service.sql(
+            "UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()"
+        )
+    assert asked(service) == 1
