@@ -23,6 +23,7 @@ from largesse.approvals.model import (
     WITHDRAWN,
     ApprovalRequest,
     ApprovalRule,
+    Decision,
     can_be_met,
     is_approved,
     may_decide,
@@ -72,6 +73,13 @@ class OwnRequest(InvalidRequest):
         super().__init__("Nobody approves their own send.")
 
 
+class AlreadyDecided(InvalidRequest):
+    """The person has approved the send. It waits for others."""
+
+    def __init__(self) -> None:
+        super().__init__("This person has decided about the send.")
+
+
 class RequestEnded(InvalidRequest):
     """The request no longer waits: it was decided, withdrawn, or has expired. `state` says which."""
 
@@ -89,10 +97,11 @@ class RequestChanged(InvalidRequest):
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """A request for a person: with its rules, and whether the person may decide about it."""
+    """A request for a person: with its rules, and whether the person has decided about it, or may."""
 
     request: ApprovalRequest
     rules: Collection[ApprovalRule]
+    has_decided: bool
     may_decide: bool
 
 
@@ -160,7 +169,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
         if _may_see(actor, request, rules):
-            return SeenRequest(request, rules, _may_decide(actor, request, rules))
+            return _seen(actor, request, rules, await _list_decided(actor, connection))
     raise NotFound("There is no such request.")
 
 
@@ -170,18 +179,20 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
     requests = await store.list_requests(connection, actor.customer_id, actor.environment, most=MOST_LISTED)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
+    decided = await _list_decided(actor, connection)
     seen = []
     for request in requests:
         rules = [by_id[one] for one in sorted(request.rule_ids)]
         if _may_see(actor, request, rules):
-            seen.append(SeenRequest(request, rules, _may_decide(actor, request, rules)))
+            seen.append(_seen(actor, request, rules, decided))
     return seen
 
 
 async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) -> ApprovalRequest:
     """Approves or declines a send, and returns the new state of the request: approved if every rule is met, otherwise still waiting.
 
-    Raises NotFound if the person may not decide, OwnRequest, RequestEnded, and RequestChanged if the draft is not the one in the request.
+    Raises NotFound if the person may not decide, OwnRequest, RequestEnded, AlreadyDecided, and RequestChanged if the draft is not the one in the
+    request.
     """
     assert actor.environment is not None, "requests are of an environment"
     async with actor.transaction() as transaction:
@@ -192,6 +203,8 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
             raise OwnRequest
         if not seen.may_decide:
             _refuse_ended(request)
+            if seen.has_decided:
+                raise AlreadyDecided
             raise NotFound("There is nothing to decide for you here.")
         _refuse_ended(request)
         if request.expires_at <= await read_now(connection):
@@ -199,15 +212,14 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
         if approves and await store.draft_changed_at(connection, request) != request.draft_changed_at:
             raise RequestChanged
         assert actor.user_id is not None, "a person"
-        is_new = await store.add_decision(connection, request, actor.user_id, note, approves=approves)
+        await store.add_decision(connection, request, actor.user_id, note, approves=approves)
         state = await _state_after(connection, request, rules)
         if state != request.state:
             await store.end_request(connection, request, state)
             await mail_approval(connection, "approval_ended", [request.user_id], request.id)
-        if is_new:
-            act = "approval.given" if approves else "approval.declined"
-            after = {"total": label(request.total_minor, request.currency), "state": state}
-            await transaction.record(act, f"send {request.id}", after=after)
+        act = "approval.given" if approves else "approval.declined"
+        after = {"total": label(request.total_minor, request.currency), "state": state}
+        await transaction.record(act, f"send {request.id}", after=after)
     return msgspec.structs.replace(request, state=state)
 
 
@@ -237,6 +249,22 @@ async def withdraw_unsent(
     return True
 
 
+async def list_answers(
+    connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]
+) -> list[tuple[Decision, bool]]:
+    """Returns the decisions about a request, each with whether it counts: while the request waits, only of people who may still decide."""
+    decisions = await store.list_decisions(connection, request)
+    people = await store.list_people(connection, request.customer_id)
+    return [
+        (
+            one,
+            not request.is_waiting
+            or (one.user_id in people and may_decide(rules, one.user_id, people[one.user_id], request.user_id)),
+        )
+        for one in decisions
+    ]
+
+
 async def expire_requests(connection: Connection) -> int:
     """Ends requests that nobody decided in time, and mails their people. Returns how many. Call it inside a transaction."""
     expired = await store.expire(connection)
@@ -250,8 +278,16 @@ def _may_see(actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalR
     return actor.role == ADMIN or actor.user_id == request.user_id or may_approve
 
 
-def _may_decide(actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> bool:
-    return request.is_waiting and may_decide(rules, actor.user_id or 0, actor.role or "", request.user_id)
+async def _list_decided(actor: Actor, connection: Connection) -> set[str]:
+    return await store.list_decided(connection, *actor.place, actor.user_id or 0)
+
+
+def _seen(
+    actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule], decided: Collection[str]
+) -> SeenRequest:
+    has_decided = request.id in decided
+    may = may_decide(rules, actor.user_id or 0, actor.role or "", request.user_id)
+    return SeenRequest(request, rules, has_decided, request.is_waiting and may and not has_decided)
 
 
 def _refuse_ended(request: ApprovalRequest) -> None:

@@ -82,7 +82,13 @@ _END = """
 """
 _DECIDE = """
     INSERT INTO approval_decisions (customer_id, environment, request_id, round, user_id, approves, note)
-    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING true
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+"""
+# The waiting requests that a person has decided about in their present round.
+_DECIDED = """
+    SELECT r.id FROM approval_requests r JOIN approval_decisions d
+        ON d.customer_id = r.customer_id AND d.environment = r.environment AND d.request_id = r.id AND d.round = r.round
+    WHERE r.customer_id = $1 AND r.environment = $2 AND r.state = 'waiting' AND d.user_id = $3
 """
 _DECISIONS = """
     SELECT user_id, approves, note, decided_at FROM approval_decisions
@@ -205,10 +211,15 @@ async def end_request(connection: Connection, request: ApprovalRequest, state: s
 
 async def add_decision(
     connection: Connection, request: ApprovalRequest, user_id: int, note: str, *, approves: bool
-) -> bool:
-    """Adds a decision about a request. Returns False if the person had decided in this round."""
+) -> None:
+    """Adds the decision of a person who has not decided about the request in this round."""
     key = request.customer_id, request.environment, request.id, request.round
-    return bool(await connection.fetchval(_DECIDE, *key, user_id, approves, note))
+    await connection.execute(_DECIDE, *key, user_id, approves, note)
+
+
+async def list_decided(connection: Connection, customer_id: int, environment: str, user_id: int) -> set[str]:
+    """Returns the ids of the waiting requests that a person has decided about."""
+    return {row["id"] for row in await connection.fetch(_DECIDED, customer_id, environment, user_id)}
 
 
 async def list_decisions(connection: Connection, request: ApprovalRequest) -> list[Decision]:

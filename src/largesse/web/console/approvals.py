@@ -11,16 +11,18 @@ from starlette.responses import Response
 from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest
 from largesse.approvals.service import (
     MOST_NOTE,
+    AlreadyDecided,
     OwnRequest,
     RequestChanged,
     RequestEnded,
     SeenRequest,
     decide,
+    list_answers,
     list_seen,
     read_request,
     withdraw,
 )
-from largesse.approvals.store import draft_changed_at, list_decisions
+from largesse.approvals.store import draft_changed_at
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
 from largesse.base.i18n.templates import text
 from largesse.customers.member_store import list_members
@@ -52,6 +54,7 @@ _STATES = {
 _ENDED = text("This send does not wait any more: it was decided or taken back meanwhile.")
 _CHANGED = text("This send changed after approval was requested. Its sender has to request approval again.")
 _OWN = text("Nobody approves their own send.")
+_AGAIN = text("You approved this send before. Your answer was not changed.")
 _SENT = text("Approved. The order was placed.")
 _MORE = text("You approved it. Somebody else has to approve it too.")
 _DECLINED = text("Declined. Nothing was sent or charged.")
@@ -100,6 +103,8 @@ async def answer(context: RequestContext) -> Response:
         request = await decide(context.actor, found.request.id, form.note, approves=form.decision == "approve")
     except OwnRequest:
         return context.trouble(403, context.say(_OWN))
+    except AlreadyDecided:
+        return context.see(_PATH + found.request.id, context.say(_AGAIN))
     except RequestEnded:
         return context.see(_PATH + found.request.id, context.say(_ENDED))
     except RequestChanged:
@@ -181,7 +186,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     async with context.database.connection(person.scope) as connection:
         changed_at = await draft_changed_at(connection, request)
         draft = None if changed_at is None else await read_draft(connection, request, request.id)
-        decisions = await list_decisions(connection, request)
+        answers = await list_answers(connection, request, found.rules)
         names = await _names(context, connection)
         campaign, listed = await campaign_of(connection, context.principal, request.id)
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
@@ -208,7 +213,8 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         recipients=recipients,
         most_shown=_SHOWN,
         account=next((one.name for one in accounts if content and one.id == content.account_id), None),
-        decisions=decisions,
+        answers=answers,
+        has_decided=found.has_decided,
         names=names,
         day=context.language.day,
         most_note=MOST_NOTE,
