@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 
 from starlette.responses import Response
@@ -25,6 +26,7 @@ _NAMES = {"2": text("2xx: carried out"), "4": text("4xx: refused"), "5": text("5
 _KINDS = {2: "good", 4: "waiting", 5: "bad"}
 _ROUTES = {operation.path for operation in (*OPERATIONS, *operations_of("staging"))}
 _FILTERS = ("status", "method", "key", "request", "path")
+_AROUND_PATH = re.compile(r"^https?://[^/?#]*|[?#].*$", re.IGNORECASE | re.DOTALL)
 
 
 async def show(context: RequestContext) -> Response:
@@ -88,7 +90,7 @@ async def _newest(context: RequestContext, before: int, limit: int) -> list[Logg
 
 def _filter(context: RequestContext) -> RequestFilter:
     """Returns the filter in the page's address. An unknown value does not filter."""
-    method, path = context.query("method"), context.query("path").strip()
+    method, path = context.query("method"), _path(context.query("path"))
     is_route = path in _ROUTES
     return RequestFilter(
         status_class=_CLASSES.get(context.query("status")),
@@ -96,5 +98,11 @@ def _filter(context: RequestContext) -> RequestFilter:
         key_id=context.parameters.number("key"),
         request_id=context.query("request").strip() or None,
         route=path if is_route else None,
-        path=None if is_route else path or None,
+        path=None if is_route else path,
     )
+
+
+def _path(typed: str) -> str | None:
+    """Returns the path that somebody typed, or pasted with the rest of an address; None for none."""
+    path = _AROUND_PATH.sub("", typed.strip()).strip("/")
+    return f"/{path}" if path or typed.strip() else None
