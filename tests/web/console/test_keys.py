@@ -72,7 +72,13 @@ def test_who_signed_in_a_while_ago_shows_first_that_it_is_still_them(service: Se
 
 def test_in_test_mode_keys_are_of_test_mode(service: Service, ada: Browser) -> None:
     assert ada.submit("/app", "/app/environment", environment="staging").status_code == 303
-    assert make(service, ada, "try-out").startswith("lgs_test_")
+    given = {"service_account": str(account_id(service, "hr-bot")), "scope": list(SCOPES)}
+    page = ada.submit("/app/keys", name="try-out", **given)
+    assert made(page).startswith("lgs_test_")
+    elsewhere = service.settings.public_url_of("staging")
+    assert elsewhere != service.settings.public_url
+    assert f"curl {elsewhere}/me -H" in page.text, "production does not know the key"
+    assert f'href="{elsewhere}/docs#start"' in page.text, "production's has no test lab"
     assert "try-out" in ada.read("/app/keys")
     assert ada.post("/app/environment", environment="production").status_code == 303
     assert "try-out" not in ada.read("/app/keys")

@@ -178,7 +178,8 @@ async def remove(context: RequestContext) -> Response:
 
 
 def _made(context: RequestContext, made: NewKey) -> Response:
-    command = f'curl {context.link("/me")} -H "Authorization: Bearer {made.secret}"'
+    address = context.services.settings.public_url_of(context.person.environment)
+    command = f'curl {address}/me -H "Authorization: Bearer {made.secret}"'
     return context.page("key_made.html", key_id=made.id, name=made.name, secret=made.secret, command=command)
 
 

@@ -85,6 +85,10 @@ class Layout:
     def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
         self.docs_url = settings.docs_url
+        staging = settings.public_url_of("staging")
+        self._staging_base = (
+            self.base if staging == settings.public_url else staging
+        )  # its reference has the test lab too
         self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(self.asset_folders, f"{self.root}/assets")
         self._vault = vault
@@ -111,6 +115,7 @@ class Layout:
         """Returns the page of a template."""
         session = context.session
         person = session.person if session else None
+        is_staging = isinstance(person, Person) and person.environment == "staging"
         zone = context.zone
         language = context.language
         long_texts = LongTexts()
@@ -122,6 +127,7 @@ class Layout:
             "whose": person.customer_name if isinstance(person, Person) else self.name,
             "role_name": self.say(language, self.role_names[person.role]) if person and self.role_names else "",
             "docs_url": self.docs_url,
+            "reference": f"{self._staging_base if is_staging else self.base}/docs",
             "path": context.request.url.path,
             "here": context.here,
             "language": language,
@@ -131,7 +137,7 @@ class Layout:
             "menu": menu,
             "guide": next((item.guide for _, items in menu for item in items if item.is_current), "") or self.guide,
             "is_menu_narrow": context.request.cookies.get(NARROW_MENU) == "1",
-            "is_staging": isinstance(person, Person) and person.environment == "staging",
+            "is_staging": is_staging,
             "notice": session.notice if session else None,
             "asset": self._asset,
             "icon": icon,
