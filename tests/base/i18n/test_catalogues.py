@@ -19,6 +19,7 @@ from largesse.web.claim.addresses import address_fields
 
 FOLDERS = (pages.TEMPLATES, mail.TEMPLATES)
 PLACEHOLDER = re.compile(r"%\(\w+\)s")
+ELIDED = re.compile(r"\b(de|que) %\((account|company|customer|gift|name|recipient|sender|source|to|what|who)\)s")
 Text = str | tuple[str, ...]  # with its plural, where a number decides
 
 
@@ -74,6 +75,16 @@ def test_every_text_in_a_template_can_be_translated(path: Path) -> None:
     )
     bare = re.sub(r'[\w-]+="[^"]*"', " ", bare)
     assert not re.search(r"[A-Za-z]{3,}", bare), bare.split()
+
+
+def test_french_puts_no_word_that_is_elided_before_a_name() -> None:
+    """It would be d’Acme, but de Globex, and qu’Acme, but que Globex."""
+    paths = [*CATALOGUES.parents[2].rglob("locale/fr.po"), *CATALOGUES.parents[2].rglob("locale/fr/*.po")]
+    assert len(paths) > 20
+    for path in paths:
+        with path.open("rb") as file:
+            said = [form for message in read_po(file) for form in forms(message.string)]
+        assert not [form for form in said if ELIDED.search(form)], path
 
 
 def test_plurals_follow_the_language() -> None:
