@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -49,20 +49,27 @@ class Chosen:
 
 
 async def resend(
-    connection: Connection, principal: Principal, reference: str, email: str, *, address: str | None = None
+    connection: Connection,
+    principal: Principal,
+    reference: str,
+    email: str,
+    *,
+    seen: int | None = None,
+    address: str | None = None,
 ) -> RecipientDelivery:
     """Sends the mail of the recipient at `email` once more, as a new message. The audit log records who did it, from `address`.
 
-    Call it inside a transaction.
+    `seen` is how often it had been sent again when the person saw it. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest if the address
-    is not one of its recipients or the first mail has not left yet, TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
+    is not one of its recipients, the last mail has not left yet or is not the one that was seen, TooManyRequests after MAX_RESENDS_A_DAY in
+    24 hours.
     """
     await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
     order = (found["customer_id"], found["id"])
     first = await _own_message(connection, order, email)
-    await _hold_to_limits(connection, order, first["email"])
+    await _hold_to_limits(connection, order, first["email"], seen)
     cancelled, _ = await _moved_lines(connection, order)
     row = await connection.fetchrow(resending_store.RESEND, *order, first["email"], cancelled)
     if row is None:
@@ -101,11 +108,16 @@ async def resend_unclaimed(
 
 
 async def resend_chosen(
-    connection: Connection, principal: Principal, reference: str, numbers: Sequence[int], *, address: str | None = None
+    connection: Connection,
+    principal: Principal,
+    reference: str,
+    numbers: Mapping[int, int | None],
+    *,
+    address: str | None = None,
 ) -> Chosen:
-    """Sends the mail of the recipients who have the lines `numbers` once more, as `resend` does for one.
+    """Sends the mail of the recipients who have the lines `numbers` once more, as `resend` does for one. The values are what that calls `seen`.
 
-    Skips recipients whose mail has not left yet, who have claimed every code, or who got MAX_RESENDS_A_DAY resends in 24 hours. Records who did
+    Skips recipients whose last mail has not left yet or is not the one that was seen, who have claimed every code, or who got MAX_RESENDS_A_DAY resends in 24 hours. Records who did
     it, from `address`. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, and InvalidRequest for more than MAX_CHOSEN.
@@ -116,14 +128,15 @@ async def resend_chosen(
     found = await find_own_order(connection, principal, reference)
     order = (found["customer_id"], found["id"])
     emails = await connection.fetch(resending_store.RECIPIENTS_CHOSEN, *order, list(numbers), f"%@{ERASED_DOMAIN}")
-    wanted = {email_key(row["recipient_email"]) for row in emails}
+    wanted = {email_key(row["recipient_email"]): numbers[row["number"]] for row in emails}
     # As `resend`, which locks one of them.
     rows = await connection.fetch(resending_store.LOCK_FIRST_MESSAGES, *order)
+    editions = {row["email"]: row["edition"] for row in await connection.fetch(resending_store.EDITIONS, *order)}
     cancelled, claimed = await _moved_lines(connection, order)
     sent = await connection.fetch(
         resending_store.RESEND_CHOSEN,
         *order,
-        [row["email"] for row in rows if email_key(row["email"]) in wanted],
+        [one for one in (row["email"] for row in rows) if wanted.get(email_key(one), -1) in {None, editions[one]}],
         cancelled,
         [*cancelled, *claimed],
         MAX_RESENDS_A_DAY,
@@ -186,11 +199,13 @@ async def _own_message(connection: Connection, order: _OrderKey, email: str) -> 
     return first
 
 
-async def _hold_to_limits(connection: Connection, order: _OrderKey, email: str) -> None:
+async def _hold_to_limits(connection: Connection, order: _OrderKey, email: str, seen: int | None) -> None:
     row = await connection.fetchrow(resending_store.RESENDS, *order, email)
     assert row is not None
     if row["under_way"]:
         raise InvalidRequest("The mail to this recipient has not left yet.")
+    if seen is not None and row["edition"] != seen:
+        raise InvalidRequest("The mail to this recipient was sent again meanwhile.")
     if row["resends"] >= MAX_RESENDS_A_DAY:
         raise TooManyRequests(
             f"A recipient's mail is sent again at most {MAX_RESENDS_A_DAY} times a day.",

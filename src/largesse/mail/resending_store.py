@@ -162,7 +162,7 @@ FIRST_MESSAGES = """
 """
 LOCK_MESSAGE = "SELECT FROM messages WHERE customer_id = $1 AND id = $2 FOR UPDATE"
 RESENDS = """
-    SELECT bool_or(state IN ('pending', 'held')) AS under_way,
+    SELECT bool_or(state IN ('pending', 'held')) AS under_way, max(edition) AS edition,
            count(*) FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') AS resends,
            ceil(extract(epoch FROM interval '1 day' + min(created_at)
                FILTER (WHERE edition > 0 AND created_at > now - interval '1 day') - min(now)))::int AS wait_s
@@ -180,8 +180,12 @@ TIMES_OF_LINES = """
 """
 
 RECIPIENTS_CHOSEN = """
-    SELECT DISTINCT recipient_email FROM lines
+    SELECT number, recipient_email FROM lines
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND recipient_email NOT LIKE $4
+"""
+EDITIONS = """
+    SELECT email, max(edition) AS edition FROM messages
+    WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' GROUP BY email
 """
 # The latest mail to each of the addresses $3: `standing` are its codes that were not voided. What may not be sent again stays out.
 RESEND_CHOSEN = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
@@ -14,11 +14,13 @@ from largesse.mail.order_mail import RecipientDelivery
 from largesse.staff.model import StaffRight
 
 
-async def resend_mail(actor: Actor, reference: str, email: str) -> RecipientDelivery:
+async def resend_mail(actor: Actor, reference: str, email: str, seen: int | None = None) -> RecipientDelivery:
     """Sends the mail of the recipient at `email` once more. Raises as `resending.resend` does."""
     async with actor.transaction(Right.SEND, StaffRight.DELIVERIES) as transaction:
         address = actor.acting.who.address
-        recipient = await resending.resend(transaction.connection, actor.principal, reference, email, address=address)
+        recipient = await resending.resend(
+            transaction.connection, actor.principal, reference, email, seen=seen, address=address
+        )
         # `order_acts` has the message: the audit log keeps no recipient's address.
         await transaction.record("order.resent", f"order {reference}")
     return recipient
@@ -34,7 +36,7 @@ async def resend_unclaimed(actor: Actor, reference: str) -> int:
     return count
 
 
-async def resend_chosen(actor: Actor, reference: str, numbers: Sequence[int]) -> resending.Chosen:
+async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int | None]) -> resending.Chosen:
     """Sends the mail of the recipients who have these lines once more. Raises as `resending.resend_chosen` does."""
     async with actor.transaction(Right.SEND) as transaction:
         address = actor.acting.who.address

@@ -38,13 +38,15 @@ from largesse.web.console.order import back, find, find_own, reference_of, refus
 from largesse.web.console.order_words import name_of
 from largesse.web.console.send.preview import brand_of
 from largesse.web.kit.pages import qr_code
+from largesse.web.kit.query import Whole
 
 
 async def send_again(context: RequestContext) -> Response:
     """Sends one recipient's mail again. Raises NotFound."""
-    recipient, _ = await _recipient(context, context.form.number("number") or 0)
+    [(number, seen)] = list(_chosen(context).items())[:1] or [(0, None)]
+    recipient, _ = await _recipient(context, number)
     try:
-        await resend_mail(context.actor, reference_of(context), recipient.email or "")
+        await resend_mail(context.actor, reference_of(context), recipient.email or "", seen)
     except (InvalidRequest, TooManyRequests) as problem:
         return back(context, refusal(context, problem), number=recipient.number)
     said = context.say("The mail to %(to)s is sent again.", to=recipient.email)
@@ -53,7 +55,7 @@ async def send_again(context: RequestContext) -> Response:
 
 async def send_chosen_again(context: RequestContext) -> Response:
     """Sends mail again to the selected recipients. Raises NotFound."""
-    numbers = sorted(set(context.form.numbers("number")))
+    numbers = _chosen(context)
     if not 0 < len(numbers) <= MAX_CHOSEN:
         said = context.say("Choose the recipients to mail again first, at most %(most)s.", most=MAX_CHOSEN)
         return back(context, said)
@@ -61,12 +63,22 @@ async def send_chosen_again(context: RequestContext) -> Response:
     said = context.ngettext("%(count)s mail leaves again.", "%(count)s mails leave again.", done.count)
     if done.left_out:
         out = context.ngettext(
-            "%(count)s recipient was left out: claimed, cancelled, mailed too often, or the last mail has not left yet.",
-            "%(count)s recipients were left out: claimed, cancelled, mailed too often, or the last mail has not left yet.",
+            "%(count)s recipient was left out: claimed, cancelled, mailed too often or meanwhile, or the last mail has not left yet.",
+            "%(count)s recipients were left out: claimed, cancelled, mailed too often or meanwhile, or the last mail has not left yet.",
             done.left_out,
         )
         said = f"{said} {out}" if done.count else out
-    return back(context, said, number=numbers[0])
+    return back(context, said, number=min(numbers))
+
+
+def _chosen(context: RequestContext) -> dict[int, int | None]:
+    """Returns the numbers of the lines in the form, each with how often its mail had been sent again when the page was shown."""
+    chosen = {}
+    for typed in context.form.all("number"):
+        number, _, seen = typed.partition("-")
+        if (line := Whole().read(number)) is not None:
+            chosen[line] = Whole().read(seen)
+    return chosen
 
 
 async def ask_sending_again(context: RequestContext) -> Response:
@@ -154,10 +166,10 @@ async def cancel_one(context: RequestContext) -> Response:
     number = context.number("number")
     recipient, _ = await _recipient(context, number)
     done = await cancel_recipient(context.actor, reference_of(context), number)
-    said = context.say("Nothing was cancelled: the gift of %(to)s was claimed.", to=name_of(context, recipient))
+    said = context.say("Nothing was cancelled, as the gift was claimed: %(to)s.", to=name_of(context, recipient))
     if done.voided_count:
         said = context.say(
-            "The gift of %(to)s is cancelled. Refunded: %(amount)s.",
+            "Cancelled: %(to)s. Refunded: %(amount)s.",
             to=name_of(context, recipient),
             amount=context.language.amount(done.returned_minor, done.currency),
         )

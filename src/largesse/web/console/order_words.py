@@ -110,6 +110,9 @@ REFUSALS = {
     "The codes of this recipient were cancelled.": text("The gift of this recipient was cancelled."),
     "The order's mail has not left yet.": text("The mail of this order has not left yet."),
     "The mail to this recipient has not left yet.": text("The mail to this recipient has not left yet."),
+    "The mail to this recipient was sent again meanwhile.": text(
+        "The mail to this recipient was sent again after you opened the page. It was not sent once more."
+    ),
 }
 
 
