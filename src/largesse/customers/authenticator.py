@@ -122,6 +122,10 @@ class WrongKeys:
 
 
 _UNKNOWN_KEY = "The API key is not known here."
+_OF_OTHER = {
+    "production": "This is a key of staging: it works only at staging's address.",
+    "staging": "This is a key of production: it works only at production's address.",
+}
 _LAST_SEEN_EVERY_S = 60.0
 _FLUSH_EVERY_S = 2.0
 _DOUBTED_LOOKUPS_A_SECOND = 5
@@ -179,11 +183,16 @@ class Authenticator:
         Raises Unauthorized, or TooManyRequests if too many wrong keys came from there.
         """
         hash_ = secret_hash(secret)
-        if hash_ not in self._right and not well_formed(secret):
+        if hash_ not in self._right and not self.may_know(secret):
             self._wrong_keys.count(address)
-            MALFORMED.inc()
-            raise Unauthorized(_UNKNOWN_KEY)
+            is_of_other = well_formed(secret)
+            (UNKNOWN if is_of_other else MALFORMED).inc()
+            raise Unauthorized(_OF_OTHER[self._environment] if is_of_other else _UNKNOWN_KEY)
         return await self.find(hash_, address)
+
+    def may_know(self, secret: str) -> bool:
+        """Returns whether `secret` is well formed, as a key of this environment."""
+        return secret.startswith(_PREFIXES[self._environment]) and well_formed(secret)
 
     async def find(self, hash_: bytes, address: str | None = None) -> Caller:
         """Returns the caller whose well-formed secret has that hash. Raises what `authenticate` does."""

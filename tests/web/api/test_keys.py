@@ -8,7 +8,7 @@ import threading
 import httpx
 import pytest
 
-from largesse.customers.authenticator import Authenticator
+from largesse.customers.authenticator import Authenticator, new_secret
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 
@@ -105,12 +105,21 @@ def test_a_key_holds_for_its_environment_only(service, staging, problem) -> None
     problem(service.client("hr-test").post("/send/gift", json=body), 401, "unauthorized")
 
 
-def test_an_unknown_key_answers_like_one_of_the_other_environment(service) -> None:
+def test_whether_a_key_exists_in_the_other_environment_is_not_said(service, staging) -> None:
+    for api, theirs, its_own in ((service, "hr-test", "production"), (staging, "hr", "staging")):
+        other = {"production": "staging", "staging": "production"}[its_own]
+        known, unknown = (get(api, ("X-Api-Key", secret)) for secret in (service.keys[theirs], new_secret(other)))
+        assert (known.status_code, known.content) == (unknown.status_code, unknown.content)
+        assert known.json()["detail"] == f"This is a key of {other}: it works only at {other}'s address."
+        malformed = get(api, ("X-Api-Key", service.keys[theirs][:-1]))
+        assert malformed.json()["detail"] == "The API key is not known here."
+
+
+def test_a_deleted_key_answers_like_one_that_never_was(service) -> None:
     key_id, secret = service.new_key()
     service.delete_key(key_id)
-    gone = get(service, ("X-Api-Key", secret))
-    other = get(service, ("X-Api-Key", service.keys["hr-test"]))
-    assert (gone.status_code, gone.content) == (other.status_code, other.content)
+    gone, never = (get(service, ("X-Api-Key", one)) for one in (secret, new_secret("production")))
+    assert (gone.status_code, gone.content) == (never.status_code, never.content)
 
 
 def test_a_second_key_works_beside_the_first_until_deleted(service, problem) -> None:

@@ -237,7 +237,7 @@ def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
         allowed = sorted(methods)
         heads = ["HEAD"] if "GET" in methods else []  # HEAD is answered as GET is (RFC 9110, 9.3.2)
         raise MethodNotAllowed(
-            f"{method} is not allowed here; {', '.join(allowed)} is.", allow=", ".join(sorted(allowed + heads))
+            f"{method} is not allowed here. Use {' or '.join(allowed)}.", allow=", ".join(sorted(allowed + heads))
         )
     return operation
 

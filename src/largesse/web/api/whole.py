@@ -15,7 +15,7 @@ from largesse.base import clock
 from largesse.base.errors import Problem, Unauthorized, Unavailable
 from largesse.base.timeouts import TimedOut
 from largesse.customers.access import StaleCaller
-from largesse.customers.authenticator import Caller, secret_hash, well_formed
+from largesse.customers.authenticator import Caller, secret_hash
 from largesse.web.api.answering import REFUSED, REQUESTS, Answering, Found, log_request, new_request_id, reply_to
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
@@ -73,7 +73,7 @@ class WholeRequests:
             secret = read_secret(headers) if operation.needs_key else None
         except Problem:
             return None
-        if secret is not None and not well_formed(secret):
+        if secret is not None and not self.services.authenticator.may_know(secret):
             return None
         return Head(
             operation,

@@ -126,7 +126,7 @@ _DETAILS = {
     "daily-limit": "The order costs 50.00 GBP, and the service account 'HR bot' has ordered 480.00 of the 500.00 GBP that it may "
     "order in a day (UTC).",
     "not-found": "There is nothing at this address.",
-    "method-not-allowed": "PUT is not allowed here; GET, POST is.",
+    "method-not-allowed": "PUT is not allowed here. Use GET or POST.",
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
     "quote-changed": "The order was quoted at 10.00 GBP and would cost 12.00 GBP; nothing was placed.",
     "quote-expired": "The quote held until 2030-01-02T09:15:00Z; nothing was placed.",
