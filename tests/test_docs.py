@@ -137,7 +137,9 @@ def test_every_setting_of_the_server_for_assistants_has_its_row() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_row_with_every_option(name: str) -> None:
     rows = re.findall(r"^\| `(.+?)` \|", PAGES["commands"], re.MULTILINE)
-    (row,) = [row for row in rows if re.match(rf"{name}( |$)", row)]
+    found = [row for row in rows if re.match(rf"{name}( |$)", row)]
+    assert len(found) == 1, "a command has one row in docs/commands.md"
+    (row,) = found
     assert set(re.findall(r"--[a-z-]+", row)) == options(COMMANDS[name]) - {"--help"}
 
 

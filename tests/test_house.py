@@ -217,7 +217,7 @@ def test_an_init_holds_a_docstring():
 
 def test_pages_and_commands_call_operations_that_act():
     found = {path: called for path, text in sources("web", "cli").items() if (called := calls(text))}
-    assert found == {}
+    assert found == {}, "pages and commands call a function of a room, which does this"
     assert calls(
         "async def f(actor):\n    await acting.record(connection, 'a', 'b')\n    database.transaction(OPERATOR)"
     )
@@ -226,7 +226,7 @@ def test_pages_and_commands_call_operations_that_act():
 
 def test_pages_and_commands_hold_no_sql():
     found = {path: sql for path, text in sources("web", "cli").items() if (sql := statements(text))}
-    assert found == {}
+    assert found == {}, "SQL stands in the store of a room"
     assert statements("rows = await connection.fetch('SELECT code FROM currencies')")
 
 

@@ -137,13 +137,17 @@ def test_the_writes_of_all_rooms_are_seen() -> None:
         "credential_openings",
         "currencies",
     }
-    assert seen - {UNKNOWN} == OWNERS.keys() - filled_otherwise
+    assert seen - {UNKNOWN} == OWNERS.keys() - filled_otherwise, (
+        "a table without an owner, or one that no statement writes"
+    )
 
 
 async def test_every_table_has_an_owner(module_database_url: str) -> None:
     async with connect_once(module_database_url, OPERATOR) as connection:
         rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    assert {row["tablename"] for row in rows} == OWNERS.keys()
+    assert {row["tablename"] for row in rows} == OWNERS.keys(), (
+        "say in [tool.largesse.tables] of pyproject.toml whose a table is"
+    )
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,10 @@ async def test_every_row_that_names_a_customer_is_held_to_one(connection: asyncp
         "api_requests", "audit_events", "audit_heads", "code_readings", "entries", "events", "follow_ups", "line_event_marks", "line_events",
         "line_messages", "line_states", "lines", "mail_jobs", "order_acts", "orders", "reminder_stops", "report_orders", "report_words", "shipments", "supplier_orders", "thank_you_notes", "voucher_waits", "vouchers",
     }  # fmt: skip
-    assert {row["relname"] for row in rows} == belonging | set(NAMING_CUSTOMERS)
+    held = belonging | set(NAMING_CUSTOMERS)
+    assert {row["relname"] for row in rows} == held, (
+        "say in verify/references.py what holds a new table to its customer"
+    )
 
 
 async def test_ids_come_from_sequences_that_belong_to_nobody(connection: asyncpg.Connection) -> None:

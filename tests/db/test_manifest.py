@@ -21,11 +21,13 @@ async def connection(database_url: str) -> asyncpg.Connection:
 
 
 async def test_the_list_is_what_the_migrations_make(connection: asyncpg.Connection) -> None:
-    """After a new migration: WRITE_MANIFEST=1 make pytest PYTEST_ARGS=tests/db/test_manifest.py"""
     there = await read_manifest(connection)
     if os.environ.get("WRITE_MANIFEST"):
         write_manifest(there)
-    assert there == released_manifest()
+    released = released_manifest()
+    assert there == released, (
+        "after a new migration: WRITE_MANIFEST=1 make pytest PYTEST_ARGS=tests/db/test_manifest.py"
+    )
     assert await schema_differences(connection) == []
 
 

@@ -175,7 +175,9 @@ async def test_every_table_of_customers_data_is_declared(module_database_url: st
         "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'customer_id'"
     )
     await connection.close()
-    assert {table for (table,) in found} | {"customers"} == set(TABLES)
+    assert {table for (table,) in found} | {"customers"} == set(TABLES), (
+        "say in db/policies.py who sees the rows of a new table"
+    )
     assert set(TABLES) <= set(ALL_TABLES)
 
 

@@ -56,12 +56,14 @@ def test_what_may_be_subscribed_to_is_what_is_sent() -> None:
 
 @each
 def test_the_guide_and_the_contract_tell_of_the_event(event: EventType[Any]) -> None:
-    assert f"`{event.name}`" in CONTRACT
-    assert f"| `{event.name}` | {event.summary} | `{event.shape}` |" in GUIDE.splitlines()
+    assert CONTRACT.count(f"`{event.name}`"), "name it in docs/contract.md"
+    row = f"| `{event.name}` | {event.summary} | `{event.shape}` |"
+    assert GUIDE.splitlines().count(row) == 1, "it has this row in docs/guides/events.md"
     (table,) = (table for table in read_tables(DOCUMENT) if table.name == event.shape)
     wanted = [f"| `{field.name}` | {plain(field.kind)} | {plain(field.description)} |" for field in table.fields]
     section = GUIDE.partition(f"\n## `{event.shape}`\n")[2].partition("\n#")[0]
-    assert [line for line in section.splitlines() if line.startswith("| `")] == wanted
+    told = [line for line in section.splitlines() if line.startswith("| `")]
+    assert told == wanted, f"docs/guides/events.md has a heading `{event.shape}` with these rows"
 
 
 def test_an_event_is_called_thing_happened() -> None:

@@ -20,7 +20,7 @@ from largesse_client import models
 from largesse_client.binding import Resource, listing, operation
 from largesse_client.calls import Call, Pages
 from largesse_client.client import _Client
-from largesse_client.ordering import _CHECKS
+from largesse_client.ordering import _CHECKS, Ordering
 
 # The document's names for what the client calls otherwise.
 NAMES = {
@@ -156,7 +156,7 @@ class Comparison:
             return
         self.held.add(kind.__name__)
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-        assert fields.keys() == schema["properties"].keys(), kind.__name__
+        assert fields.keys() == schema["properties"].keys(), f"members of {kind.__name__}"
         for name, member in schema["properties"].items():
             self.hold(member, fields[name].type, f"{kind.__name__}.{fields[name].name}")
 
@@ -174,8 +174,27 @@ def test_bodies_have_the_members_of_the_document(document, what: str) -> None:
     signature = inspect.signature(defined.__wrapped__).parameters
     own = {msgspec_camel(name) for name in signature if name not in {"self", "order"}}
     members = own | {member for member, _ in _CHECKS.values()}
-    assert members == schema["properties"].keys()
+    assert members == schema["properties"].keys(), f"ordering.py lacks {schema['properties'].keys() - members}"
+    for member, check in _CHECKS.values():
+        longest = schema["properties"][member].get("maxLength")
+        assert longest in {None, getattr(check, "keywords", {}).get("longest")}, member
     assert {msgspec_camel(n) for n, p in signature.items() if p.default is p.empty} >= set(schema["required"])
+
+
+def test_callers_may_name_what_is_checked() -> None:
+    """Type checkers read `Ordering`, and bodies are made of `_CHECKS`."""
+    assert Ordering.__annotations__.keys() == _CHECKS.keys()
+
+
+def test_the_request_of_an_older_service_is_read() -> None:
+    """A service that is older than the client does not answer what was added since the first release: that is None or empty."""
+    first = {
+        "reference": "0" * 20, "isOwn": True, "productId": 7, "collectionId": None, "templateId": None, "value": 10, "currency": "GBP",
+        "country": "GB", "source": "api", "recipients": [], "codeQuantity": 1, "wrappingKey": "default", "fromName": None, "message": None,
+        "sendAt": None, "accountId": 7, "expiryAfterDays": None, "externalReference": None,
+    }  # fmt: skip
+    read = msgspec.convert(first, models.OrderRequest)
+    assert (read.claim_by, read.reminder_days) == (None, ())
 
 
 def named_operations() -> Iterator[tuple[str, Any, None]]:
