@@ -193,6 +193,7 @@ def test_the_steps_fit_the_gift(comes_as: str, step: str, expiry: str) -> None:
         assert step in words
         assert expiry in words
         assert ("voucher" in words) == (comes_as == VOUCHER)
+    assert f"\n\n{expiry}\n\n" in text, "a paragraph of its own"
 
 
 @pytest.mark.parametrize(
