@@ -30,7 +30,7 @@ from largesse.connections import quick
 from largesse.connections.manager import ConnectionManager
 from largesse.connections.quick import QuickConnection
 from largesse.customers.access import StaleCaller
-from largesse.customers.authenticator import Caller, secret_hash
+from largesse.customers.authenticator import Caller, secret_hash, well_formed
 from largesse.customers.principal import Principal
 from largesse.request_log.service import NotedRequest, RequestLog
 from largesse.web.api import answering, application, whole
@@ -118,6 +118,9 @@ OPERATIONS = [
 
 class Authenticator:
     """Knows the keys above, and remembers all of them."""
+
+    def may_know(self, secret: str) -> bool:
+        return well_formed(secret)
 
     async def authenticate(self, secret: str, address: str | None = None) -> Caller:
         return await self.find(secret_hash(secret), address)
