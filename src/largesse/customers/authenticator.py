@@ -37,7 +37,7 @@ from largesse.customers.principal import Principal, person_principal
 from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP
 
-_PREFIXES = {"production": "lgs_live_", "staging": "lgs_test_"}
+KEY_PREFIXES = {"production": "lgs_live_", "staging": "lgs_test_"}
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_BITS = 256
 _RANDOM_LENGTH = 43  # 62**43 > 2**256
@@ -48,7 +48,7 @@ _SHAPE = re.compile(f"lgs_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM
 
 def new_secret(environment: str) -> str:
     """Returns a fresh secret for a key of `environment` (production or staging)."""
-    body = _PREFIXES[environment] + _base62(secrets.randbits(_RANDOM_BITS), _RANDOM_LENGTH)
+    body = KEY_PREFIXES[environment] + _base62(secrets.randbits(_RANDOM_BITS), _RANDOM_LENGTH)
     return body + _checksum(body)
 
 
@@ -192,7 +192,7 @@ class Authenticator:
 
     def may_know(self, secret: str) -> bool:
         """Returns whether `secret` is well formed, as a key of this environment."""
-        return secret.startswith(_PREFIXES[self._environment]) and well_formed(secret)
+        return secret.startswith(KEY_PREFIXES[self._environment]) and well_formed(secret)
 
     async def find(self, hash_: bytes, address: str | None = None) -> Caller:
         """Returns the caller whose well-formed secret has that hash. Raises what `authenticate` does."""

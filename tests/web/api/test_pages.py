@@ -171,6 +171,11 @@ def test_the_reference_shows_everything(service: Service) -> None:
     assert {f"schema-{name}" for name in document["components"]["schemas"]} <= set(ids)
 
 
+def test_the_reference_names_a_key_of_its_environment(service: Service, staging: Service) -> None:
+    for api, prefix in ((service, "lgs_live_"), (staging, "lgs_test_")):
+        assert f"export LARGESSE_API_KEY={prefix}…\n" in api.client().get("/docs").text
+
+
 def test_the_reference_shows_every_member_and_limit(service: Service) -> None:
     text = service.client().get("/docs").text
     for name, schema in build_document(OPERATIONS)["components"]["schemas"].items():

@@ -20,6 +20,7 @@ from largesse import __version__
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, chosen_language
 from largesse.base.settings import Settings
+from largesse.customers.authenticator import KEY_PREFIXES
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.openapi.parts import example_problem
 from largesse.web.api.routes import operations_of
@@ -42,6 +43,7 @@ def docs_pages(settings: Settings, *, has_mailbox: bool = False) -> Sequence[Bas
 class _Pages:
     def __init__(self, settings: Settings, *, has_mailbox: bool) -> None:
         self._public_url = settings.public_url
+        self._key_prefix = KEY_PREFIXES[settings.environment]
         self._operations = operations_of(settings.environment)
         self._has_mailbox = has_mailbox
         self._docs_url = settings.docs_url
@@ -97,6 +99,7 @@ class _Pages:
             here="docs",
             version=__version__,
             base_url=self._public_url,
+            key_prefix=self._key_prefix,
             introduction=[prose(text) for text in document["info"]["description"].strip().split("\n")],
             sections=read_sections(document, self._public_url),
             tables=tables,
