@@ -78,7 +78,7 @@ def test_every_text_in_a_template_can_be_translated(path: Path) -> None:
 
 
 def test_french_puts_no_word_that_is_elided_before_a_name() -> None:
-    """It would be d’Acme, but de Globex, and qu’Acme, but que Globex."""
+    """It would be d'Acme, but de Globex, and qu'Acme, but que Globex."""
     paths = [*CATALOGUES.parents[2].rglob("locale/fr.po"), *CATALOGUES.parents[2].rglob("locale/fr/*.po")]
     assert len(paths) > 20
     for path in paths:
