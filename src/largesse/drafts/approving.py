@@ -54,6 +54,9 @@ async def ask_approval(
         # Saving keeps it for two weeks from now.
         await store.save_draft(connection, actor, draft_id, content)
         now = await read_now(connection)
+        expires_at = now + timedelta(days=min(rule.expires_days for rule in quote.rules))
+        if content.send_at is not None and content.code_quantity is None:  # after that it cannot be placed
+            expires_at = min(expires_at, content.send_at)
         assert principal.user_id is not None, "a person"
         request = ApprovalRequest(
             customer_id=principal.customer_id,
@@ -71,7 +74,7 @@ async def ask_approval(
             code_count=quote.code_count,
             draft_changed_at=(await store.read_draft(connection, actor, draft_id)).changed_at,
             asked_at=now,
-            expires_at=now + timedelta(days=min(rule.expires_days for rule in quote.rules)),
+            expires_at=expires_at,
             ended_at=None,
             is_sent=False,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -183,6 +184,28 @@ def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, sign
         set_user(service, "cem", "role = 'member', is_active = true")
 
 
+def test_a_scheduled_send_waits_until_its_time_at_most(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    path = ready(cem, service)
+    at = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(hours=20)
+    account = str(service.ids["funding_accounts"]["gbp"])
+    typed = {"when": "later", "at": f"{at:%Y-%m-%dT%H:%M}", "account": account, "reference": ""}
+    assert cem.submit(f"{path}/delivery", **typed).status_code == 303
+    assert cem.submit(f"{path}/review", f"{path}/ask").status_code == 303
+    reference = path.rpartition("/")[2]
+    service.sql("UPDATE clock SET ahead_by = '20 hours 1 minute'")
+    assert decided(sign_in("bea@acme.example"), reference).status_code == 303
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    assert on_database(service.database_url, _expire) == 1
+    assert ("approval_ended", "Cem") in mails(service)
+
+
+async def _expire(connection: Any) -> int:
+    async with connection.transaction():
+        return await expire_requests(connection)
+
+
 @pytest.mark.slow
 def test_nobody_decides_after_it_expired(service: Service, sign_in: SignIn) -> None:
     ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
@@ -194,11 +217,7 @@ def test_nobody_decides_after_it_expired(service: Service, sign_in: SignIn) -> N
     assert ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="").status_code == 303
     assert orders_of(service, reference) == []
 
-    async def expire(connection: Any) -> int:
-        async with connection.transaction():
-            return await expire_requests(connection)
-
-    assert (on_database(service.database_url, expire), on_database(service.database_url, expire)) == (1, 0)
+    assert [on_database(service.database_url, _expire) for _ in range(2)] == [1, 0]
     assert state(service, reference) == "expired"
     assert ("approval_ended", "Cem") in mails(service)
     assert "This send needs approval" in cem.read(f"/app/send/{reference}/review")
