@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_COPIED = ("src", "tests", "docs")
+_COPIED = ("src", "tests", "docs", "sdk/python")
 _NOT_COPIED = shutil.ignore_patterns("node_modules", "*.egg-info")
 _LONGEST_S = 110
 
@@ -36,7 +36,7 @@ def apply(patch: Path, tree: Path) -> list[str]:
     listed = _git(tree, "apply", "--numstat", "-", text=text)
     _git(tree, "apply", "-", text=text)
     touched = [line.split("\t")[2] for line in listed.splitlines()]
-    return [name for name in touched if not name.startswith(("tests/", "docs/"))]
+    return [name for name in touched if not name.startswith(("tests/", "docs/", "sdk/python/tests/"))]
 
 
 def run(tree: Path, server_url: str, *tests: str) -> None:
@@ -47,7 +47,7 @@ def run(tree: Path, server_url: str, *tests: str) -> None:
         env={
             # As a run of its own, not as a worker of the one that this is: it would share that one's databases.
             **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
-            "PYTHONPATH": str(tree / "src"),
+            "PYTHONPATH": os.pathsep.join(str(tree / sources) for sources in ("src", "sdk/python/src")),
             "LARGESSE_TEST_DATABASE_URL": server_url,
         },
         capture_output=True,
