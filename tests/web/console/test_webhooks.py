@@ -181,6 +181,7 @@ def test_an_address_receives_several_events(service: Service, ada: Browser) -> N
     assert re.findall(r'name="event" value="([a-z.]+)" checked', page) == ["order.created"]
     refused = ada.post("/app/webhooks", target_url="https://93.184.215.14/several")
     assert (refused.status_code, "Choose at least one of the options." in refused.text) == (422, True)
+    assert re.search(r'<fieldset aria-describedby="event-error" tabindex="-1" autofocus>', refused.text)
     chosen = ["gift.bounced", "gift.claimed"]
     answer = ada.post("/app/webhooks", target_url="https://93.184.215.14/several", event=chosen)
     assert answer.status_code == 200, answer.text

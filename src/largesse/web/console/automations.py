@@ -341,7 +341,7 @@ def _read(context: RequestContext) -> AutomationRule:
     form = context.form
     occasion = form.choice("occasion", OCCASIONS)
     years = tuple(dict.fromkeys(int(one) for one in re.findall(r"\d{1,4}", form["years"])))
-    if re.sub(r"[\d\s,;]", "", form["years"]):
+    if occasion == ANNIVERSARY and re.sub(r"[\d\s,;]", "", form["years"]):
         form.error("years", context.say(_WRONG["years"]))
     days, cap = form.number("days", MOST_DAYS), form.number("cap", MOST_CAP)
     if occasion == JOINED and days is None:
