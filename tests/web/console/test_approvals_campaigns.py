@@ -41,9 +41,9 @@ def test_a_campaign_that_changes_after_its_approval_needs_another(service: Servi
     set_rule(ada)
     small = str(service.ids["funding_accounts"]["small"])
     reference = asked(cem, service, account=small)
-    service.sql("UPDATE accounts SET balance_minor = balance_minor - 15_00 WHERE id = $1", int(small))
+    service.sql("UPDATE accounts SET balance_minor = balance_minor - 1500 WHERE id = $1", int(small))
     decided(ada, reference)
-    service.sql("UPDATE accounts SET balance_minor = balance_minor + 15_00 WHERE id = $1", int(small))
+    service.sql("UPDATE accounts SET balance_minor = balance_minor + 1500 WHERE id = $1", int(small))
     assert (state(service, reference), orders_of(service, reference)) == ("approved", [])
     number = service.sql("SELECT id FROM campaigns ORDER BY id DESC LIMIT 1")[0]["id"]
     elsewhere = fields(service, gifts="2", domains="elsewhere.example", account=small)
