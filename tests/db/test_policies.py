@@ -12,9 +12,9 @@ from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.db import migrate, sharding
 from largesse.db.grants import policies_missing
+from largesse.db.office_rights import OF_STAFF
 from largesse.db.policies import TABLES
 from largesse.db.pool import Database
-from largesse.db.rights import OF_STAFF
 from largesse.db.rights import TABLES as ALL_TABLES
 from largesse.db.roles import Role
 from largesse.db.scope import LOOKUP, OPERATOR, Scope, for_customer, for_customers

@@ -20,7 +20,7 @@ from largesse.base.errors import OperatorError
 from largesse.db.fragments import Fragment, compose, identifier
 from largesse.db.policies import TABLES as HELD_APART
 from largesse.db.policies import Policy, policies_on
-from largesse.db.rights import Right, rights_on
+from largesse.db.privileges import Right, rights_on
 from largesse.db.role_limits import limits_missing
 from largesse.db.roles import ACTING, Role, act_as, may_act
 from largesse.db.sharding import HAS_EXTENSION, Session, is_distributed

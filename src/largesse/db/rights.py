@@ -1,4 +1,4 @@
-"""What each role may do with each table. This module alone decides it. `migrate` grants the rights (`grants`).
+"""What each role may do with each table. This module alone decides it. `migrate` grants the rights (`privileges`, `grants`).
 
 All roles read all tables, within row-level security, but for hidden columns and the exceptions in `office_rights`. All but READ use all
 sequences. TRUNCATE is granted only on tables that can be rebuilt.
@@ -11,10 +11,9 @@ only texts and schedule can change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from largesse.db.office_rights import NOT_OF_OFFICE, OF_STAFF, READ_STAFF, SHOWN_TO_OFFICE
 from largesse.db.roles import ACTING, Role
 
 
@@ -338,55 +337,3 @@ FUNCTIONS: Mapping[str, tuple[Role, ...]] = {
     "refuse_backwards": (),
     "refuse_change": (),
 }
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
-    """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
-
-    kind: str  # as in GRANT: TABLE, SEQUENCE or FUNCTION
-    name: str  # for a function, with its arguments
-    column: str  # of a privilege on one column, else empty
-    grantee: str
-    privilege: str
-
-    @property
-    def grant(self) -> str:
-        """The statement that grants it."""
-        return f"GRANT {self._what} TO {self.grantee}"
-
-    @property
-    def revoke(self) -> str:
-        """The statement that revokes it."""
-        return f"REVOKE {self._what} FROM {self.grantee}"
-
-    @property
-    def _what(self) -> str:
-        column = f" ({self.column})" if self.column else ""
-        return f"{self.privilege}{column} ON {self.kind} {self.name}"
-
-
-def rights_on(kind: str, name: str) -> Iterator[Right]:
-    """Yields the rights of all roles on an object, also if it is not listed here."""
-    if kind == "TABLE":
-        for role in ACTING:
-            for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):
-                verb, _, column = privilege.rstrip(")").partition("(")
-                yield Right(kind, name, column, role, verb)
-    elif kind == "SEQUENCE":
-        for role in ACTING:
-            yield Right(kind, name, "", role, "SELECT")
-            if role is not Role.READ:
-                yield Right(kind, name, "", role, "USAGE")
-    else:
-        for role in {**FUNCTIONS, **FUNCTIONS_OF_CLUSTER}.get(name.partition("(")[0], ()):
-            yield Right(kind, name, "", role, "EXECUTE")
-
-
-def _reads(table: str, role: Role) -> tuple[str, ...]:
-    if (role is Role.OFFICE and table in NOT_OF_OFFICE) or (table in OF_STAFF and role not in READ_STAFF):
-        return ()
-    shown = SHOWN.get(table) or (SHOWN_TO_OFFICE.get(table) if role is Role.OFFICE else None)
-    if role is Role.OPERATOR or shown is None:
-        return ("SELECT",)
-    return tuple(f"SELECT({column})" for column in shown)

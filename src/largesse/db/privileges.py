@@ -1,0 +1,62 @@
+"""The single privileges that follow from the tables of rights (`rights`, `office_rights`), as GRANT and REVOKE name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from largesse.db.office_rights import NOT_OF_OFFICE, OF_STAFF, READ_STAFF, SHOWN_TO_OFFICE
+from largesse.db.rights import FUNCTIONS, FUNCTIONS_OF_CLUSTER, SHOWN, TABLES, Writes
+from largesse.db.roles import ACTING, Role
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
+
+    kind: str  # as in GRANT: TABLE, SEQUENCE or FUNCTION
+    name: str  # for a function, with its arguments
+    column: str  # of a privilege on one column, else empty
+    grantee: str
+    privilege: str
+
+    @property
+    def grant(self) -> str:
+        """The statement that grants it."""
+        return f"GRANT {self._what} TO {self.grantee}"
+
+    @property
+    def revoke(self) -> str:
+        """The statement that revokes it."""
+        return f"REVOKE {self._what} FROM {self.grantee}"
+
+    @property
+    def _what(self) -> str:
+        column = f" ({self.column})" if self.column else ""
+        return f"{self.privilege}{column} ON {self.kind} {self.name}"
+
+
+def rights_on(kind: str, name: str) -> Iterator[Right]:
+    """Yields the rights of all roles on an object, also if it is not listed here."""
+    if kind == "TABLE":
+        for role in ACTING:
+            for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):
+                verb, _, column = privilege.rstrip(")").partition("(")
+                yield Right(kind, name, column, role, verb)
+    elif kind == "SEQUENCE":
+        for role in ACTING:
+            yield Right(kind, name, "", role, "SELECT")
+            if role is not Role.READ:
+                yield Right(kind, name, "", role, "USAGE")
+    else:
+        for role in {**FUNCTIONS, **FUNCTIONS_OF_CLUSTER}.get(name.partition("(")[0], ()):
+            yield Right(kind, name, "", role, "EXECUTE")
+
+
+def _reads(table: str, role: Role) -> tuple[str, ...]:
+    if (role is Role.OFFICE and table in NOT_OF_OFFICE) or (table in OF_STAFF and role not in READ_STAFF):
+        return ()
+    shown = SHOWN.get(table) or (SHOWN_TO_OFFICE.get(table) if role is Role.OFFICE else None)
+    if role is Role.OPERATOR or shown is None:
+        return ("SELECT",)
+    return tuple(f"SELECT({column})" for column in shown)
