@@ -13,8 +13,6 @@ from largesse.base.errors import InvalidRequest, Problem
 from largesse.base.fair_turns import FairTurns, Turn
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
-from largesse.catalogue.model import Price, collection_price, gift_price
-from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
@@ -31,9 +29,14 @@ from largesse.ledger.payment_sources import (
 )
 from largesse.ledger.store import list_funding_accounts
 from largesse.lines.codes import SealedCodes, draw_codes, give_codes
-from largesse.orders.defaults import with_default
+from largesse.orders.completing import (
+    gift_of_collection,
+    gift_of_product,
+    gift_of_template,
+    with_default,
+    with_template,
+)
 from largesse.orders.ids import new_reference
-from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, SendResponse, new_order, new_receipt
 from largesse.orders.placeholders import (
     check_placeholders,
@@ -47,7 +50,6 @@ from largesse.orders.quotes import QUOTE_REFUSED, request_digest, require_quoted
 from largesse.orders.reading import read_references
 from largesse.orders.recipients import OrderRecipient, Recipient, read_recipients
 from largesse.orders.request import (
-    DEFAULT_COUNTRY,
     Choice,
     CollectionChoice,
     OrderSpec,
@@ -232,15 +234,15 @@ class OrderService:
         match choice:
             case ProductChoice():
                 snapshot = await self._catalogue.at(caller.catalogue_version)
-                return _gift_of_product(snapshot, principal, choice), spec
+                return gift_of_product(snapshot, principal, choice), spec
             case CollectionChoice():
                 snapshot = await self._catalogue.of(caller)
-                return _gift_of_collection(snapshot, principal, choice), spec
+                return gift_of_collection(snapshot, principal, choice), spec
             case TemplateChoice():
                 snapshot = await self._catalogue.of(caller)
                 template = await self._template(principal, choice)
-                gift = _gift_of_template(snapshot, principal, template)
-                return gift, _with_template(spec, template, principal.plan)
+                gift = gift_of_template(snapshot, principal, template)
+                return gift, with_template(spec, template, principal.plan)
 
     async def gift_name(self, caller: Caller, gift: Gift) -> str:
         """Returns the name of a gift as the customer sees it; empty once it is gone."""
@@ -338,63 +340,3 @@ def _may_be_prepared(request: SendRequest) -> bool:
         and not request.placeholders
         and request.reminder_days is None
     )
-
-
-def _gift_of_product(snapshot: Snapshot, principal: Principal, choice: ProductChoice) -> Gift:
-    country = choice.country.upper()
-    product = snapshot.product(choice.product_id, country, principal.customer_id)
-    if product is None:
-        raise InvalidRequest(f"`product_id` names no product available in {country}.")
-    return _product_gift(product.id, country, gift_price(product, country, choice.value), template_id=None)
-
-
-def _gift_of_collection(snapshot: Snapshot, principal: Principal, choice: CollectionChoice) -> Gift:
-    collection = snapshot.collection(choice.collection_id, principal.customer_id)
-    if collection is None:
-        raise InvalidRequest("`collection_id` names no collection available.")
-    price = collection_price(collection, choice.value)
-    return _collection_gift(collection.id, collection.country, price, template_id=None)
-
-
-def _gift_of_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift:
-    """Returns the template's gift at the template's value. Raises InvalidRequest when it can no longer be sent."""
-    try:
-        gift = _priced_template(snapshot, principal, template)
-    except InvalidRequest as refusal:
-        raise InvalidRequest(f"`template_id` names a template that cannot be sent: {refusal.detail}") from None
-    if gift is None:
-        raise InvalidRequest("`template_id` names a template whose gift is no longer available.")
-    return gift
-
-
-def _priced_template(snapshot: Snapshot, principal: Principal, template: Template) -> Gift | None:
-    if template.product_id is not None:
-        country = template.country or DEFAULT_COUNTRY
-        product = snapshot.product(template.product_id, country, principal.customer_id)
-        if product is None:
-            return None
-        price = gift_price(product, country, template.value)
-        return _product_gift(product.id, country, price, template_id=template.id)
-    collection = snapshot.collection(template.collection_id or 0, principal.customer_id)
-    if collection is None:
-        return None
-    price = collection_price(collection, template.value)
-    return _collection_gift(collection.id, collection.country, price, template_id=template.id)
-
-
-def _product_gift(product_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
-    return Gift(
-        "gift", product_id, None, template_id, country, price.currency, price.value_minor, price.unit_cost_minor
-    )
-
-
-def _collection_gift(collection_id: int, country: str, price: Price, *, template_id: int | None) -> Gift:
-    return Gift(
-        "gifts", None, collection_id, template_id, country, price.currency, price.value_minor, price.unit_cost_minor
-    )
-
-
-def _with_template(spec: OrderSpec, template: Template, plan: str) -> OrderSpec:
-    """Returns `spec` completed from the template."""
-    options = Options(wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message)
-    return spec.or_else(options, template.expiry_after_days if plan == "enterprise" else None)
