@@ -109,8 +109,21 @@ def test_a_contact_who_is_added_on_the_first_day_gets_the_gift_late(
     assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
 
 
-def test_the_preview_shows_who_was_added_today(service: Service, automation: Callable[..., int]) -> None:
-    move_to(service, "2027-05-01T12:00Z")
+@pytest.mark.parametrize(("created", "is_planned"), [("2027-05-09T15:00Z", True), ("2027-05-09T17:00Z", False)])
+def test_a_contact_who_is_added_after_the_automation_on_its_first_day_gets_the_gift(
+    service: Service, automation: Callable[..., int], created: str, is_planned: bool
+) -> None:
+    move_to(service, "2027-05-09T16:00Z")
+    added_now(service)
+    move_to(service, created)
+    automation(occasion="first_day")
+    work(service, places=False)
+    assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
+
+
+@pytest.mark.parametrize("created", ["2027-05-01T12:00Z", "2027-05-09T15:00Z"])
+def test_the_preview_shows_who_was_added_today(service: Service, automation: Callable[..., int], created: str) -> None:
+    move_to(service, created)
     number = automation(occasion="first_day")
     move_to(service, "2027-05-09T16:00Z")
     added_now(service)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from largesse.automations.model import Automation, Days, RunKey
-from largesse.automations.store import _DAYS, _DUE, _KNOWN, zone_columns
+from largesse.automations.store import _DAYS, _DUE, _IN_TIME, _KNOWN, zone_columns
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 
@@ -38,12 +38,13 @@ _PREVIEW = compose(
     SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE r.state IS NOT NULL OR d.since IS NULL OR d.due_at >= d.since AND greatest(d.due_at, d.over_at) >= d.known_at
+    WHERE r.state IS NOT NULL OR d.since IS NULL OR {in_time}
     ORDER BY d.send_on, d.name, d.email LIMIT $15
     """,
     days=_DAYS,
     known=_KNOWN,
     due=_DUE,
+    in_time=_IN_TIME,
 )
 # The first day that is not decided, saved or not yet.
 _NEXT = compose(
@@ -56,12 +57,13 @@ _NEXT = compose(
     SELECT d.automation_id, min(d.send_on) AS next_on
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE r.state = 'waiting' OR r.state IS NULL AND d.due_at >= d.since AND greatest(d.due_at, d.over_at) >= d.known_at
+    WHERE r.state = 'waiting' OR r.state IS NULL AND {in_time}
     GROUP BY d.automation_id
     """,
     days=_DAYS,
     known=_KNOWN,
     due=_DUE,
+    in_time=_IN_TIME,
 )
 _SET = """
     UPDATE automation_runs SET state = $5, reason = $6, order_reference = $7, look_at = coalesce($8, look_at),

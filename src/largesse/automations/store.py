@@ -146,8 +146,13 @@ _DUE = Fragment("""
     CASE WHEN occasion IN ('first_day', 'joined')
          THEN (on_day + 1)::timestamp AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead END AS over_at
 """)
-# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough, the automation existed before the
-# gift was due, and the contact in time: then the gift is sent late, or `missed`.
+# Whether the automation existed before the gift was due, and the contact in time. A contact who is added in time on the day on which the automation
+# was created, after it, gets the gift as well.
+_IN_TIME = Fragment("""
+    (d.due_at >= d.since OR d.over_at IS NOT NULL AND d.known_at >= d.since) AND greatest(d.due_at, d.over_at) >= d.known_at
+""")
+# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough: then the gift is sent late, or
+# `missed`.
 PLAN = compose(
     """
     WITH turn AS (
@@ -159,8 +164,7 @@ PLAN = compose(
         CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
     ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days), planned AS (
         INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
-        SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
-        WHERE due_at >= since AND greatest(due_at, over_at) >= known_at
+        SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due AS d WHERE {in_time}
         ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING RETURNING 1
     ), done AS (
         UPDATE automations a SET planned_through = asked.last, plan_at = (SELECT clock_now()) + interval '1 hour'
@@ -171,6 +175,7 @@ PLAN = compose(
     days=_DAYS,
     known=_KNOWN,
     due=_DUE,
+    in_time=_IN_TIME,
 )
 _PAST = """
     SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference FROM automation_runs r
@@ -211,13 +216,13 @@ _PLAN_AHEAD = compose(
         FROM automations a WHERE a.customer_id = $3 AND a.environment = 'staging' AND a.ended_at IS NULL
     ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
     INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
-    SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due
-    WHERE due_at >= since AND greatest(due_at, over_at) >= known_at
+    SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due AS d WHERE {in_time}
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
     days=_DAYS,
     known=_KNOWN,
     due=_DUE,
+    in_time=_IN_TIME,
 )
 
 
