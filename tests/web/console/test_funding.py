@@ -159,6 +159,16 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: SignI
         ]
 
 
+def test_an_amount_of_many_digits_is_smaller(sign_in: SignIn, service: Service) -> None:
+    browser = sign_in("viewer@acme.example")
+    assert '"figure">£' in browser.get("/app/funding").text
+    before = service.sql("SELECT balance_minor FROM accounts WHERE id = $1", account(service, "gbp"))[0][0]
+    service.sql("UPDATE accounts SET balance_minor = 123456789012345 WHERE id = $1", account(service, "gbp"))
+    for path in ("/app/funding", "/app"):
+        assert re.search(r'"figure long">£1,234,567,\d{3},\d{3}', browser.get(path).text), path
+    service.sql("UPDATE accounts SET balance_minor = $2 WHERE id = $1", account(service, "gbp"), before)
+
+
 def test_a_long_statement_comes_in_pieces(sign_in: SignIn, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.web.console.funding._AT_ONCE", 2)
     browser = sign_in("viewer@acme.example")
