@@ -13,8 +13,9 @@ STATUS_CLASSES = (2, 4, 5)
 DAYS = 30
 MOST_PATH = 300
 _HIDDEN = "***"
-# A code has 17 characters, which people may group; a key's secret begins with `lgs_`; an address has an @.
+# A code has 17 characters, which people may group; the token of a claim link 40 or 48; a key's secret begins with `lgs_`; an address has an @.
 _CODE_LENGTH = 17
+_TOKEN_LENGTHS = (40, 48)
 _SECRET = re.compile(r"@|^lgs_", re.IGNORECASE)
 
 
@@ -62,4 +63,4 @@ def loggable_path(path: str) -> str:
 
 def _is_private(part: str) -> bool:
     letters = "".join(character for character in part if character.isalnum())
-    return len(letters) == _CODE_LENGTH or _SECRET.search(part) is not None
+    return len(letters) == _CODE_LENGTH or len(part) in _TOKEN_LENGTHS or _SECRET.search(part) is not None

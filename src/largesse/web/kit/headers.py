@@ -11,7 +11,7 @@ from largesse.base.hosts import NOT_OURS, is_own_host
 from largesse.web.kit.problems import HeadersTooLarge, Misdirected
 
 MAX_HEADER_BYTES = 32 * 1024
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_REQUEST_ID = re.compile(rb"(?!lgs_)[A-Za-z0-9._-]{1,64}")  # logs show it: a key that was sent as one is none
 
 
 class Headers(msgspec.Struct):
