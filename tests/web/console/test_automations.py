@@ -335,6 +335,14 @@ def test_others_see_none_of_it(service: Service, sign_in: SignIn) -> None:
             "The approval rule Above £500, Spas asks for an approval that the automation does not have.",
         ),
         ("The product is gone.", "The product is gone."),
+        (
+            "`template_id` names a template whose gift is no longer available.",
+            "The gift of this template cannot be sent any more. Choose another template.",
+        ),
+        (
+            "`account_id` names no funding account that this key can draw from.",
+            "The account cannot pay for this gift. Choose another account.",
+        ),
     ],
 )
 def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import partial
 
 from starlette.responses import Response
 
 from largesse.automations import store
 from largesse.automations.model import (
     ANNIVERSARY,
-    APPROVAL,
-    BUDGET,
-    FAILED,
     JOINED,
     LEAP_DAYS,
     MADE_UP_DAYS,
@@ -21,9 +19,7 @@ from largesse.automations.model import (
     MOST_CAP,
     MOST_DAYS,
     MOST_NAME,
-    NOT_APPROVED,
     OCCASIONS,
-    PER_GIFT,
     PREVIEW_DAYS,
     WEEKENDS,
     Automation,
@@ -54,6 +50,7 @@ from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
 from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
+from largesse.web.console.automation_words import why
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.templates import check_template, offered_templates
 from largesse.web.console.layout import zone_choices
@@ -92,16 +89,6 @@ RUN_STATES = {
     "failed": ("bad", text("Failed")),
     "missed": ("bad", text("Missed")),
 }
-REASONS = {
-    "person": text("By somebody in your company."),
-    "paused": text("The automation was paused."),
-    "cap": text("The month's gifts were used up."),
-    "left": text("The contact left or was deleted."),
-    "changed": text("The day or the group of the contact changed."),
-    "not_approved": text("It waits for approval."),
-    "balance": text("The account's balance was too low."),
-}
-_OF_BUDGET = re.compile(rf"({BUDGET}|{PER_GIFT}):([A-Z]{{3}}):([0-9]+):(.*)", re.DOTALL)
 _WRONG = {
     "name": text("Another automation has this name."),
     "template": text("Choose a template that is there."),
@@ -176,28 +163,6 @@ async def _lost(context: RequestContext, connection: Connection) -> list[Attenti
     return [AttentionItem("calendar-heart", "bad", said, more, context.say("See why"), path)]
 
 
-def _why(context: RequestContext, run: Row) -> str:
-    """Returns why a gift was not sent."""
-    reason: str = run["reason"]
-    if reason == NOT_APPROVED and run["state"] == FAILED:
-        return context.say("Nobody approved the automation in time.")
-    if reason in REASONS:
-        return context.say(REASONS[reason])
-    kind, _, rules = reason.partition(":")
-    if kind == APPROVAL and rules:
-        return context.say(
-            "The approval rule %(rules)s asks for an approval that the automation does not have.", rules=rules
-        )
-    found = _OF_BUDGET.fullmatch(reason)
-    if found is None:
-        return reason
-    kind, currency, minor, name = found.groups()
-    amount = context.language.amount(int(minor), currency)
-    if kind == PER_GIFT:
-        return context.say("The budget %(name)s allows at most %(most)s for a gift.", name=name, most=amount)
-    return context.say("The budget %(name)s had %(left)s left.", name=name, left=amount)
-
-
 async def show(context: RequestContext) -> Response:
     """Shows the automations, with what each sends next and how much it sent in the last year."""
     async with context.database.connection(context.person.scope) as connection:
@@ -252,7 +217,7 @@ async def one(context: RequestContext) -> Response:
         days=PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
-        why=lambda run: _why(context, run),
+        why=partial(why, context),
         made_up=_MADE_UP,
         occasions=OCCASION_NAMES,
         weekends=_WEEKEND_NAMES,
