@@ -55,7 +55,7 @@ def test_the_menu_of_a_phone_opens_without_script_and_shows_what_the_role_may(
     menu.get_by_role("link", name="Start").wait_for()
     assert menu.get_by_role("link", name="Personen").count() == 0
     menu.get_by_role("button", name="Im Testmodus ausprobieren").click()
-    one.page.get_by_text("Testmodus: Nichts wird versandt oder abgebucht.").wait_for()
+    one.page.get_by_text("Testmodus: Nichts wird versendet oder abgebucht.").wait_for()
 
 
 @pytest.mark.parametrize(("window", "scheme"), [("phone", "dark"), ("desktop", "light")])

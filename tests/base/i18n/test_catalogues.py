@@ -106,8 +106,8 @@ def test_plurals_follow_the_language() -> None:
 
 # Words that docs/glossary.md has another word for.
 REPLACED = {
-    "de": r"Audit-Log|Ersatzcode|freiwillig|Sammlung|Seed-Datei|verschick|(?<!-)\bMails?\b",
-    "fr": r"[Cc]lés? API|courriel|rechargement|fichier de configuration|cadeaux non retirés",
+    "de": r"Audit-Log|[Vv]ersandt|Web-App|Ersatzcode|freiwillig|Sammlung|Seed-Datei|verschick|(?<!-)\bMails?\b",
+    "fr": r"[Cc]lés? API|champs? (inconnu|{)|courriel|rechargement|fichier de configuration|cadeaux non retirés",
 }
 
 

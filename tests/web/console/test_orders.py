@@ -260,7 +260,7 @@ def test_files_have_the_words_of_the_pages(ada: Browser, service: Service, fille
     rows = list(csv.reader(io.StringIO(ada.get("/app/orders.csv").text.removeprefix("\ufeff")), delimiter=";"))
     assert rows[0][:4] == ["Referenz", "Ihre Referenz", "Aufgegeben (UTC)", "Geschenk"]
     [row] = [row for row in rows if row[0] == filled["own"]]
-    assert (row[own], row[state]) == ("'000123", "Wird versandt"), "a spreadsheet would drop the zeros"
+    assert (row[own], row[state]) == ("'000123", "Wird versendet"), "a spreadsheet would drop the zeros"
     ada.headers["Accept-Language"] = "en"
 
 
