@@ -204,7 +204,7 @@ async def schema_trouble(connection: Connection) -> str | None:
     if revision is None or revision < head_revision():
         return f"the database's schema is {named}: run `largesse migrate` first"
     if revision > head_revision() and not await runs_on(connection):
-        return f"the database's schema is {named}, newer than this release of Largesse"
+        return f"the database's schema is {named}, newer than this release of Largesse: install a newer one"
     return await nodes_trouble(connection)
 
 

@@ -121,6 +121,11 @@ async def test_a_database_that_cannot_be_reached() -> None:
     assert "secret" not in found.text
 
 
+async def test_a_host_that_is_not_known_is_said_so() -> None:
+    [found] = await Looked("postgresql://ada@host.invalid/largesse").findings()
+    assert "the name of its host is not known (" in found.text
+
+
 async def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
     [found] = await Looked(f"postgresql:///largesse?host={tmp_path}").findings()
     assert "its socket, or a file that its address names, is not there" in found.text

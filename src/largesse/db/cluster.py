@@ -325,9 +325,9 @@ def _output(command: list[str], said: str = "", password: str = "") -> str:
         lines = [
             line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line or "PANIC" in line
         ]
-        raise OperatorError(
-            f"PostgreSQL cannot be set up: {(lines or done.stderr.splitlines() or ['no reason given'])[-1]}"
-        )
+        lines = lines or done.stderr.splitlines() or ["no reason given"]
+        full = [line for line in lines if "No space left" in line]  # what fails after it says nothing of the disk
+        raise OperatorError(f"PostgreSQL cannot be set up: {(full or lines)[-1]}")
     return done.stdout
 
 

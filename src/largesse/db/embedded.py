@@ -64,6 +64,8 @@ class EmbeddedServer:
                     except BaseException:
                         self._leave()
                         raise
+            except (FileExistsError, NotADirectoryError) as error:
+                raise OperatorError(f"LARGESSE_DATA_DIR: {error.filename} is not a directory") from error
             except OSError as error:
                 raise OperatorError(
                     f"LARGESSE_DATA_DIR: {error.strerror}: {error.filename or self._data_dir}"

@@ -79,7 +79,7 @@ async def upgrade(url: str) -> Upgraded:
         if revision is not None and revision > head_revision():
             if not await runs_on(connection):
                 raise OperatorError(
-                    f"the database's schema is at revision {revision}, newer than this release of Largesse"
+                    f"the database's schema is at revision {revision}, newer than this release of Largesse: install a newer one"
                 )
             return Upgraded(revision, (), ())  # the schema of the next release, on which this one runs
         refused = await grants.prepare_roles(connection)

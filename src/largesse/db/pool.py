@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Self, cast
@@ -314,6 +315,8 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not error.errno:
         return "it does not answer"
     said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, socket.gaierror):
+        return f"the name of its host is not known ({error.strerror})"
     if isinstance(error, FileNotFoundError):
         return f"its socket, or a file that its address names, is not there ({said})"
     return f"its disk is full ({said})" if isinstance(error, asyncpg.DiskFullError) else said
