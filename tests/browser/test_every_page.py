@@ -14,7 +14,7 @@ import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from tests.browser.conftest import AXE_OPTIONS, EVERY_PAGE, Visits
-from tests.browser.looks import BEYOND, UNFOLD, WIDTHS, every_page, wrong_with
+from tests.browser.looks import BEYOND, NAME, UNFOLD, WIDTHS, every_page, wrong_with
 
 PARTS = 3
 LOOKS = tuple(itertools.product(WIDTHS, ("light", "dark")))
@@ -136,3 +136,14 @@ def test_long_amounts_stay_in_their_cards(visit: Visits, demo: Any, admin: dict[
         page.goto(demo.url + path)
         assert page.locator("html").get_attribute("lang") == locale[:2]
         assert [wrong for width in WIDTHS for wrong in wrong_with(page, width)] == []
+
+
+@pytest.mark.slow
+def test_a_gift_with_a_long_word_in_its_name_stays_in_its_card(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
+    page = visit("desktop", "light", storage_state=admin).page
+    for path in ("/app/send", "/app/catalogue", "/app/collections"):
+        page.goto(demo.url + path)
+        page.evaluate(
+            "(name) => document.querySelectorAll('.card strong').forEach((one) => { one.textContent = name; })", NAME
+        )
+        assert [wrong for width in WIDTHS for wrong in wrong_with(page, width)] == [], path
