@@ -21,7 +21,7 @@ def without_campaigns(service: Service) -> Iterator[None]:
 
 def asked(sender: Browser, service: Service, **changes: str) -> str:
     """A campaign of 20.00 that waits for approval; the reference of its send."""
-    form = fields(service, gifts="2", domains="acme.example", **changes)
+    form = fields(service, **{"gifts": "2", "domains": "acme.example", **changes})
     review = str(sender.submit("/app/campaigns/new", **form).headers["location"])
     assert "This send needs approval" in sender.read(review)
     assert sender.post(review.replace("/review", "/ask")).status_code == 303
@@ -34,6 +34,17 @@ def test_approvers_see_who_is_invited_and_what_a_campaign_says(service: Service,
     shown = ada.read(f"/app/approvals/{asked(cem, service, greeting='Come to the party')}")
     for said in ("From Acme", "Message <b>Hello</b>", "Who is invited acme.example", "Greeting Come to the party"):
         assert said in shown
+
+
+def test_approvers_see_the_name_of_a_campaign_and_the_addresses_that_it_lists(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    addresses = "\n".join(f"guest{number}@example.com" for number in range(11, 23))
+    shown = ada.read(f"/app/approvals/{asked(cem, service, name='Party', domains='', addresses=addresses)}")
+    assert "Campaign Party Who is invited For 12 listed addresses" in shown
+    assert "guest20@example.com and 2 more guest21@example.com guest22@example.com" in shown
 
 
 def test_a_campaign_that_changes_after_its_approval_needs_another(service: Service, sign_in: SignIn) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -25,6 +24,7 @@ from largesse.approvals.service import (
 from largesse.approvals.store import draft_changed_at
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
 from largesse.base.i18n.templates import text
+from largesse.campaigns.store import read_list
 from largesse.customers.member_store import list_members
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
@@ -33,6 +33,7 @@ from largesse.drafts.model import Draft
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_seen_accounts
 from largesse.orders.options import Options
+from largesse.orders.recipients import Recipient
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
@@ -189,13 +190,14 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         answers = await list_answers(connection, request, found.rules)
         names = await _names(context, connection)
         campaign, listed = await campaign_of(connection, context.principal, request.id)
+        invited = await read_list(connection, campaign, listed) if campaign and listed else []
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
     is_changed = not request.is_sent and changed_at != request.draft_changed_at
     content = None if draft is None or is_changed else draft.content
     checked = None
     if draft is not None and content is not None and content.code_quantity is None:
         checked = await context.services.drafts.rows.checked(context.principal, draft)
-    recipients: Sequence[object] = () if checked is None else checked.recipients
+    recipients = [Recipient(mailbox) for mailbox in invited] if checked is None else checked.recipients
     options = None if draft is None or content is None else await _texts(context, draft)
     return context.page(
         "approval.html",
