@@ -20,8 +20,27 @@ from markupsafe import Markup
 
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 
+_PACKAGE = Path(__file__).parents[2]
 CATALOGUES = Path(__file__).parent / "locale"
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+# Read at the start: when the next release is installed beside a running process, its templates do not fit this code.
+_AT_START = {
+    str(path): path.read_text(encoding="utf-8")
+    for path in _PACKAGE.rglob("templates/**/*.*")
+    if path.suffix in {".html", ".txt"}
+}
+
+
+class _Loader(jinja2.FileSystemLoader):
+    """Loads the templates of this package as they were when the process started, and others from their folders."""
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        """Returns a template's text, its path, and whether it is current. Raises jinja2.TemplateNotFound."""
+        for folder in self.searchpath:
+            path = str(Path(folder) / template)
+            if path in _AT_START:
+                return _AT_START[path], path, lambda: True
+        return super().get_source(environment, template)
 
 
 class _Translated(InternationalizationExtension):
@@ -54,7 +73,7 @@ def template_environment(
     `catalogues` has the texts of each language, in a file named after its tag, or in the files of a folder with that name.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
+        loader=_Loader(folder),
         autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
