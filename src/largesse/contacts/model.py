@@ -59,10 +59,11 @@ PROBLEMS = {
 
 
 class ContactFault(InvalidRequest):
-    """What is wrong with a value of a contact: `field` is its name, `kind` one of PROBLEMS."""
+    """What is wrong with a value of a contact: `field` is its name, `kind` one of PROBLEMS, `which` names the wrong part of it."""
 
-    def __init__(self, field: str, kind: str) -> None:
-        super().__init__(f"`{field}`: {PROBLEMS[kind]}")
+    def __init__(self, field: str, kind: str, which: str = "") -> None:
+        said = PROBLEMS[kind]
+        super().__init__(f"`{field}`: {said.removesuffix('.')}: {which}." if which else f"`{field}`: {said}")
         self.field = field
         self.kind = kind
 
@@ -310,8 +311,8 @@ def checked_change(change: ContactChange, own: Collection[str]) -> ContactChange
     if change.groups is not UNSET:
         checked["groups"] = _checked_groups(change.groups)
     checked["more_groups"] = _checked_groups(change.more_groups)
-    if not change.fields.keys() <= set(own):
-        raise ContactFault("fields", "fields_unknown")
+    if unknown := sorted(change.fields.keys() - set(own)):
+        raise ContactFault("fields", "fields_unknown", ", ".join(unknown)[:MAX_FIELD])
     checked["fields"] = {key: read_text("fields", value, MAX_FIELD) for key, value in change.fields.items()}
     return msgspec.structs.replace(change, **checked)
 

@@ -54,7 +54,10 @@ def test_a_contact_is_made_read_changed_and_deleted(service: Service) -> None:
         ({"language": "xx"}, "`language`: The language is not one of en, fr, de."),
         ({"startDate": "2024-02-30"}, "`startDate` must be a date such as 2030-12-24."),
         ({"name": "x" * 201}, "`name` must have at most 200 characters."),
-        ({"fields": {"nothing": "x"}}, "`fields`: There is no such field of your own."),
+        (
+            {"fields": {"nothing": "x", "cost_center": "1"}},
+            "`fields`: There is no such field of your own: cost_center, nothing.",
+        ),
         ({"groups": [str(number) for number in range(21)]}, "`groups`"),
         ({"email": "nobody"}, "`email`: The address has no @."),
         ({"email": None}, "`email`"),
