@@ -99,8 +99,10 @@ def test_a_day_is_skipped_and_taken_back(service: Service, sign_in: SignIn) -> N
     contact, day = (re.findall(rf'name="{name}" value="([^"]+)"', main_of(ada))[0] for name in ("contact", "day"))
     assert ada.post(f"{path}/skip", contact=contact, day=day, skipped="yes").status_code == 303
     assert "By somebody in your company." in ada.read(path)
-    assert ada.post(f"{path}/skip", contact=contact, day=day).status_code == 303
-    assert "By somebody in your company." not in ada.read(path)
+    for said in ("It is sent after all.", "Nothing was changed, as the state of the gift changed"):  # of two tabs
+        assert ada.post(f"{path}/skip", contact=contact, day=day).status_code == 303
+        assert said in ada.read(path)
+        assert "By somebody in your company." not in ada.text
     for fields in (
         {"contact": contact, "day": "2030-02-30"},
         {"contact": "999", "day": day},

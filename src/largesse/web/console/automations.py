@@ -288,7 +288,9 @@ async def skip(context: RequestContext) -> Response:
         raise NotFound("The contact has no such day.") from None
     skipped = form["skipped"] == "yes"
     if not await skip_day(context.actor, automation_id, contact_id or 0, day, skipped=skipped):
-        said = context.say("It is too late: the gift is decided.")
+        said = context.say(
+            "Nothing was changed, as the state of the gift changed after you opened the page. It is shown below."
+        )
     else:
         said = context.say("Skipped.") if skipped else context.say("It is sent after all.")
     return context.see(f"{HERE}/{automation_id}#next", said)
