@@ -54,6 +54,11 @@ def test_an_order_is_found_by_its_reference_and_by_its_customers(placed: dict[st
     assert found(pooled, lambda c: find_by_reference(c, placed["acme"][:-1])) == {}
 
 
+def test_the_order_of_a_campaign_is_found_once(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
+    service.sql("UPDATE orders SET external_reference = reference WHERE reference = $1", placed["acme"])
+    assert set(found(pooled, lambda c: find_by_reference(c, placed["acme"]))) == {placed["acme"]}
+
+
 def test_gifts_are_found_by_the_address_in_any_case(placed: dict[str, str], pooled: Pooled[Any]) -> None:
     by_address = found(pooled, lambda c: find_by_address(c, f" {SAM.upper()} "))
     assert by_address[placed["acme"]].number == 2

@@ -86,7 +86,8 @@ async def find_by_reference(connection: Connection, reference: str) -> list[Foun
     """Returns the order with a reference, and the newest orders with that external reference, at most MOST_FOUND each."""
     own = compose(_BY_REFERENCE, columns=_COLUMNS, apart=_apart(connection))
     external = compose(_BY_EXTERNAL_REFERENCE, columns=_COLUMNS, apart=_apart(connection))
-    return [*await _find(connection, own, reference.upper()), *await _find(connection, external, reference)]
+    found = [*await _find(connection, own, reference.upper()), *await _find(connection, external, reference)]
+    return list(dict.fromkeys(found))  # the order of a campaign has its own reference as the external one
 
 
 async def find_by_address(connection: Connection, email: str) -> list[FoundOrder]:

@@ -98,7 +98,7 @@ async def propose(context: OfficeContext) -> Response:
         context.form.error("order", context.say("Only a refund names an order."))
     if context.form.errors:
         return await ask(context)
-    new = NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order or None)
+    new = NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order.upper() or None)
     try:
         proposed = await propose_correction(context.actor, new)
     except NoSuchOrder:
