@@ -122,6 +122,8 @@ def _check(
     cell, name = _cell(row, columns.email), _name(row, columns)
     quantity = plain_quantity(_cell(row, columns.quantity))
     listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
+    if name and not quantity and len(listed) == 1 and listed[0][0] and is_quantity(name):
+        name, quantity = "", name  # `Ada <ada@example.com>, 3` between rows of three cells
     if name:  # from the column; in a cell with several, each keeps its own
         listed = [(name if len(listed) == 1 else own or name, address) for own, address in listed]
     email = cell

@@ -163,6 +163,7 @@ def test_rows_to_fix_are_left_out_and_stay_in_the_draft(service: Service, ada: B
         ("Ada Byron <ada@x.com>; bo@x.com", ["Ada Byron ada@x.com 1 Ready", " bo@x.com 1 Ready"]),
         ("Name\tMail\tQty\nAda\tada@x.com\t2\n", ["Ada ada@x.com 2 Ready"]),
         ("ada@x.com, Ada, 3", ["Ada ada@x.com 3 Ready"]),
+        ("Bo <bo@x.com>, 2\nada@x.com, Ada, 3", ["Bo bo@x.com 2 Ready", "Ada ada@x.com 3 Ready"]),
     ],
 )
 def test_a_to_line_and_cells_of_a_spreadsheet_become_rows(
