@@ -181,6 +181,27 @@ def test_instants_are_told_in_the_zone_of_the_reader(service: Service, ada: Brow
     assert rows(ada)[0] == "The operator moved …123456 from 1 Jan 2030, 09:00:00 to 1 Jun 2030, 10:30:00"
 
 
+def test_what_has_no_name_is_said_in_the_readers_language(service: Service, ada: Browser) -> None:
+    service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, mac)
+        SELECT 1, now(), 'production', 'command', 'x', act, subject, ''::bytea
+        FROM (VALUES ('contact.changed', 'contact 5'), ('automation.skipped', 'automation 6'), ('parcel.returned', 'parcel 7'))
+        AS done (act, subject)
+        """
+    )
+    ada.get("/app/audit")
+    assert "The operator changed the contact 5" in rows(ada), "not the contact contact 5"
+    ada.headers["Accept-Language"] = "de"
+    ada.get("/app/audit")
+    assert set(rows(ada)[:3]) == {
+        "Der Betreiber hat den Kontakt 5 geändert",
+        "Der Betreiber hat ein Geschenk von Automatisierung 6 übersprungen",
+        "Der Betreiber hat erfasst, dass Paket 7 zurückgekommen ist",
+    }
+    assert {"/app/contacts/5", "/app/automations/6"} <= set(ada.links)
+
+
 def test_what_is_done_with_people_is_on_record(own_service: Service) -> None:
     service, ada = own_service, signed_in(own_service, "ada@acme.example")
     shown = ada.submit("/app/people", email="joan@acme.example", name="Joan", role="viewer")

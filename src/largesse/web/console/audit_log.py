@@ -38,6 +38,7 @@ _PAGES = {
     "template": "/app/templates/{}",
     "collection": "/app/collections/{}",
     "contact": "/app/contacts/{}",
+    "automation": "/app/automations/{}",
     "subscription": "/app/webhooks/{}",
     "top-up": "/app/funding/top-ups/{}",
     "budget": "/app/budgets/{}",
@@ -201,6 +202,12 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
         name = names.subjects.get(subject) or f"…{id_[-6:]}"
     elif kind == "top-up":
         name = spelled_reference(id_)
+    elif kind == "contact":  # no name is logged, and the sentence has the kind
+        name = id_
+    elif kind == "automation":
+        name = f"{context.say('Automation')} {id_}"
+    elif kind == "parcel":
+        name = context.say("parcel %(name)s", name=id_)
     page = _PAGES.get(kind)
     # A subject of the other environment cannot be opened, and a removed one has no page.
     if page is None or event.act in _GONE or event.environment not in {None, context.person.environment}:
