@@ -38,6 +38,18 @@ async def read_account_names(connection: Connection, account_ids: Collection[int
     return names
 
 
+async def read_order_currencies(
+    connection: Connection, customers: Collection[str], references: Collection[str]
+) -> dict[str, str]:
+    """Returns the currencies of orders of any customers, by their subjects. `customers` are the keys of their customers."""
+    rows = await connection.fetch(_ORDERS, list(customers), list(references))
+    return {f"order {row['reference']}": row["currency"] for row in rows}
+
+
+_ORDERS = """
+    SELECT o.reference, o.currency FROM customers c JOIN orders o ON o.customer_id = c.id
+    WHERE c.key = ANY($1::text[]) AND o.reference = ANY($2::text[])
+    """
 _ACCOUNTS = "SELECT id, name, currency FROM accounts WHERE id = ANY($1::int[])"
 
 

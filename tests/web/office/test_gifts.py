@@ -193,6 +193,8 @@ def test_an_unclaimed_gift_is_cancelled_and_refunded(service: Service, sign_in: 
     assert re.search(r"Refunded: £[0-9.]+", browser.text)
     acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.cancelled"]
     assert (acts[-1]["actor"], acts[-1]["reason"]) == ("staff", REASON)
+    browser.get("/office/audit")
+    assert re.search(r"Refunded: <ins>£[0-9.]+</ins>", browser.page.text), "no minor units"
     history = service.sql(
         "SELECT a.act, a.user_id, a.service_account_id FROM order_acts a JOIN orders o ON o.id = a.order_id WHERE o.reference = $1",
         reference_of(gift),

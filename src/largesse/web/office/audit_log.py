@@ -13,7 +13,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.i18n.templates import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
-from largesse.reports.names import Names, read_account_names
+from largesse.reports.names import Names, read_account_names, read_order_currencies
 from largesse.web.console.audit_log import accounts_in, entry_of
 from largesse.web.console.audit_words import KINDS, SENTENCES, acts_of
 from largesse.web.console.people import ROLE_NAMES
@@ -57,6 +57,7 @@ OF_OFFICE: Mapping[str, str] = {
 _KIND_OF_OFFICE = "office"
 # Subjects, which the log stores in English. One that matches a text is shown in the reader's language.
 _SUBJECTS = (
+    text("automation %(name)s"),
     text("bank file %(name)s, line %(line)s"),
     text("bank file %(name)s"),
     text("collection %(name)s"),
@@ -67,9 +68,11 @@ _SUBJECTS = (
     text("parcel %(name)s"),
     text("privacy request %(name)s"),
     text("product %(name)s"),
+    text("send %(name)s"),
 )
 _FORMS = {re.compile(re.sub(r"%\((\w+)\)s", r"(?P<\1>.+)", one)): one for one in _SUBJECTS}
 _ACCOUNT = re.compile(r"account ([0-9]{1,9})")
+_CONTACT = re.compile(r"contact ([0-9]{1,9})")
 _MANY = re.compile(r"(\d+) (product|collection)s")  # published together
 
 
@@ -97,6 +100,9 @@ async def show(context: OfficeContext) -> Response:
         mentioned = {one for event in events for one in (event.subject, *accounts_in(event))}
         ids = [int(found[1]) for found in map(_ACCOUNT.fullmatch, mentioned) if found]
         names = await read_account_names(connection, ids)
+        orders = [one.subject.removeprefix("order ") for one in events if one.subject.startswith("order ")]
+        customers = {one.customer for one in events if one.customer}
+        names.currencies.update(await read_order_currencies(connection, customers, orders))
     kinds = [(one, context.say(name)) for one, (_, name, _) in KINDS.items()]
     return context.page(
         "office_log.html",
@@ -124,6 +130,8 @@ def _what(context: OfficeContext, subject: str, names: Names) -> str:
     """Returns the subject of an act: the name of an account, or the subject with its kind in the reader's language."""
     if subject in names.subjects:
         return names.subjects[subject]
+    if contact := _CONTACT.fullmatch(subject):  # the sentence has the kind
+        return contact[1]
     if many := _MANY.fullmatch(subject):
         count, kind = int(many[1]), many[2]
         if kind == "product":
