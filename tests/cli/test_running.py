@@ -39,6 +39,19 @@ def test_ctrl_c_while_the_code_is_loaded_prints_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("serve", "--port", "x"), "Invalid value for '--port': 'x' is not a whole number. See"),
+        (("serve", "--port", "0"), "Invalid value for '--port': 0 is not from 1 to 65535. See"),
+        (("reseal", "--rest", "x"), "Invalid value for '--rest': 'x' is not a number. See"),
+        (("reseal", "--rest", "101"), "Invalid value for '--rest': 101.0 is not from 0 to 100. See"),
+    ],
+)
+def test_a_number_that_is_none_or_out_of_range_is_said_plainly(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    assert_refused(run(*arguments), said)
+
+
 def test_progress_in_a_pipe_is_a_line_for_each_20_000(capsys: pytest.CaptureFixture[str]) -> None:
     with progress("orders") as show:
         for done in (0, 0, 300, 19_999, 20_001, 20_001, 65_000, 65_001):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -213,6 +214,12 @@ async def operator_actor(customer: str | None = None, environment: str | None = 
         yield operator.on_behalf_of(customer_id, environment)
 
 
+def _plainly(said: str) -> str:
+    """Returns click's words for a mistake in the arguments, with the common words for numbers and their range."""
+    said = said.replace("a valid integer range", "a whole number").replace("a valid float range", "a number")
+    return re.sub(r"is not in the range (\S+)<=x<=(\S+)\.", r"is not from \1 to \2.", said)
+
+
 @contextmanager
 def _usage_in_one_line() -> Iterator[None]:
     """Prints a mistake in the arguments in one line, with where to read on. Click prints the usage first."""
@@ -222,7 +229,7 @@ def _usage_in_one_line() -> Iterator[None]:
         raise
     except click.UsageError as error:
         if error.ctx is not None:
-            said = f"{' '.join(error.format_message().split())} See `{error.ctx.command_path} --help`."
+            said = f"{_plainly(' '.join(error.format_message().split()))} See `{error.ctx.command_path} --help`."
             raise click.UsageError(said) from None
         raise
 

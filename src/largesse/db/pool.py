@@ -315,6 +315,8 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not error.errno:
         return "it does not answer"
     said = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, ConnectionRefusedError):
+        return f"no server listens at its host and port ({error.strerror})"
     if isinstance(error, socket.gaierror):
         return f"the name of its host is not known ({error.strerror})"
     if isinstance(error, FileNotFoundError):
