@@ -194,6 +194,7 @@ def test_a_scheduled_send_waits_until_its_time_at_most(service: Service, sign_in
     assert cem.submit(f"{path}/delivery", **typed).status_code == 303
     assert cem.submit(f"{path}/review", f"{path}/ask").status_code == 303
     reference = path.rpartition("/")[2]
+    assert f"Waits until {at.day} {at:%b %Y, %H:%M}" in cem.read(f"/app/approvals/{reference}")
     service.sql("UPDATE clock SET ahead_by = '20 hours 1 minute'")
     assert decided(sign_in("bea@acme.example"), reference).status_code == 303
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])

@@ -218,6 +218,5 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         answers=answers,
         has_decided=found.has_decided,
         names=names,
-        day=context.language.day,
         most_note=MOST_NOTE,
     )
