@@ -140,7 +140,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "claim_by_days": text("Days until the claim-by date"),
         "reminder_days": text("Reminders, in days after sending"),
         "country": text("Country"),
-        "created": text("Created"),
+        "created": text("Added"),
         "credited_minor": text("Credited"),
         "currency": text("Currency"),
         "daily": text("Per day"),
