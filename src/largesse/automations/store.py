@@ -178,8 +178,9 @@ PLAN = compose(
     in_time=_IN_TIME,
 )
 _PAST = """
-    SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference FROM automation_runs r
-    LEFT JOIN contacts c ON c.customer_id = r.customer_id AND c.id = r.contact_id
+    SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference, o.user_id AS sent_by
+    FROM automation_runs r LEFT JOIN contacts c ON c.customer_id = r.customer_id AND c.id = r.contact_id
+    LEFT JOIN orders o ON o.customer_id = r.customer_id AND o.reference = r.order_reference
     WHERE r.customer_id = $1 AND r.automation_id = $2 AND (r.state NOT IN ('waiting') OR r.due_at <= (SELECT clock_now()))
     ORDER BY r.send_on DESC, r.contact_id DESC LIMIT $3
 """

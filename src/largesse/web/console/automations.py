@@ -44,7 +44,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.contacts.group_store import list_groups
 from largesse.customers.principal import ADMIN
-from largesse.customers.roles import Right
+from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
@@ -214,6 +214,7 @@ async def one(context: RequestContext) -> Response:
         seen=seen_of(automation, template),
         upcoming=upcoming,
         past=past,
+        own=person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None,
         days=PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
