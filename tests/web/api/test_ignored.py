@@ -57,6 +57,7 @@ def test_parameters_are_named(service) -> None:
     [
         ("x\r\nSet-Cookie: a=b", "x%0D%0ASet-Cookie%3A%20a%3Db"),
         ("a, b", "a%2C%20b"),
+        ("lgs_live_" + "a" * 49, "lgs_..."),
         ("", ""),
         ("é\x00\u2028", "%C3%A9%00%E2%80%A8"),
         ("`$.x[0]`", "%60%24.x[0]%60"),

@@ -27,6 +27,7 @@ _MAX_QUERY_PARAMETERS = 50
 _CACHED_QUERIES = 1_000
 _CACHED_QUERY_BYTES = 200
 _NAMED = 10  # ignored names in the header
+_API_KEY = re.compile(r"lgs_\w*", re.IGNORECASE)
 _LONGEST_NAME = 64
 _HALF = re.compile("%.?$")
 
@@ -67,9 +68,9 @@ _read_query_once = cast(
 def header_of_names(names: Sequence[str]) -> str:
     """Returns names that a caller chose, for a header: all but letters, digits and `._-~[]` is percent-encoded.
 
-    Long names and long lists are cut, and end with `...`.
+    Long names and long lists are cut, and end with `...`. So does a name that is an API key, as the log shows names too.
     """
-    encoded = [quote(name, safe="[]", errors="replace") for name in names[:_NAMED]]
+    encoded = [quote(_API_KEY.sub("lgs_...", name), safe="[]", errors="replace") for name in names[:_NAMED]]
     cut = [name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in encoded]
     return ", ".join(cut if len(names) <= _NAMED else [*cut, "..."])
 
