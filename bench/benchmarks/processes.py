@@ -53,6 +53,14 @@ def run(suite: Suite) -> list[Row]:
             in_all,
         ),
         Row(
+            "processes, each loaded",
+            "µs",
+            "an order of 2 serving processes, 64 connections each",
+            "of 1, 64 connections",
+            at_most(1.15),
+            _processor_times(for_each),
+        ),
+        Row(
             "processes, processor time",
             "µs",
             "an order of 2 serving processes, 64 connections in all",
