@@ -37,7 +37,11 @@ _PAYMENTS = """
     ) AS payment ORDER BY at DESC LIMIT $3
 """
 _FIRST_ENTRY = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1"
+# A cluster joins a local table, such as corrections, only as a CTE.
 _RECEIVABLES = """
+    WITH corrected AS MATERIALIZED (
+        SELECT customer_id, account_id, sum(CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END) AS minor
+        FROM corrections WHERE state = 'approved' AND kind <> 'refund' GROUP BY customer_id, account_id)
     SELECT c.key AS customer, c.name, r.environment, r.currency,
            -r.balance_minor AS owed_minor,
            (coalesce(settled.minor, 0) + coalesce(corrected.minor, 0))::bigint AS settled_minor
@@ -47,10 +51,7 @@ _RECEIVABLES = """
         SELECT sum(amount_minor) AS minor FROM entries
         WHERE customer_id = r.customer_id AND account_id = r.id AND reference IS NOT NULL
     ) AS settled ON true
-    LEFT JOIN LATERAL (
-        SELECT sum(CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END) AS minor FROM corrections
-        WHERE customer_id = r.customer_id AND account_id = r.id AND state = 'approved' AND kind <> 'refund'
-    ) AS corrected ON true
+    LEFT JOIN corrected ON corrected.customer_id = r.customer_id AND corrected.account_id = r.id
     WHERE r.kind = 'receivable' AND ($1::text IS NULL OR c.key = $1)
       AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
     ORDER BY c.key, r.environment, r.currency
