@@ -64,6 +64,12 @@ def as_before(service: Service) -> Iterator[None]:
     )
 
 
+def approve_all(service: Service) -> None:
+    """Bea approves all automations."""
+    [bea] = service.sql("SELECT id FROM users WHERE name = 'Bea'")
+    service.sql("UPDATE automations SET approved_by = $1, approved_at = now()", bea["id"])
+
+
 def rule(service: Service, **changes: Any) -> AutomationRule:
     """A birthday gift of £10, with changes."""
     usual = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from asyncpg import IntegrityConstraintViolationError
-from tests.automations.conftest import WORLD, perform
+from tests.automations.conftest import WORLD, approve_all, perform
 from tests.privacy.conftest import Run, run
 from tests.web.api.conftest import Service
 
@@ -24,7 +24,7 @@ __all__ = ["run"]
 def approved(service: Service, automation: Callable[..., int]) -> int:
     """An automation that Bea has approved. Approvers are mailed from now on."""
     automation_id = automation(asks_approval=True)
-    service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
+    approve_all(service)
     service.sql("DELETE FROM people_mails")
     return automation_id
 
@@ -48,7 +48,7 @@ def asked(service: Service) -> int:
 @pytest.mark.usefixtures("approved")
 def test_a_change_that_fails_ends_no_approval(service: Service) -> None:
     with pytest.raises(IntegrityConstraintViolationError):
-        perform(service, change, service.ids["templates"]["welcome"], currency="???")
+        perform(service, change, service.ids["templates"]["welcome"], value_minor=-1)
     assert is_approved(service)
     assert asked(service) == 0
 
@@ -75,7 +75,5 @@ def test_a_seed_file_that_changes_what_a_template_sends_ends_the_approval(
         file.write_text(text)
         run("load", str(file))
         assert is_approved(service) is is_kept
-        service.sql(
-            "UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()"
-        )
+        approve_all(service)
     assert asked(service) == 1

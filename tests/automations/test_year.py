@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from tests.automations.conftest import WORLD, add_contact, move_to, perform, placed, rule, runs, work
+from tests.automations.conftest import WORLD, add_contact, approve_all, move_to, perform, placed, rule, runs, work
 from tests.privacy.conftest import Run, dump, run
 from tests.web.api.conftest import Service, on_database, services_on
 
@@ -262,7 +262,7 @@ def test_an_automation_that_asks_for_approval_waits_for_somebody_else(
     assert on_database(service.database_url, lambda connection: age_s(connection, TASKS.queues[0])) == 0, (
         "that somebody has not approved it yet makes no queue late"
     )
-    service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
+    approve_all(service)
     move_to(service, "2047-05-15 14:00Z")
     work(service)
     assert [state for _, _, state in runs(service)] == ["placed"]
@@ -287,7 +287,7 @@ def test_rules_about_approvals_hold_for_automations(service: Service, automation
     work(service)
     assert [state for _, _, state in runs(service)] == ["waiting"]
     assert "Dear" in service.sql("SELECT reason FROM automation_runs")[0][0]
-    service.sql("UPDATE automations SET approved_by = (SELECT id FROM users WHERE name = 'Bea'), approved_at = now()")
+    approve_all(service)
     move_to(service, "2048-05-15 14:00Z")
     work(service)
     assert [state for _, _, state in runs(service)] == ["placed"]

@@ -23,6 +23,8 @@ SUITES = (
     "tests/mail",
     "tests/jobs",
     "tests/fulfilment",
+    "tests/automations",
+    "tests/campaigns",
     "tests/reports",
     "tests/verify",
     "tests/encryption",
