@@ -20,6 +20,7 @@ from largesse.audit.service import Acting, by_worker
 from largesse.automations.placing import AutomationRunner
 from largesse.base.errors import MayNotAct
 from largesse.base.fair_turns import FairTurns
+from largesse.base.i18n.templates import read_templates
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings
@@ -135,6 +136,7 @@ def build_app(
 def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
     from largesse.web.pages import all_pages
 
+    read_templates()
     return all_pages
 
 
@@ -315,6 +317,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
     async with open_database(settings, role=Role.WORKER, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:
         await check_schema(database)
         vault = await open_vault(database, settings)
+        await asyncio.to_thread(read_templates)
         background = asyncio.create_task(_run_in_background(database, vault))
         try:
             more = await _retaining(settings, database, vault)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 
+from largesse.db.fragments import compose, each
 from largesse.db.pool import Connection, Row
+from largesse.templates.store import TemplateContent
 
 _LOCK = "SELECT FROM automations WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL ORDER BY customer_id, id FOR UPDATE"
-# What a recipient gets by each approved automation: the columns that `TemplateContent.sends_like` compares.
-_SENT = """
-    SELECT a.customer_id, a.id, a.user_id, (t.product_id, t.collection_id, t.value_minor, t.currency, t.country, t.wrapping_key, t.from_name,
-        t.message, t.expiry_after_days)::text AS sent
+# What a recipient gets by each approved automation: all of the template but its name, and the gift's, which follows from the gift.
+_SENT = compose(
+    """
+    SELECT a.customer_id, a.id, a.user_id, ({content})::text AS sent
     FROM automations a JOIN templates t ON t.customer_id = a.customer_id AND t.id = a.template_id
     WHERE a.customer_id = ANY($1::int[]) AND a.ended_at IS NULL AND a.approved_by IS NOT NULL
-"""
+    """,
+    content=each("t.{name}", [one.name for one in fields(TemplateContent) if one.name not in {"name", "gift_name"}]),
+)
 _END = "UPDATE automations SET approved_by = NULL, approved_at = NULL WHERE customer_id = $1 AND id = $2"
 
 

@@ -13,6 +13,7 @@ from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.customers.actor import Actor
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 from largesse.ledger.own_accounts import find_own_accounts, own_accounts
 from largesse.ledger.posting import Credit, pay_in
@@ -27,21 +28,28 @@ _AMOUNTS_DUE = """
       AND EXISTS (SELECT FROM entries e WHERE e.customer_id = a.customer_id AND e.account_id = a.id)
     ORDER BY a.currency
 """
-_PAYMENTS = """
+_CORRECTED = Fragment("CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END")
+_IS_CORRECTED = Fragment("state = 'approved' AND kind <> 'refund'")  # refunds count as orders taken back
+_PAYMENTS = compose(
+    """
     SELECT at, reference, amount_minor FROM (
         SELECT created_at AS at, reference, amount_minor FROM entries
         WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL
         UNION ALL
-        SELECT decided_at, NULL, CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END FROM corrections
-        WHERE customer_id = $1 AND account_id = $2 AND state = 'approved' AND kind <> 'refund'
+        SELECT decided_at, NULL, {corrected} FROM corrections
+        WHERE customer_id = $1 AND account_id = $2 AND {is_corrected}
     ) AS payment ORDER BY at DESC LIMIT $3
-"""
+    """,
+    corrected=_CORRECTED,
+    is_corrected=_IS_CORRECTED,
+)
 _FIRST_ENTRY = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id LIMIT 1"
 # A cluster joins a local table, such as corrections, only as a CTE.
-_RECEIVABLES = """
+_RECEIVABLES = compose(
+    """
     WITH corrected AS MATERIALIZED (
-        SELECT customer_id, account_id, sum(CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END) AS minor
-        FROM corrections WHERE state = 'approved' AND kind <> 'refund' GROUP BY customer_id, account_id)
+        SELECT customer_id, account_id, sum({corrected}) AS minor
+        FROM corrections WHERE {is_corrected} GROUP BY customer_id, account_id)
     SELECT c.key AS customer, c.name, r.environment, r.currency,
            -r.balance_minor AS owed_minor,
            (coalesce(settled.minor, 0) + coalesce(corrected.minor, 0))::bigint AS settled_minor
@@ -55,7 +63,10 @@ _RECEIVABLES = """
     WHERE r.kind = 'receivable' AND ($1::text IS NULL OR c.key = $1)
       AND (c.funding = 'invoiced' OR r.balance_minor <> 0)
     ORDER BY c.key, r.environment, r.currency
-"""
+    """,
+    corrected=_CORRECTED,
+    is_corrected=_IS_CORRECTED,
+)
 _OWED = """
     SELECT r.id, r.customer_id, c.key AS customer, c.name, r.environment, r.currency, -r.balance_minor AS owed_minor
     FROM accounts r JOIN customers c ON c.id = r.customer_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gettext
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,23 +23,27 @@ from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 _PACKAGE = Path(__file__).parents[2]
 CATALOGUES = Path(__file__).parent / "locale"
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
-# Read at the start: when the next release is installed beside a running process, its templates do not fit this code.
-_AT_START = {
-    str(path): path.read_text(encoding="utf-8")
-    for path in _PACKAGE.rglob("templates/**/*.*")
-    if path.suffix in {".html", ".txt"}
-}
+
+
+@cache
+def read_templates() -> Mapping[str, str]:
+    """Returns the texts of this package's templates by their paths, as they were at the first call.
+
+    A process that renders calls it when it starts: when the next release is installed beside it, the new templates do not fit its code.
+    """
+    paths = _PACKAGE.rglob("templates/**/*.*")
+    return {str(path): path.read_text(encoding="utf-8") for path in paths if path.suffix in {".html", ".txt"}}
 
 
 class _Loader(jinja2.FileSystemLoader):
-    """Loads the templates of this package as they were when the process started, and others from their folders."""
+    """Loads the templates of this package from `read_templates`, and others from their folders."""
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
         """Returns a template's text, its path, and whether it is current. Raises jinja2.TemplateNotFound."""
         for folder in self.searchpath:
             path = str(Path(folder) / template)
-            if path in _AT_START:
-                return _AT_START[path], path, lambda: True
+            if (text := read_templates().get(path)) is not None:
+                return text, path, lambda: True
         return super().get_source(environment, template)
 
 
