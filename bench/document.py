@@ -133,10 +133,12 @@ WHY: dict[str, str] = {
     "processes, divided": "as processes, and fewer orders share each batch and each turn of the event loop. So it is in one process with half "
     "of the connections.",
     "processes, processor time": "as processes, divided. The next row divides by one process with half of the connections.",
+    "processes, each loaded": "two serving processes, the load generator and PostgreSQL take turns on two cores. Pairs differ by a quarter.",
+    "customers, edits": "two edits a second cost orders a few hundredths. Runs of a few seconds differ by more.",
     "customers, first order": "it looks up the key and makes the ledger accounts of the customer, in a round trip each. Later orders have two round "
     "trips in all.",
-    "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker about 90 µs and "
-    "PostgreSQL 60, and both share two cores with the receiver. The worker also brings the reports of the same orders up to date.",
+    "deliveries": "each delivery is leased, signed, judged, logged and recorded with its answer. This takes the worker 70 to 90 µs and "
+    "PostgreSQL 50 to 60, and both share two cores with the receiver. The worker also brings the reports of the same orders up to date.",
     "mails": "each connection waits until the outcome of its last mail is on the disk. So a crash repeats at most one mail for each.",
     "neighbour": "a quiet order waits for no batch of the noisy customer. But both cores have more work than they can do: the load generator, the one "
     "serving process, and the server processes that write small and large orders. Each round trip of a request and "
