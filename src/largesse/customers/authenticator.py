@@ -37,13 +37,15 @@ from largesse.customers.principal import Principal, person_principal
 from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP
 
-KEY_PREFIXES = {"production": "lgs_live_", "staging": "lgs_test_"}
+_MARK = "lgs_"
+KEY_PREFIXES = {"production": f"{_MARK}live_", "staging": f"{_MARK}test_"}
+KEY_IN_TEXT = re.compile(rf"{_MARK}\w*", re.IGNORECASE)  # a secret, or a part of one, in a text that logs would show
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_BITS = 256
 _RANDOM_LENGTH = 43  # 62**43 > 2**256
 _CHECKSUM_LENGTH = 6  # 62**6 > 2**32
 
-_SHAPE = re.compile(f"lgs_(?:live|test)_[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
+_SHAPE = re.compile(f"(?:{'|'.join(KEY_PREFIXES.values())})[0-9A-Za-z]{{{_RANDOM_LENGTH + _CHECKSUM_LENGTH}}}")
 
 
 def new_secret(environment: str) -> str:

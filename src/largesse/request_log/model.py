@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
+
+from largesse.customers.authenticator import KEY_IN_TEXT
 
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD")
 STATUS_CLASSES = (2, 4, 5)
 DAYS = 30
 MOST_PATH = 300
 _HIDDEN = "***"
-# A code has 17 characters, which people may group; the token of a claim link 40 or 48; a key's secret begins with `lgs_`; an address has an @.
+# A code has 17 characters, which people may group; the token of a claim link 40 or 48; an address has an @.
 _CODE_LENGTH = 17
 _TOKEN_LENGTHS = (40, 48)
-_SECRET = re.compile(r"@|^lgs_", re.IGNORECASE)
 
 
 class LoggedRequest(msgspec.Struct, frozen=True):
@@ -63,4 +63,5 @@ def loggable_path(path: str) -> str:
 
 def _is_private(part: str) -> bool:
     letters = "".join(character for character in part if character.isalnum())
-    return len(letters) == _CODE_LENGTH or len(part) in _TOKEN_LENGTHS or _SECRET.search(part) is not None
+    is_key = KEY_IN_TEXT.search(part) is not None
+    return len(letters) == _CODE_LENGTH or len(part) in _TOKEN_LENGTHS or "@" in part or is_key

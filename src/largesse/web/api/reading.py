@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from largesse.base.decoding import decode_query, unknown_parameters
 from largesse.base.errors import InvalidRequest, Unauthorized
+from largesse.customers.authenticator import KEY_IN_TEXT
 from largesse.web.kit.headers import Headers
 
 
@@ -27,7 +28,6 @@ _MAX_QUERY_PARAMETERS = 50
 _CACHED_QUERIES = 1_000
 _CACHED_QUERY_BYTES = 200
 _NAMED = 10  # ignored names in the header
-_API_KEY = re.compile(r"lgs_\w*", re.IGNORECASE)
 _LONGEST_NAME = 64
 _HALF = re.compile("%.?$")
 
@@ -70,7 +70,7 @@ def header_of_names(names: Sequence[str]) -> str:
 
     Long names and long lists are cut, and end with `...`. So does a name that is an API key, as the log shows names too.
     """
-    encoded = [quote(_API_KEY.sub("lgs_...", name), safe="[]", errors="replace") for name in names[:_NAMED]]
+    encoded = [quote(KEY_IN_TEXT.sub("lgs_...", name), safe="[]", errors="replace") for name in names[:_NAMED]]
     cut = [name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in encoded]
     return ", ".join(cut if len(names) <= _NAMED else [*cut, "..."])
 

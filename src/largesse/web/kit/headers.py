@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from largesse.base.hosts import NOT_OURS, is_own_host
+from largesse.customers.authenticator import KEY_IN_TEXT
 from largesse.web.kit.problems import HeadersTooLarge, Misdirected
 
 MAX_HEADER_BYTES = 32 * 1024
-_REQUEST_ID = re.compile(rb"(?!lgs_)[A-Za-z0-9._-]{1,64}")  # logs show it: a key that was sent as one is none
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Headers(msgspec.Struct):
@@ -46,9 +47,13 @@ def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
             headers.content_length = value
         elif name == b"content-encoding":
             headers.content_encoding = value
-        elif name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+        elif name == b"x-request-id" and _may_be_logged(value):
             headers.request_id = value
     return headers
+
+
+def _may_be_logged(request_id: bytes) -> bool:
+    return _REQUEST_ID.fullmatch(request_id) is not None and KEY_IN_TEXT.search(request_id.decode()) is None
 
 
 def check_size(headers: Headers) -> None:
