@@ -35,7 +35,7 @@ def test_a_key_is_made_listed_without_its_secret_and_deleted(run: Run, database:
     for shown in (run("keys", "list"), run("keys", "list", "--json")):
         assert made["secret"] not in shown.stdout
     assert "acme/trial  staging  as hr-bot  never seen" in run("keys", "list", "--customer", "acme").stdout
-    assert run("keys", "list", "--customer", "globex").stdout == ""
+    assert run("keys", "list", "--customer", "globex").stdout == "There are no API keys.\n"
     deleted = run("keys", "delete", str(made["id"]))
     assert (deleted.exit_code, deleted.stdout) == (0, f"API key {made['id']} is deleted.\n")
     assert "trial" not in run("keys", "list").stdout

@@ -109,8 +109,7 @@ def test_accounts_with_their_balances(run: Run, service: Service, placed: list[s
     (team,) = (row for row in accounts if row["key"] == "team")
     assert team["balance"] == service.balance("team") == 25.0
     assert (team["open_to_all"], team["service_accounts"]) == (False, ["hr-bot"])
-    assert as_json(run, "accounts", "list", "--customer", "nobody") == []
-    assert run("accounts", "list", "--customer", "nobody").stdout == "There are no funding accounts.\n"
+    assert_refused(run("accounts", "list", "--customer", "nobody"), "there is no customer 'nobody'")
 
 
 def test_the_newest_orders_come_first_and_in_pages(run: Run, placed: list[str]) -> None:

@@ -42,7 +42,7 @@ def test_a_secret_is_rotated_and_printed_once(run: Run, subscribed: str) -> None
     shown = run("webhooks", "list", "--customer", "acme")
     assert "hooks.example" in shown.stdout
     assert "whsec_" not in shown.stdout
-    assert "There are none." in run("webhooks", "list", "--customer", "globex").stdout
+    assert "There are no webhook subscriptions." in run("webhooks", "list", "--customer", "globex").stdout
     acts = sql(subscribed, "SELECT act FROM audit_events WHERE act LIKE 'webhook.%'")
     assert [row["act"] for row in acts] == ["webhook.secret_rotated"] * 2
 

@@ -118,7 +118,7 @@ async def _assign(account: str, service_account: str | None, user: str | None, *
 @command
 async def accounts_list(customer: str | None, form: str | None) -> None:
     """List the funding accounts with their balances, and the service accounts that may draw from each."""
-    async with reading() as connection:
+    async with reading(customer) as connection:
         records = await list_accounts(connection, customer)
     rows = (in_major_units(record, "balance") for record in records)
     show(form, _COLUMNS, rows, empty="There are no funding accounts.")

@@ -51,7 +51,7 @@ async def approvals_list(customer: str, environment: str, form: str | None) -> N
         }
         for one in requests
     )
-    show(form, _REQUESTS, rows, empty="There are none.")
+    show(form, _REQUESTS, rows, empty="There are no approval requests.")
 
 
 @approvals.command("rules")
@@ -65,7 +65,7 @@ async def approvals_rules(customer: str, environment: str, form: str | None) -> 
         customer_id = await find_customer(connection, customer)
         rules = await list_rules(connection, customer_id, environment)
         emails = {member.id: member.email for member in await list_members(connection, customer_id)}
-    show(form, _RULES, (_row(rule, emails) for rule in rules), empty="There are none.")
+    show(form, _RULES, (_row(rule, emails) for rule in rules), empty="There are no approval rules.")
 
 
 @approvals.command("end-rule")

@@ -32,7 +32,7 @@ async def automations_list(customer: str, environment: str, form: str | None) ->
     rows = (
         {"person": one.owner} | {name: getattr(one, name) for name in _COLUMNS if name != "person"} for one in found
     )
-    show(form, _COLUMNS, rows, empty="There are none.")
+    show(form, _COLUMNS, rows, empty="There are no automations.")
 
 
 @automations.command("pause")

@@ -40,7 +40,7 @@ async def budgets_list(customer: str, environment: str, form: str | None) -> Non
         customer_id = await find_customer(connection, customer)
         found = await list_budgets(connection, customer_id, environment, await read_now(connection))
         names = await subject_names(connection, found)
-    show(form, _COLUMNS, (_row(one, names) for one in found), empty="There are none.")
+    show(form, _COLUMNS, (_row(one, names) for one in found), empty="There are no budgets.")
 
 
 @budgets.command("create")

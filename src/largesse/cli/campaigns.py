@@ -53,7 +53,7 @@ async def campaigns_list(customer: str, environment: str, form: str | None) -> N
         customer_id = await find_customer(connection, customer)
         found = await store.list_campaigns(connection, customer_id, environment, None, _MOST)
         rows = [await _row(connection, one) for one in found]
-    show(form, _COLUMNS, rows, empty="There are none.")
+    show(form, _COLUMNS, rows, empty="There are no campaigns.")
 
 
 @campaigns.command("show")

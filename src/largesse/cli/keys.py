@@ -135,11 +135,13 @@ async def keys_set(
 @command
 async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
     """List API keys, without their secrets."""
-    async with reading() as connection:
+    async with reading(customer) as connection:
         listed = await list_keys(connection, customer, with_deleted=deleted)
     if as_json:
         click.echo(json.dumps([_described(key, with_deleted=deleted) for key in listed], indent=2))
         return
+    if not listed:
+        click.echo("There are no API keys.")
     for r in listed:
         seen = f"last seen {r.last_seen_at:%Y-%m-%d %H:%M} UTC" if r.last_seen_at else "never seen"
         seen += f" from {r.last_seen_address}" if r.last_seen_address else ""

@@ -80,12 +80,17 @@ def top_ups() -> None:
 @command
 async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> None:
     """List the top-ups that wait for their money and those that have expired, oldest first."""
-    async with reading() as connection:
+    async with reading(customer) as connection:
         found = await list_all_top_ups(connection, customer=customer, ended=ended)
     rows = (
         {**in_major_units(one, "amount", "credited"), "reference": spelled_reference(one.reference)} for one in found
     )
-    show(form, _ENDED_COLUMNS if ended else _COLUMNS, rows, empty="No top-up waits for its money.")
+    show(
+        form,
+        _ENDED_COLUMNS if ended else _COLUMNS,
+        rows,
+        empty="There are no top-ups." if ended else "No top-up waits for its money.",
+    )
 
 
 @top_ups.command("confirm", context_settings={"ignore_unknown_options": True})
@@ -179,7 +184,7 @@ def receivables() -> None:
 @command
 async def receivables_list(customer: str | None, form: str | None) -> None:
     """List what each invoiced customer has ordered, paid and still owes, by environment and currency."""
-    async with reading() as connection:
+    async with reading(customer) as connection:
         records = await list_receivables(connection, customer)
     rows = (in_major_units(record, "ordered", "settled", "owed") for record in records)
     show(form, _RECEIVABLE_COLUMNS, rows, empty="Nobody was ever invoiced.")

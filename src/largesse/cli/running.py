@@ -179,9 +179,11 @@ async def current_database() -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def reading() -> AsyncIterator[Connection]:
-    """Opens a connection for a command that only reads. Raises OperatorError as `current_database` does."""
+async def reading(customer: str | None = None) -> AsyncIterator[Connection]:
+    """Opens a connection for a command that only reads. Raises OperatorError as `current_database` does, and for an unknown customer."""
     async with current_database() as database, database.connection(OPERATOR) as connection:
+        if customer is not None:
+            await find_customer(connection, customer)
         yield connection
 
 

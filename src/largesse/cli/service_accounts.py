@@ -35,9 +35,11 @@ def service_accounts() -> None:
 @command
 async def service_accounts_list(customer: str | None, form: str | None) -> None:
     """List service accounts, with a line for each currency that has a limit."""
-    async with reading() as connection:
+    async with reading(customer) as connection:
         accounts = await list_service_accounts(connection, customer=customer)
-    show(form, _COLUMNS, (row for account in accounts for row in _rows(account)), empty="There are none.")
+    show(
+        form, _COLUMNS, (row for account in accounts for row in _rows(account)), empty="There are no service accounts."
+    )
 
 
 @service_accounts.command("limit")

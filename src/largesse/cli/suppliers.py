@@ -121,7 +121,7 @@ async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit:
     """List the newest supplier orders, without any voucher number."""
     async with reading() as connection:
         rows = await list_newest(connection, supplier, list(states) or None, limit)
-    show(form, _ORDERS, map(_order, rows), empty="There are none.")
+    show(form, _ORDERS, map(_order, rows), empty="There are no supplier orders.")
 
 
 @suppliers.command("costs")

@@ -30,10 +30,10 @@ def webhooks() -> None:
 @command
 async def webhooks_list(customer: str | None, form: str | None) -> None:
     """List webhook subscriptions, without their secrets."""
-    async with reading() as connection:
+    async with reading(customer) as connection:
         found = await list_every_subscription(connection, customer)
     rows = ({**row, "id": str(row["id"]), "events": ", ".join(row["events"] or [row["event"]])} for row in found)
-    show(form, _COLUMNS, rows, empty="There are none.")
+    show(form, _COLUMNS, rows, empty="There are no webhook subscriptions.")
 
 
 @webhooks.command("rotate-secret")
