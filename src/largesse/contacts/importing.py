@@ -33,11 +33,11 @@ from largesse.drafts.sheet import Sheet, SheetRow
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
     "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum"}),
-    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "firstday", "dateentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
+    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
     "language": frozenset({"language", "lang", "locale", "langue", "sprache"}),
     "country": frozenset({"country", "countrycode", "pays", "land"}),
     "groups": frozenset({"group", "groups", "team", "department", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),
-    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "matricule"}),
+    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "matricule", "yourid", "ihrekennung", "votreidentifiant"}),
     "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse"}),
     "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl"}),
     "address_3": frozenset({"city", "town", "ville", "stadt", "ort"}),

@@ -178,7 +178,10 @@ def test_lists_are_searched_paged_and_downloaded(service: Service, ada: Browser)
     service.sql("UPDATE contacts SET left_at = clock_now() WHERE email = 'p111@example.com'")
     lines = ada.get("/app/contacts.csv?q=p11").text.splitlines()
     assert len(lines) == 11
-    assert lines[1:3] == ["p110@example.com,Person 110,,,,,,Sales,yes", "p111@example.com,Person 111,,,,,,Sales,no"]
+    assert lines[1:3] == [
+        "p110@example.com,Person 110,,,,,,Sales,Active",
+        "p111@example.com,Person 111,,,,,,Sales,Has left",
+    ]
 
 
 def test_everybody_sent_to_lately_becomes_a_contact(service: Service, ada: Browser, sign_in: SignIn) -> None:

@@ -60,7 +60,7 @@ def test_requests_are_listed_filtered_and_shown(service: Service, sign_in: SignI
     assert ada.get("/app/requests/999999999999").status_code == 404
     assert ada.get(f"/app/requests/{'9' * 40}").status_code == 404
     file = ada.get("/app/requests.csv?status=4").text.lstrip("\ufeff")
-    assert [row["request_id"] for row in csv.DictReader(io.StringIO(file))] == ["req-5", "req-3", "req-1"]
+    assert [row["Request ID"] for row in csv.DictReader(io.StringIO(file))] == ["req-5", "req-3", "req-1"]
 
 
 def test_requests_of_a_deleted_key_say_whose_they_are(service: Service, sign_in: SignIn) -> None:

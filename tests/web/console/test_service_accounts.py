@@ -42,9 +42,9 @@ def test_what_it_may_order_is_limited_told_and_held_to(service: Service, sign_in
 def test_lists_come_as_files_too(service: Service, ada: Browser) -> None:
     post(ada, account_id(service, "crm"), "limit", currency="EUR", daily="99")
     wanted = {
-        "service-accounts": ("CRM,crm,yes,1,", ",EUR,,99.00"),
-        "keys": ("crm,CRM,everything,everywhere,",),
-        "people": ("Cem,cem@acme.example,member,yes,no,",),
+        "service-accounts": ("CRM,crm,Active,1,", ",EUR,,99.00"),
+        "keys": ("crm,CRM,Everything,Every network,",),
+        "people": ("Cem,cem@acme.example,Member,Yes,No,",),
     }
     for name, said in wanted.items():
         ada.get(f"/app/{name}")

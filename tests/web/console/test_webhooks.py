@@ -112,10 +112,10 @@ def test_all_deliveries_come_as_a_file_in_which_nothing_is_computed(service: Ser
     assert f"{path}/deliveries.csv" in ada.links
     *later, first = in_file(ada, path)
     assert len(later) == 2500, "whole, though read a thousand at a time"
-    ids = [int(row["delivery"]) for row in (*later, first)]
+    ids = [int(row["Delivery"]) for row in (*later, first)]
     assert ids == sorted(set(ids), reverse=True)
-    assert (first["order"], first["attempts"], first["last status"]) == ("sample", "2", "502")
-    assert first["last answer"].startswith("'=HYPERLINK")
+    assert (first["Order"], first["Attempts"], first["Last status"]) == ("Sample", "2", "502")
+    assert first["Last answer"].startswith("'=HYPERLINK")
     [taken] = service.sql(
         "SELECT count(*) FROM audit_events WHERE act = 'file.exported' AND subject LIKE '%' || $1 || '%'", id_in(path)
     )
@@ -135,7 +135,7 @@ def test_deliveries_of_orders_are_told_by_reference_and_those_of_others_not_at_a
         id_in(path),
         reference,
     )
-    assert [row["order"] for row in in_file(ada, path)] == [reference]
+    assert [row["Order"] for row in in_file(ada, path)] == [reference]
     assert gil.get(f"{path}/deliveries.csv").status_code == 404
 
 

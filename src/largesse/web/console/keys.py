@@ -44,6 +44,10 @@ NAMES = {
     "contacts": text("Contacts: read and change the people you send to"),
 }
 MOST_TYPED = 5_000
+_COLUMNS = (
+    *(text("Name"), text("Service account"), text("Scopes"), text("Allowed networks"), text("Created at (UTC)")),
+    *(text("Created by"), text("Last used at (UTC)"), text("Last used from")),
+)
 _SHOWN_WRONG = 5
 _BETWEEN = re.compile(r"[\s,;]+")
 _NO_SCOPE = text("Choose at least one scope.")
@@ -104,24 +108,20 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends the API keys of the environment as a CSV file."""
-    columns = (
-        *("name", "service account", "scopes", "allowed networks", "created at (UTC)", "created by"),
-        *("last used at (UTC)", "last used from"),
-    )
     rows = [
         (
             key.key,
             key.service_account_name,
-            scopes_text(key.scopes),
-            networks_text(key.networks),
+            context.say("Everything") if key.scopes is None else scopes_text(key.scopes),
+            context.say("Every network") if key.networks is None else networks_text(key.networks),
             context.instant(key.created_at),
-            key.made_by,
+            key.made_by or context.say("Created by the operator"),
             context.instant(key.last_seen_at),
             key.last_seen_address,
         )
         for key in await _keys(context)
     ]
-    return await context.csv("api-keys.csv", columns, rows)
+    return await context.csv("api-keys.csv", [context.say(one) for one in _COLUMNS], rows)
 
 
 async def create(context: RequestContext) -> Response:

@@ -26,6 +26,10 @@ ROLE_NAMES = {
 }
 _LAST = text("A company needs an administrator. Make somebody else an administrator first.")
 _MOST_NAME = 100
+_COLUMNS = (
+    *(text("Name"), text("E-mail address"), text("Role"), text("Active"), text("Second step")),
+    text("Last signed in at (UTC)"),
+)
 
 
 async def show(context: RequestContext) -> Response:
@@ -35,19 +39,18 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends the people as a CSV file."""
-    columns = ("name", "e-mail address", "role", "belongs", "second step", "last signed in at (UTC)")
     rows = [
         (
             one.name,
             one.email,
-            one.role,
-            "yes" if one.is_active else "no",
-            "yes" if one.has_second_step else "no",
+            context.say(ROLE_NAMES[one.role]),
+            context.say("Yes") if one.is_active else context.say("No"),
+            context.say("Yes") if one.has_second_step else context.say("No"),
             context.instant(one.last_login_at),
         )
         for one in await _members(context)
     ]
-    return await context.csv("people.csv", columns, rows)
+    return await context.csv("people.csv", [context.say(one) for one in _COLUMNS], rows)
 
 
 class InvitationForm(msgspec.Struct):

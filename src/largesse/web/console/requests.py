@@ -19,8 +19,10 @@ from largesse.web.kit.query import INT64
 _PAGE = 50
 _OF_FILE_AT_ONCE = 1_000
 _COLUMNS = (
-    "id", "at", "method", "path", "route", "status", "problem", "duration_ms", "request_id", "key", "service_account", "address"
-)  # fmt: skip
+    *(text("Number"), text("Sent at (UTC)"), text("Method"), text("Path"), text("Operation"), text("Status")),
+    *(text("Problem"), text("Duration (ms)"), text("Request ID"), text("API key"), text("Service account")),
+    text("Network address"),
+)
 _CLASSES = {"2": 2, "4": 4, "5": 5}
 _NAMES = {"2": text("2xx: carried out"), "4": text("4xx: refused"), "5": text("5xx: failed")}
 _KINDS = {2: "good", 4: "waiting", 5: "bad"}
@@ -56,7 +58,7 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends all requests that match the page's filter as a CSV file."""
-    return await context.csv("requests.csv", _COLUMNS, _rows(context))
+    return await context.csv("requests.csv", [context.say(one) for one in _COLUMNS], _rows(context))
 
 
 async def one(context: RequestContext) -> Response:
@@ -77,8 +79,20 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
     while True:
         requests = await _newest(context, before, _OF_FILE_AT_ONCE)
         for request in requests:
-            values = (getattr(request, column) for column in _COLUMNS)
-            yield [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
+            yield (
+                request.id,
+                context.instant(request.at),
+                request.method,
+                request.path,
+                f"{request.method} {request.route}",
+                request.status,
+                request.problem,
+                request.duration_ms,
+                request.request_id,
+                request.key or request.key_id,
+                request.service_account,
+                request.address,
+            )
         if len(requests) < _OF_FILE_AT_ONCE:
             return
         before = requests[-1].id

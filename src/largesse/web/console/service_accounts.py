@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
+from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts
 from largesse.customers.key_store import list_keys
@@ -63,6 +64,10 @@ async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> 
 
 
 _MOST_NAME = 100
+_COLUMNS = (
+    *(text("Name"), text("Key of the service account"), text("State"), text("API keys"), text("Orders this month")),
+    *(text("Currency"), text("Largest order"), text("Per day (UTC)")),
+)
 
 
 async def show(context: RequestContext) -> Response:
@@ -73,13 +78,13 @@ async def show(context: RequestContext) -> Response:
 async def download(context: RequestContext) -> Response:
     """Sends the service accounts as a CSV file, with a line for each currency that has limits."""
     accounts, orders = await _listed(context)
-    columns = ("name", "key", "active", "API keys", "orders this month", "currency", "largest order", "in a day")
+    states = {True: context.say("Active"), False: context.say("Switched off")}
     rows = [
-        (one.name, one.key, "yes" if one.active else "no", one.api_keys, orders.get(one.id, 0), *limited)
+        (one.name, one.key, states[one.active], one.api_keys, orders.get(one.id, 0), *limited)
         for one in accounts
         for limited in [_limited(*limit) for limit in one.limits.items()] or [(None, None, None)]
     ]
-    return await context.csv("service-accounts.csv", columns, rows)
+    return await context.csv("service-accounts.csv", [context.say(one) for one in _COLUMNS], rows)
 
 
 async def create(context: RequestContext) -> Response:

@@ -14,7 +14,7 @@ from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choices, Text
 from largesse.web.kit.query import INT64
-from largesse.webhooks.delivery_store import DeliveryRecord, list_deliveries, order_references
+from largesse.webhooks.delivery_store import AttemptRecord, DeliveryRecord, list_deliveries, order_references
 from largesse.webhooks.service import (
     create_subscription,
     redeliver,
@@ -45,8 +45,9 @@ FAILURES = {
 _PAGE = 25
 _OF_FILE_AT_ONCE = 1_000
 _COLUMNS = (
-    *("delivery", "event", "order", "state", "attempts", "created at (UTC)", "finished at (UTC)"),
-    *("next attempt at (UTC)", "last status", "last error", "last answer"),
+    *(text("Delivery"), text("Event"), text("Order"), text("State"), text("Attempts"), text("Created at (UTC)")),
+    *(text("Finished at (UTC)"), text("Next attempt at (UTC)"), text("Last status"), text("Last error")),
+    text("Last answer"),
 )
 _LONGEST_URL = 2048
 # Why an address was refused, by the API's sentence about it.
@@ -146,7 +147,8 @@ async def one(context: RequestContext) -> Response:
 async def download(context: RequestContext) -> Response:
     """Sends all deliveries of a subscription as a CSV file, newest first, each with its last attempt. Raises NotFound."""
     subscription = await _subscription(context)
-    return await context.csv(f"webhook-deliveries-{subscription.id}.csv", _COLUMNS, _rows(context, subscription))
+    columns = [context.say(one) for one in _COLUMNS]
+    return await context.csv(f"webhook-deliveries-{subscription.id}.csv", columns, _rows(context, subscription))
 
 
 async def _rows(context: RequestContext, subscription: SubscriptionRecord) -> AsyncIterator[Sequence[object]]:
@@ -174,14 +176,18 @@ def _row(context: RequestContext, one: DeliveryRecord, orders: dict[int, str]) -
     return (
         one.id,
         one.event,
-        "sample" if one.is_sample else orders.get(one.order_id or 0),
-        one.state,
+        context.say("Sample") if one.is_sample else orders.get(one.order_id or 0),
+        context.say(STATES[one.state][1]),
         len(one.attempts),
         context.instant(one.created_at),
         context.instant(one.finished_at),
         context.instant(one.next_attempt_at),
-        *((last.status, last.error, last.answer) if last else (None, None, None)),
+        *((last.status, _failure(context, last), last.answer) if last else (None, None, None)),
     )
+
+
+def _failure(context: RequestContext, attempt: AttemptRecord) -> str | None:
+    return context.say(FAILURES.get(attempt.error, attempt.error)) if attempt.error else None
 
 
 async def test(context: RequestContext) -> Response:

@@ -43,6 +43,11 @@ from largesse.customers.roles import Reach, Right
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.recipients import WRONG as WRONG_EMAIL
 
+# The import knows these headings, in each language.
+_COLUMNS = (
+    *(text("E-mail address"), text("Name"), text("Language"), text("Country"), text("Birthday"), text("Start date")),
+    *(text("Your ID"), text("Groups"), text("State")),
+)
 _WRONG = {
     "email_taken": text("Another contact has this address."),
     "birthday_wrong": text("This is not a day and a month, such as 14/03."),
@@ -126,7 +131,7 @@ async def download(context: RequestContext) -> Response:
         while found := await list_by_id(connection, place, wanted, _OF_FILE_AT_ONCE, after):
             contacts += found
             after = found[-1].id
-    columns = ("email", "name", "language", "country", "birthday", "start date", "external id", "groups", "active")
+    states = {True: context.say("Active"), False: context.say("Has left")}
     rows = (
         (
             one.email,
@@ -137,12 +142,13 @@ async def download(context: RequestContext) -> Response:
             one.start_date.isoformat() if one.start_date else None,
             one.external_id,
             ", ".join(one.groups),
-            "yes" if one.is_active else "no",
+            states[one.is_active],
             *(one.own_fields.get(field.key) for field in fields),
         )
         for one in contacts
     )
-    return await context.csv("contacts.csv", (*columns, *(field.name for field in fields)), rows)
+    columns = [*(context.say(one) for one in _COLUMNS), *(field.name for field in fields)]
+    return await context.csv("contacts.csv", columns, rows)
 
 
 async def add_past(context: RequestContext) -> Response:
