@@ -310,11 +310,12 @@ You have 2 of them, each with a code and a PIN of its own:
    PIN: 012345
 
 What to do next
-1. Open your gift.
+1. Open one of your gifts.
 2. Type in its PIN, unless it is filled in.
 3. Your voucher appears: show it in a shop, or use its number online.
+4. Do the same for your other gifts.
 
-Keep this mail to yourself: anybody who has it can use the gift.
+Keep this mail to yourself: anybody who has it can use the gifts.
 """
     )
 

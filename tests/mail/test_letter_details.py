@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import date
 from email.message import EmailMessage
 
 import pytest
-from tests.mail.test_letter import Seen, a_letter, bodies, parse
+from tests.mail.test_letter import CODE, Seen, a_letter, bodies, parse
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.catalogue.model import Details
+
+# What letters say of one gift, and of several; the heading first, which stands in the HTML part alone.
+ONE_OR_SEVERAL = {
+    "en": (
+        ("A gift from ", "Open your gift.", "Claim it by", "How to use it", "can use the gift.", "Use it within"),
+        ("Gifts from ", "Open one of your gifts.", "Claim them by", "How to use them", "can use the gifts.", "Use each gift "),
+    ),
+    "de": (
+        ("Ein Geschenk von ", "Öffnen Sie Ihr Geschenk.", "Lösen Sie es ", "So verwenden Sie ihn", "das Geschenk verwenden.", "Verwenden Sie es "),
+        ("Geschenke von ", "Öffnen Sie eines Ihrer Geschenke.", "Lösen Sie sie ", "So verwenden Sie sie", "die Geschenke verwenden.", "Verwenden Sie jedes "),
+    ),
+    "fr": (
+        ("Un cadeau offert par ", "Ouvrez votre cadeau.", "Récupérez-le ", "utiliser le cadeau.", "Utilisez-le "),
+        ("Des cadeaux offerts par ", "un de vos cadeaux.", "Récupérez-les ", "Comment les utiliser", "utiliser les cadeaux.", "Utilisez chaque cadeau "),
+    ),
+}  # fmt: skip
+REMINDED = {
+    "en": (("not opened this gift yet", "of this gift"), ("not opened these gifts yet", "of these gifts")),
+    "de": (
+        ("haben dieses Geschenk noch nicht", "an dieses Geschenk"),
+        ("Diese Geschenke warten", "an diese Geschenke"),
+    ),
+    "fr": (("pas encore ouvert ce cadeau", "pour ce cadeau"), ("pas encore ouvert ces cadeaux", "pour ces cadeaux")),
+}
 
 
 def test_a_letter_says_what_the_gift_is_how_to_use_it_and_on_what_terms() -> None:
@@ -55,3 +81,27 @@ def test_a_test_says_that_it_is_one_before_anything_else(tag: str) -> None:
 def shown_text(message: EmailMessage) -> tuple[str, str]:
     html, text = bodies(message)
     return Seen(html.partition("<table")[2]).text.strip(), text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("tag", list(ONE_OR_SEVERAL))
+def test_a_letter_speaks_of_one_gift_or_of_several(tag: str, count: int) -> None:
+    details, language = Details(None, "Show it.", None), LANGUAGES[tag]
+    gift = a_letter(language=language, codes=[CODE] * count, expiry_days=9, claim_by=date(2027, 2, 1), details=details)
+    for letter, texts in ((gift, ONE_OR_SEVERAL[tag]), (replace(gift, kind="reminder_1"), REMINDED[tag])):
+        said, unsaid = texts if count == 1 else (texts[1], texts[0])
+        html, text = bodies(parse(letter))
+        seen = Seen(html).text
+        assert [one for one in said if one not in seen] == []
+        assert [one for one in said[1:] if one not in text] == []
+        assert [one for one in unsaid if one in seen + text] == []
+
+
+@pytest.mark.parametrize("kind", ["gift", "reminder_1", "reminder_last"])
+@pytest.mark.parametrize("sender", ["Ada", None])
+@pytest.mark.parametrize("tag", list(LANGUAGES))
+def test_a_subject_tells_one_gift_from_several(tag: str, sender: str | None, kind: str) -> None:
+    letter = a_letter(language=LANGUAGES[tag], sender=sender, kind=kind)
+    one, several = (str(parse(replace(letter, codes=[CODE] * count))["Subject"]) for count in (1, 2))
+    assert one != several
+    assert re.search(r"\b([Gg]ifts|Geschenke|cadeaux)\b", several)

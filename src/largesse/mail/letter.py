@@ -80,6 +80,11 @@ class Letter:
         return self.kind.startswith("reminder")
 
     @property
+    def is_one(self) -> bool:
+        """Whether it is about one gift, not several."""
+        return len(self.codes) <= 1
+
+    @property
     def no_more(self) -> str:
         """The address where the recipient can stop reminders; empty in other letters."""
         return f"{self.codes[0].link}/reminders" if self.is_reminder and self.codes else ""
@@ -144,13 +149,14 @@ def to_dial(email: str) -> str:
 def _words(letter: Letter, subject: str) -> dict[str, Any]:
     """Returns the values for all templates."""
     value_minor = letter.value_minor
-    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days)
+    steps, until = what_to_do(letter.language, letter.comes_as, letter.expiry_days, is_one=letter.is_one)
     shown = theme(letter.wrapping_key, letter.brand)
     own = letter.brand.wrapping(letter.wrapping_key)
     return {
         "subject": subject,
         "steps": steps,
         "until": until,
+        "is_one": letter.is_one,
         "is_reminder": letter.is_reminder,
         "no_more": letter.no_more,
         "claim_by": letter.language.day(letter.claim_by) if letter.claim_by else "",
@@ -190,8 +196,7 @@ def _house_of(letter: Letter, mail_from: str) -> tuple[str, str]:
 
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
     """Returns the subject, and the sender with the name of the service; an empty one if no sender is named."""
-    is_one = len(letter.codes) <= 1
-    subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, is_one)
+    subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, letter.is_one)
     if letter.kind == GIFT:
         subject = letter.brand.subject_from(_line(letter.sender)) or subject
     return f"[Test] {subject}" if letter.is_test else subject, sender

@@ -74,9 +74,9 @@ def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=1_000)
-def what_to_do(language: Language, comes_as: str, days: int | None) -> tuple[tuple[str, ...], str]:
-    """Returns the steps to a gift that is a voucher, a parcel or a choice, and until when; nothing if there is no date."""
-    said = render("steps.txt", language, {"comes_as": comes_as, "days": days})
+def what_to_do(language: Language, comes_as: str, days: int | None, *, is_one: bool) -> tuple[tuple[str, ...], str]:
+    """Returns the steps to one or several gifts that are vouchers, parcels or choices, and until when; nothing if there is no date."""
+    said = render("steps.txt", language, {"comes_as": comes_as, "days": days, "is_one": is_one})
     lines = tuple(said.splitlines())
     return (lines[:-1], lines[-1]) if days else (lines, "")
 
