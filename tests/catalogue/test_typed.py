@@ -103,6 +103,8 @@ def test_the_edges_of_a_digital_gift(field: str, fits: str, wrong: str, said: st
     [
         ("cost", "0.01", "0", faults.ZERO),
         ("cost", "0.01", "", faults.REQUIRED),
+        ("cost", "£ 4.95", "€ 4.95", faults.NO_AMOUNT),
+        ("cost", "4.95 GBP", "4,95 GBP", faults.NO_AMOUNT),
         ("cost", "700000000", "999999999", faults.TOO_EXPENSIVE),
         ("postage", "GB 0", "GB -1", faults.NO_PAIRS),
         ("postage", "GB 0", "", faults.NO_COUNTRY),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
-from babel.numbers import format_decimal, get_currency_symbol, get_decimal_symbol, get_group_symbol
+from babel.numbers import format_decimal, get_currency_name, get_currency_symbol, get_decimal_symbol, get_group_symbol
 
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 from largesse.base.i18n.templates import text
@@ -21,6 +21,12 @@ from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_minor
 # Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.
 LONGEST_AMOUNT = 40
 ANY_CURRENCY = "XXX"  # ISO 4217: no currency. For amounts that are compared with amounts in any currency
+# What people call a currency beside its name in the CLDR, such as `US Dollar`.
+_SHORT_NAMES = {
+    "GBP": ("pound", "pounds", "Pfund", "livre", "livres"),
+    "USD": ("dollar", "dollars"),
+    "CHF": ("franc", "francs", "Franken"),
+}
 # Two decimals are read in every currency, so that `500.00` is 500 yen, as the contract writes it.
 _USUAL_DECIMALS = 2
 
@@ -96,7 +102,7 @@ def number_in(typed: str, currency: str) -> str:
 
 
 def is_sign(text: str, currency: str) -> bool:
-    """Returns whether a text is the code of a currency, or its sign in one of our languages."""
+    """Returns whether a text is the code of a currency, or its sign or name in one of our languages."""
     return text.casefold() in _currency_signs(currency)
 
 
@@ -144,9 +150,11 @@ def _digits(number: str) -> str:
 
 @cache
 def _currency_signs(currency: str) -> frozenset[str]:
-    """Returns the code of a currency, and its sign in each of our languages."""
+    """Returns the code of a currency, and its signs and names in each of our languages."""
     locales = {one for language in LANGUAGES.values() for one in (language.locale, language.tag)}
-    return frozenset({currency.casefold(), *(get_currency_symbol(currency, one).casefold() for one in locales)})
+    signs = {get_currency_symbol(currency, one) for one in locales}
+    names = {get_currency_name(currency, count, one) for one in locales for count in (1, 2)}
+    return frozenset(one.casefold() for one in {currency, *signs, *names, *_SHORT_NAMES.get(currency, ())})
 
 
 def _decided(read: Readings, shown: str, currency: str, language: Language) -> Decimal:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, TypeVar
 
-from largesse.base.amounts import readings
+from largesse.base.amounts import number_in, readings
 from largesse.base.i18n.languages import country_codes
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_decimal, to_minor
 from largesse.base.text import unfit
@@ -238,7 +238,7 @@ class _Reader:
         typed = self.typed.get(field, "").strip()
         if not typed and required:
             self.fault(field, faults.REQUIRED)
-        return self._minor(field, typed, 1) if typed else None
+        return self._minor(field, self._without_sign(typed), 1) if typed else None
 
     def amounts(self, field: str) -> tuple[int, ...]:
         """Returns amounts above zero in ascending order."""
@@ -349,6 +349,13 @@ class _Reader:
             self.fault(field, faults.ZERO)
             return None
         return minor
+
+    def _without_sign(self, typed: str) -> str:
+        """Returns an amount without the sign, code or name of the currency beside it."""
+        try:
+            return number_in(typed, self._currency)
+        except ValueError:
+            return typed
 
     def _is_unclear(self, typed: str) -> bool:
         """Returns whether a text such as `1.000` may be meant as a thousand. With three decimals it is 1 in a few currencies."""
