@@ -33,6 +33,7 @@ from largesse.drafts.model import Draft
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_seen_accounts
 from largesse.orders.options import Options
+from largesse.orders.order import Gift
 from largesse.orders.recipients import Recipient
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
@@ -61,13 +62,15 @@ _MORE = text("You approved it. Somebody else has to approve it too.")
 _DECLINED = text("Declined. Nothing was sent or charged.")
 _NO_BALANCE = text("Approved, but the order was not placed: the account's balance is too low.")
 _NO_PERSON = text("Approved, but the order was not placed: the sender may not send any more.")
+_OTHER_PRICE = text("Not approved: the price changed after approval was requested. Look again.")
+_ASK_AGAIN = text("The price changed. Request approval again if you still want to send it.")
 _NOT_PLACED = text("Approved, but the order was not placed. The sender sees why, and can send it.")
 
 
 class DecisionForm(msgspec.Struct):
-    """An approver's decision, with a note."""
+    """An approver's decision, with a note. `again` declines what changed its price, and asks its sender to request approval again."""
 
-    decision: Annotated[str, Choice(("approve", "decline"))]
+    decision: Annotated[str, Choice(("approve", "decline", "again"))]
     note: Annotated[str, Text(MOST_NOTE, required=False, lines=True)]
 
 
@@ -100,8 +103,12 @@ async def answer(context: RequestContext) -> Response:
     form = context.form.read(DecisionForm)
     if context.form.errors:
         return await _shown(context, found)
+    approves = form.decision == "approve"
+    if approves and found.may_decide and await _has_other_price(context, found.request):
+        return context.see(_PATH + found.request.id, context.say(_OTHER_PRICE))
+    note = form.note or (context.say(_ASK_AGAIN) if form.decision == "again" else "")
     try:
-        request = await decide(context.actor, found.request.id, form.note, approves=form.decision == "approve")
+        request = await decide(context.actor, found.request.id, note, approves=approves)
     except OwnRequest:
         return context.trouble(403, context.say(_OWN))
     except AlreadyDecided:
@@ -167,13 +174,26 @@ async def _names(context: RequestContext, connection: Connection) -> dict[int, s
     return {member.id: member.name for member in await list_members(connection, context.person.customer_id)}
 
 
-async def _texts(context: RequestContext, draft: Draft) -> Options | None:
-    """Returns the texts that the draft sends, those of its template too; None if its gift can no longer be sent."""
+async def _priced(context: RequestContext, draft: Draft) -> tuple[Gift, Options] | None:
+    """Returns what the draft sends at today's price, and its texts, those of its template too; None if it can no longer be sent."""
     try:
-        _, options = await context.services.drafts.gift(await person_as_caller(context), draft)
+        return await context.services.drafts.gift(await person_as_caller(context), draft)
     except InvalidRequest:
         return None
-    return options
+
+
+async def _has_other_price(context: RequestContext, request: ApprovalRequest) -> bool:
+    """Returns whether the draft of a request costs something else now, so that its order would be refused."""
+    async with context.database.connection(context.person.scope) as connection:
+        if await draft_changed_at(connection, request) is None:
+            return False
+        draft = await read_draft(connection, request, request.id)
+    priced = await _priced(context, draft)
+    return priced is not None and _total(priced[0], request) != request.total_minor
+
+
+def _total(gift: Gift, request: ApprovalRequest) -> int:
+    return gift.unit_cost_minor * request.code_count
 
 
 def _state(context: RequestContext, request: ApprovalRequest, *, is_changed: bool = False) -> tuple[str, str]:
@@ -198,7 +218,8 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     if draft is not None and content is not None and content.code_quantity is None:
         checked = await context.services.drafts.rows.checked(context.principal, draft)
     recipients = [Recipient(mailbox) for mailbox in invited] if checked is None else checked.recipients
-    options = None if draft is None or content is None else await _texts(context, draft)
+    priced = None if draft is None or content is None else await _priced(context, draft)
+    total_now = _total(priced[0], request) if priced and request.is_waiting else request.total_minor
     return context.page(
         "approval.html",
         request=request,
@@ -209,7 +230,8 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         has_draft=draft is not None,
         state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
         content=content,
-        options=options,
+        options=priced[1] if priced else None,
+        total_now=total_now,
         campaign=campaign,
         listed=listed,
         recipients=recipients,

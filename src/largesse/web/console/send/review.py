@@ -168,9 +168,9 @@ def _approval(opened: Open, quote: Quote | None, request: ApprovalRequest | None
         return None
     if request is None or not (request.is_waiting or request.state == APPROVED):
         return "needed"
-    if request.is_waiting:
-        return "waiting" if opened.draft.changed_at == request.draft_changed_at else "changed"
     is_same = (quote.digest, quote.total_minor) == (request.digest, request.total_minor)
+    if request.is_waiting:
+        return "waiting" if is_same and opened.draft.changed_at == request.draft_changed_at else "changed"
     return "approved" if is_same and {rule.id for rule in quote.rules} <= request.rule_ids else "changed"
 
 
