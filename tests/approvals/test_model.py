@@ -109,6 +109,17 @@ def test_an_approval_is_of_what_was_quoted_at_its_price_and_of_its_rules() -> No
         ({"expires_days": 1}, True),
         ({"expires_days": 10}, True),
         ({"expires_days": 11}, False),
+        ({"role": "member"}, True),
+        ({"role": "finance"}, False),
+        ({"currency": "GBP", "above_minor": 0}, True),
+        ({"currency": "GBP", "above_minor": -1}, False),
+        ({"currency": "GBP"}, False),
+        ({"above_minor": 1}, False),
+        *[
+            ({f"{chosen}_ids": frozenset(range(service.MOST_CHOSEN + more))}, not more)
+            for chosen in ("account", "product", "collection", "approver")
+            for more in (0, 1)
+        ],
     ],
 )
 def test_the_limits_of_a_rule(changes: dict[str, Any], is_sound: bool) -> None:

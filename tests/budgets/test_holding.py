@@ -13,7 +13,15 @@ from tests.budgets.conftest import perform, user
 from tests.web.api.conftest import Service
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
-from largesse.budgets.service import BelowSpent, BudgetNameTaken, NewBudget, change_budget, create_budget, end_budget
+from largesse.budgets.service import (
+    MOST_PEOPLE,
+    BelowSpent,
+    BudgetNameTaken,
+    NewBudget,
+    change_budget,
+    create_budget,
+    end_budget,
+)
 
 Budgets = Callable[..., int]
 Problems = Callable[..., str]
@@ -141,6 +149,9 @@ def test_what_was_spent_this_month_counts_and_a_sum_below_it_is_refused(service:
         perform(service, change_budget, budget_id, name="Late", limit_minor=7_99, per_gift_minor=None)
     assert refused.value.spent_minor == 8_00
     perform(service, change_budget, budget_id, name="Early", limit_minor=9_00, per_gift_minor=60)
+    service.sql("UPDATE budgets SET limit_minor = 700")  # as after an approval beyond the budget
+    perform(service, change_budget, budget_id, name="Renamed", limit_minor=7_00, per_gift_minor=60)
+    service.sql("UPDATE budgets SET limit_minor = 900")
     assert [order(service, 0.61).status_code, order(service, 0.6).status_code] == [403, 200]
     assert service.findings() == []
 
@@ -204,6 +215,8 @@ def test_a_quote_says_it_too(service: Service, budget: Budgets, problem: Problem
         ({"kind": "role", "role": "viewer"}, InvalidRequest),
         ({"kind": "group", "user_ids": ()}, InvalidRequest),
         ({"kind": "group", "user_ids": (999_999,)}, NotFound),
+        ({"kind": "group", "user_ids": range(900_000, 900_000 + MOST_PEOPLE)}, NotFound),
+        ({"kind": "group", "user_ids": range(900_000, 900_001 + MOST_PEOPLE)}, InvalidRequest),
         ({"kind": "person", "subject_id": 999_999}, NotFound),
         ({"kind": "service_account", "subject_id": 999_999}, NotFound),
         ({"kind": "account", "subject_id": 999_999}, NotFound),

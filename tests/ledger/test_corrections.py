@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -19,11 +20,13 @@ from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.ledger.corrections import (
     LONGEST_REASON,
+    MAX_WAITING,
     AccountClosed,
     CorrectionEnded,
     NewCorrection,
     NoSuchOrder,
     OwnCorrection,
+    TooManyWaiting,
     approve_correction,
     decline_correction,
     propose_correction,
@@ -222,6 +225,22 @@ async def test_limits_that_do_not(database: Database, wrong: dict[str, Any]) -> 
     with pytest.raises(InvalidRequest):
         await propose(database, **wrong)
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM corrections") == 0
+
+
+async def test_at_most_500_wait_and_the_ended_ones_leave_room(database: Database) -> None:
+    insert = """
+        INSERT INTO corrections (customer_id, environment, account_id, kind, amount_minor, reason, proposed_by, proposed_at, expires_at,
+                                 state, decided_by, decided_at)
+        SELECT 1, 'production', 1, 'credit', 1, 'x', 11, now(), now() + $1::interval, $2, $3, CASE WHEN $3::int IS NOT NULL THEN now() END
+        FROM generate_series(1, $4)
+    """
+    day = timedelta(days=1)
+    await database.execute(OPERATOR, insert, day, "waiting", None, MAX_WAITING - 1)
+    await database.execute(OPERATOR, insert, -day, "waiting", None, MAX_WAITING)
+    await database.execute(OPERATOR, insert, day, "declined", MAX, MAX_WAITING)
+    assert (await propose(database)).state == "waiting"
+    with pytest.raises(TooManyWaiting):
+        await propose(database)
 
 
 async def test_accounts_and_orders_that_are_not_there(database: Database) -> None:

@@ -25,7 +25,7 @@ from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import quote_in, ready
 from tests.web.console.test_campaigns import set_one
 
-from largesse.approvals.service import expire_requests
+from largesse.approvals.service import MOST_RULES, expire_requests
 
 __all__ = ["WORLD", "as_before"]
 
@@ -304,6 +304,30 @@ def test_what_is_wrong_with_a_rule_is_said_beside_its_field(
     assert refused.status_code == 422
     assert re.findall(r'class="error" id="(\w+)-error"', refused.text) == [wrong]
     assert service.sql("SELECT count(*) FROM approval_rules")[0][0] == 0
+
+
+def test_a_name_is_used_once_and_there_are_at_most_fifty_rules(service: Service, ada: Browser) -> None:
+    """Ended rules and those of the other environment leave room."""
+    for environment, ended_at, count in (
+        ("production", None, MOST_RULES - 1),
+        ("production", "now()", MOST_RULES),
+        ("staging", None, MOST_RULES),
+    ):
+        service.sql(
+            f"""
+            INSERT INTO approval_rules (customer_id, environment, name, beyond_budget, account_ids, product_ids, collection_ids,
+                approver_ids, needed, expires_days, ended_at)
+            SELECT c.id, $1, $1 || number, false, '{{}}', '{{}}', '{{}}', '{{}}', 1, 7, {ended_at or "NULL"}
+            FROM customers c, generate_series(1, $2) AS number WHERE c.key = 'acme'
+            """,
+            environment,
+            count,
+        )
+    assert "Another rule has this name." in set_rule(ada, name="PRODUCTION1").text
+    assert set_rule(ada, name="staging1").status_code == 303
+    refused = set_rule(ada, name="One more")
+    assert refused.status_code == 422
+    assert "Your company has as many rules as it can. End one first." in refused.text
 
 
 def test_where_nobody_else_may_approve_it_is_said(service: Service, ada: Browser) -> None:

@@ -13,6 +13,8 @@ from tests.web.console.conftest import Browser, SignIn, user_id
 from tests.web.console.sending import WORLD as WORLD  # noqa: PLC0414 - the module's world
 from tests.web.console.sending import quote_in, ready
 
+from largesse.budgets.service import MOST_BUDGETS
+
 _YEARS = count(2040)
 
 
@@ -176,6 +178,28 @@ def test_a_sum_below_what_is_spent_is_refused_with_what_is_spent(service: Servic
     refused = ada.submit(f"/app/budgets/{budget_id}", name="Thanks", limit="5", per_gift="")
     assert "£20.00 has been spent in this period." in refused.text
     assert service.sql("SELECT limit_minor FROM budgets")[0][0] == 20_00
+
+
+def test_there_are_at_most_two_hundred(service: Service, ada: Browser) -> None:
+    """Ended budgets and those of the other environment leave room."""
+    for environment, ended_at, existing in (
+        ("production", None, MOST_BUDGETS - 1),
+        ("production", "now()", MOST_BUDGETS),
+        ("staging", None, MOST_BUDGETS),
+    ):
+        service.sql(
+            f"""
+            INSERT INTO budgets (customer_id, environment, currency, name, kind, role, period, limit_minor, starts_at, ended_at)
+            SELECT c.id, $1, 'GBP', $1 || number, 'role', 'member', 'month', 1, now(), {ended_at or "NULL"}
+            FROM customers c, generate_series(1, $2) AS number WHERE c.key = 'acme'
+            """,
+            environment,
+            existing,
+        )
+    assert create(ada).status_code == 303
+    refused = create(ada, name="One more")
+    assert refused.status_code == 422
+    assert "Your company has as many budgets as it can. End one first." in refused.text
 
 
 def test_names_are_text(service: Service, sign_in: SignIn) -> None:
