@@ -163,9 +163,9 @@ def test_operators_list_and_import_contacts(service: Service, run: Run, tmp_path
     refused = run("contacts", "import", str(file), "--customer", customer)
     assert refused.exit_code == 1
     assert "row 2: No year has this day." in refused.output
-    file.write_text("email,name,birthday\nlin@example.com,Lin,29/02\n")
+    file.write_text("email,name,birthday,2026\nlin@example.com,Lin,29/02,50\n")
     done = run("contacts", "import", str(file), "--customer", customer)
-    assert (done.exit_code, done.output) == (0, "Created: 1. Changed: 0.\n"), done.output
+    assert (done.exit_code, done.output) == (0, "Created: 1. Changed: 0.\nNot read: 2026.\n"), done.output
     listed = {one["email"]: one for one in json.loads(run("contacts", "list", "--customer", customer, "--json").stdout)}
     assert listed["lin@example.com"]["birthday"] == "02-29"
     assert (

@@ -78,6 +78,9 @@ async def contacts_import(file: BinaryIO, customer: str, environment: str) -> No
         actor = operator.on_behalf_of(customer_id, environment)
         saved = await save_contacts(actor, vault, checked.changes)
     click.echo(f"Created: {saved.created:,}. Changed: {saved.changed:,}.")
+    headings = dict(enumerate(sheet.rows[0].cells)) if columns.base.has_heading else {}
+    if unread := [headings.get(at) or f"column {at + 1}" for at in columns.unread(sheet)]:
+        click.echo(f"Not read: {', '.join(unread)}.")
 
 
 def _row(contact: Contact) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from largesse.contacts.model import (
     read_start_date,
     read_text,
 )
-from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading
+from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading, unread_columns
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
 
@@ -57,8 +57,16 @@ class ContactColumns(msgspec.Struct, frozen=True):
 
     def fits(self, sheet: Sheet) -> bool:
         """Returns whether a sheet has all those columns, and the address is one of them."""
-        used = [*self.base.used, *self.parts.values(), *self.fields.values()]
-        return self.base.email is not None and fits(self.base, sheet) and all(0 <= at < sheet.width for at in used)
+        is_there = all(0 <= at < sheet.width for at in self._used)
+        return self.base.email is not None and fits(self.base, sheet) and is_there
+
+    def unread(self, sheet: Sheet) -> list[int]:
+        """Returns the columns of a sheet that hold something and are not read."""
+        return unread_columns(sheet, self._used, has_heading=self.base.has_heading)
+
+    @property
+    def _used(self) -> list[int]:
+        return [*self.base.used, *self.parts.values(), *self.fields.values()]
 
 
 class CheckedContact(msgspec.Struct, frozen=True, gc=False):

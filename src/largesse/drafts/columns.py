@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 
 import msgspec
 
@@ -118,6 +119,12 @@ def fits(columns: Columns, sheet: Sheet) -> bool:
     return (
         len(set(used)) == len(used) and len(columns.names) <= _MOST_NAMES and all(0 <= at < sheet.width for at in used)
     )
+
+
+def unread_columns(sheet: Sheet, used: Collection[int], *, has_heading: bool) -> list[int]:
+    """Returns the columns without a meaning that have a cell below the heading. Pages name them, as nothing of them is used."""
+    rows = sheet.rows[int(has_heading) :]
+    return [at for at in range(sheet.width) if at not in used and any("".join(row.cells[at : at + 1]) for row in rows)]
 
 
 def _by_heading(headings: list[str]) -> Columns:

@@ -264,6 +264,21 @@ def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Servi
     assert "Recipients 1 Gifts 1 Total £10.00" in ada.read(f"{path}/recipients")
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("email,2026,name,empty,Team\nzoe@example.com,50,Zoë,,Sales\n", "Not read: 2026, Team"),
+        ("zoe@example.com,Zoë,2,a note\n", "Not read: Column 4"),
+        ("email,name\nzoe@example.com,Zoë\n", None),
+    ],
+)
+def test_columns_that_are_not_read_are_named(service: Service, ada: Browser, rows: str, said: str | None) -> None:
+    path = begin(ada, service)
+    assert ada.submit(f"{path}/recipients", rows=rows).status_code == 303
+    shown = ada.read(f"{path}/recipients")
+    assert said in shown if said else "Not read" not in shown
+
+
 def test_a_recipient_is_added_after_another_window_started_over(service: Service, ada: Browser) -> None:
     path = draft(ada, service, "ann@example.com")
     ada.post(f"{path}/start-over")

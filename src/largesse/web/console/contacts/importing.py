@@ -133,6 +133,7 @@ async def _show(
         sheet=_encode([(row.number, row.cells) for row in sheet.rows]).decode(),
         columns=columns,
         offered=offered,
+        unread=[_heading(context, headings, at, columns.base) for at in columns.unread(sheet)],
         parts=[(part, context.say(_PART_NAMES[part]), columns.parts.get(part)) for part in PARTS],
         fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
         checked=checked,

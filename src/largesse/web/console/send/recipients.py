@@ -14,7 +14,7 @@ from starlette.responses import Response
 from largesse.base.email import email_key
 from largesse.base.i18n.templates import text
 from largesse.drafts.checking import Checked, CheckedRow
-from largesse.drafts.columns import Columns
+from largesse.drafts.columns import Columns, unread_columns
 from largesse.drafts.listing import FIX_ROWS, SORTS, View, list_rows
 from largesse.drafts.mending import Typed, as_typed, bad_rows_file
 from largesse.drafts.recipients import suggestions
@@ -164,6 +164,7 @@ async def show_recipients(
         sheet=sheet,
         checked=checked,
         columns=columns,
+        unread=unread_columns(sheet, columns.used, has_heading=columns.has_heading) if columns else [],
         headings=[first[at] if at < len(first) else "" for at in range(sheet.width)],
         most=MAX_CODES,
         account=await _account(context, opened, gift),
