@@ -29,7 +29,6 @@ from largesse.approvals.model import (
     may_decide,
 )
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.money import label
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer, require_currency
 from largesse.customers.principal import ADMIN
@@ -155,7 +154,7 @@ async def submit(transaction: Transaction, request: ApprovalRequest, rules: Coll
         raise NotFound("There is no draft with that reference.")
     deciders = [one for one, role in people.items() if may_decide(rules, one, role, request.user_id)]
     await mail_approval(connection, "approval_asked", deciders, request.id)
-    after = {"total": label(request.total_minor, request.currency), "rules": [rule.name for rule in rules]}
+    after = {**_total(request), "rules": [rule.name for rule in rules]}
     await transaction.record("approval.asked", f"send {request.id}", after=after)
 
 
@@ -218,8 +217,7 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
             await store.end_request(connection, request, state)
             await mail_approval(connection, "approval_ended", [request.user_id], request.id)
         act = "approval.given" if approves else "approval.declined"
-        after = {"total": label(request.total_minor, request.currency), "state": state}
-        await transaction.record(act, f"send {request.id}", after=after)
+        await transaction.record(act, f"send {request.id}", after={**_total(request), "state": state})
     return msgspec.structs.replace(request, state=state)
 
 
@@ -321,8 +319,12 @@ def _require_sound(rule: ApprovalRule) -> None:
         raise InvalidRequest(f"A rule names at most {MOST_CHOSEN} accounts, gifts or people.")
 
 
+def _total(request: ApprovalRequest) -> Mapping[str, object]:
+    """Returns the total of a request for the audit log."""
+    return {"total_minor": request.total_minor, "currency": request.currency}
+
+
 def _audited(rule: ApprovalRule) -> Mapping[str, object]:
-    above = None
-    if rule.above_minor is not None and rule.currency is not None:
-        above = label(rule.above_minor, rule.currency)
-    return {"name": rule.name, "role": rule.role, "above": above, "needed": rule.needed}
+    """Returns a rule for the audit log."""
+    above = {"above_minor": rule.above_minor, "currency": rule.currency}
+    return {"name": rule.name, "role": rule.role, **above, "needed": rule.needed}

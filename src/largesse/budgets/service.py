@@ -88,8 +88,8 @@ async def create_budget(actor: Actor, new: NewBudget) -> int:
         if new.limit_minor is not None and new.limit_minor < spent_minor:
             raise BelowSpent(spent_minor, new.currency)
         await set_has_budgets(connection, actor.customer_id, sales_id, has_budgets=True)
-        after = {"name": new.name, "of": subject, "currency": new.currency, "period": new.period}
-        await transaction.record("budget.created", f"budget {budget.id}", after={**after, **_amounts(budget)})
+        after = {"name": new.name, **subject, "period": new.period, **_amounts(budget)}
+        await transaction.record("budget.created", f"budget {budget.id}", after=after)
     return budget.id
 
 
@@ -185,20 +185,20 @@ def _find(budgets: Collection[Budget], budget_id: int) -> Budget:
     return found
 
 
-async def _subject(transaction: Transaction, new: NewBudget) -> str:
-    """Returns the name of the subject of a budget for the audit log. Raises NotFound."""
+async def _subject(transaction: Transaction, new: NewBudget) -> Mapping[str, object]:
+    """Returns the subject of a budget for the audit log. Raises NotFound."""
     actor = transaction.actor
     if new.kind == "role":
-        return f"people with the role {new.role}"
+        return {"role": new.role}
     if new.kind == "group":
         await _require_people(transaction, new.user_ids)
-        return f"{len(set(new.user_ids))} people"
+        return {"people": len(set(new.user_ids))}
     assert actor.environment is not None, "budgets are of an environment"
     place = actor.customer_id, actor.environment, new.currency
     name = await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place)
     if name is None:
         raise NotFound("There is no such person, service account or account in that currency.")
-    return name
+    return {"of": name}
 
 
 async def _require_people(transaction: Transaction, user_ids: Collection[int]) -> None:
@@ -241,10 +241,6 @@ async def _people(connection: Connection, budget: Budget) -> Collection[int]:
             return budget.user_ids
 
 
-def _amounts(budget: Budget) -> Mapping[str, str]:
+def _amounts(budget: Budget) -> Mapping[str, object]:
     """Returns the amounts of a budget for the audit log."""
-
-    def text(minor: int | None) -> str:
-        return "any amount" if minor is None else label(minor, budget.currency)
-
-    return {"limit": text(budget.limit_minor), "per_gift": text(budget.per_gift_minor)}
+    return {"limit_minor": budget.limit_minor, "per_gift_minor": budget.per_gift_minor, "currency": budget.currency}

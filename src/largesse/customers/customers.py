@@ -10,7 +10,6 @@ from datetime import datetime
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
-from largesse.base.money import label
 from largesse.base.text import free_key, unfit
 from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
@@ -74,10 +73,7 @@ async def confirm_above(actor: Actor, currency: str, amount_minor: int | None) -
         if amount_minor is not None:
             amounts[currency] = amount_minor
         await store.set_confirmed_above(transaction.connection, actor.customer_id, amounts)
-        before, after = (
-            {"currency": currency, "above": "no amount" if one is None else label(one, currency)}
-            for one in (old, amount_minor)
-        )
+        before, after = ({"currency": currency, "above_minor": one} for one in (old, amount_minor))
         await transaction.record("sends.confirmed_above", actor.person.customer_name, before=before, after=after)
 
 

@@ -33,7 +33,7 @@ class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
     daily_minor: int | None = None  # in a day of UTC
 
     def texts(self, currency: str) -> dict[str, str]:
-        """Returns the limit as the audit log and commands show it."""
+        """Returns the limit as commands show it."""
         return {
             "largest_order": _amount_text(self.largest_order_minor, currency),
             "daily": _amount_text(self.daily_minor, currency),

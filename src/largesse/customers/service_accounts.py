@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import EllipsisType
 
+import msgspec
+
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import free_key
 from largesse.customers import customer_store as store
@@ -92,7 +94,7 @@ async def limit_service_account(
         )
         if old != new:
             await store.set_limits(connection, actor.customer_id, account_id, {**limits, currency: new})
-            before, after = ({"currency": currency, **limit.texts(currency)} for limit in (old, new))
+            before, after = ({"currency": currency, **msgspec.structs.asdict(limit)} for limit in (old, new))
             subject = f"service account {account_id}"
             await transaction.record("service_account.limited", subject, before=before, after=after)
     return new

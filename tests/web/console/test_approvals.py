@@ -56,6 +56,9 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
         ("approval.given", "ada@acme.example"),
         ("approval.asked", "cem@acme.example"),
     ]
+    assert "Ada approved …" in ada.read("/app/audit?kind=orders")
+    assert "Total: £20.00" in ada.text
+    assert "Amount: £10.00" in ada.read("/app/audit?act=approval_rule.created")
     assert service.findings() == []
 
 

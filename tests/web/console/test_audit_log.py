@@ -114,7 +114,7 @@ def test_entries_are_sentences_with_names_and_what_changed(service: Service, ada
     ada.get("/app/audit")
     assert rows(ada)[:5] == [
         f"Ada cancelled the unclaimed codes of …{order[-6:]} Codes: 2 Refunded: £20.00",
-        "Ada changed above which amount people confirm who they are Amount: no amount → £1,000.00",
+        "Ada changed above which amount people confirm who they are Amount: None → £1,000.00",
         "Ada moved £5.00 from People team to Sales team",
         "Ada changed the role of Cem from Finance to Member",
         "Ada changed the role of Cem from Member to Finance",
@@ -179,6 +179,18 @@ def test_instants_are_told_in_the_zone_of_the_reader(service: Service, ada: Brow
     )
     ada.get("/app/audit")
     assert rows(ada)[0] == "The operator moved …123456 from 1 Jan 2030, 09:00:00 to 1 Jun 2030, 10:30:00"
+
+
+def test_amounts_that_an_earlier_release_stored_as_text_are_shown(service: Service, ada: Browser) -> None:
+    service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)
+        VALUES (1, now(), 'production', 'command', 'x', 'budget.changed', 'budget 9', '{"name": "Team", "limit": "£10.00", "per_gift": "any amount"}',
+                '{"name": "Team", "limit": "£20.00", "per_gift": "any amount"}', ''::bytea)
+        """
+    )
+    ada.get("/app/audit")
+    assert rows(ada)[0] == "The operator changed the budget budget 9 Limit: £10.00 → £20.00"
 
 
 def test_what_has_no_name_is_said_in_the_readers_language(service: Service, ada: Browser) -> None:

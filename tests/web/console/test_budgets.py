@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import count
@@ -127,6 +128,18 @@ def test_one_is_changed_and_ended(service: Service, ada: Browser) -> None:
     assert [row["act"] for row in acts] == ["budget.ended", "budget.changed", "budget.created"]
     assert "Ada ended the budget Team" in ada.read("/app/audit?kind=money")
     assert "Ada changed the budget Team" in ada.text
+    assert "Limit: £25.00 → None Name: Thanks → Team People: 1 → 2 Per gift: None → £12.00" in ada.text
+    [created] = service.sql(
+        "SELECT after::json FROM audit_events WHERE act = 'budget.created' ORDER BY id DESC LIMIT 1"
+    )
+    assert json.loads(created["after"]) == {
+        "name": "Thanks",
+        "people": 1,
+        "period": "month",
+        "limit_minor": 25_00,
+        "per_gift_minor": None,
+        "currency": "GBP",
+    }
 
 
 @pytest.mark.parametrize(

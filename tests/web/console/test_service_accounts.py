@@ -34,9 +34,10 @@ def test_what_it_may_order_is_limited_told_and_held_to(service: Service, sign_in
     since = "SELECT after FROM audit_events WHERE act = 'service_account.limited' AND id > $1 ORDER BY id"
     acts = service.sql(since, last)
     assert [act["after"] for act in acts] == [
-        '{"currency":"GBP","largest_order":"£10.00","daily":"£14.00"}',
-        '{"currency":"GBP","largest_order":"any amount of GBP","daily":"any amount of GBP"}',
+        '{"currency":"GBP","largest_order_minor":1000,"daily_minor":1400}',
+        '{"currency":"GBP","largest_order_minor":null,"daily_minor":null}',
     ]
+    assert "Per day: £14.00 → None" in ada.read("/app/audit?act=service_account.limited")
 
 
 def test_lists_come_as_files_too(service: Service, ada: Browser) -> None:

@@ -114,8 +114,9 @@ def test_the_amount_is_an_act_of_its_own_and_for_administrators(
     assert set_amount(service, ada, "GBP", "1,000") == 303
     acts = "SELECT before::text, after::text FROM audit_events WHERE act = 'sends.confirmed_above' ORDER BY id DESC LIMIT 1"
     [act] = service.sql(acts)
-    assert act["before"] == '{"currency":"GBP","above":"no amount"}'
-    assert act["after"] == '{"currency":"GBP","above":"£1,000.00"}'
+    assert act["before"] == '{"currency":"GBP","above_minor":null}'
+    assert act["after"] == '{"currency":"GBP","above_minor":100000}'
+    assert "Amount: None → £1,000.00" in ada.read("/app/audit?act=sends.confirmed_above")
     assert "More than £1,000.00" in ada.read("/app/security")
     for wrong in ("0", "-1", "much"):
         assert set_amount(service, ada, "GBP", wrong) == 422

@@ -128,7 +128,8 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
 LABELS: Mapping[str, str] = MappingProxyType(
     {
         "accounts": text("Accounts"),
-        "above": text("Amount"),
+        "above": text("Amount"),  # of earlier releases
+        "above_minor": text("Amount"),
         "active": text("Switched on"),
         "amount_minor": text("Amount"),
         "balance_minor": text("Balance"),
@@ -143,7 +144,8 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "created": text("Added"),
         "credited_minor": text("Credited"),
         "currency": text("Currency"),
-        "daily": text("Per day"),
+        "daily": text("Per day"),  # of earlier releases
+        "daily_minor": text("Per day"),
         "deliveries": text("Deliveries"),
         "event": text("Event"),
         "events": text("Events"),
@@ -152,8 +154,10 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "from": text("Allowed networks"),
         "funding": text("Payment"),
         "gift": text("Gift"),
-        "limit": text("Limit"),
-        "largest_order": text("Per order"),
+        "limit": text("Limit"),  # of earlier releases
+        "limit_minor": text("Limit"),
+        "largest_order": text("Per order"),  # of earlier releases
+        "largest_order_minor": text("Per order"),
         "lines": text("Codes"),
         "name": text("Name"),
         "of": text("Of"),
@@ -163,7 +167,8 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "owed_minor": text("Amount due"),
         "parcels": text("Parcels"),
         "people": text("People"),
-        "per_gift": text("Per gift"),
+        "per_gift": text("Per gift"),  # of earlier releases
+        "per_gift_minor": text("Per gift"),
         "period": text("Period"),
         "plan": text("Plan"),
         "products": text("Gifts"),
@@ -178,7 +183,8 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "service_account": text("Service account"),
         "shipped": text("Parcels"),
         "state": text("State"),
-        "total": text("Total"),
+        "total": text("Total"),  # of earlier releases
+        "total_minor": text("Total"),
         "rules": text("Rules"),
         "needed": text("Approvals"),
         "until": text("Until"),
