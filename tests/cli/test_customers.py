@@ -42,6 +42,18 @@ def test_a_customer_is_changed(run: Run, database: str, loaded: dict[str, Any]) 
     assert json.loads(acts[0]["before"])["plan"] == "pro"
 
 
+def test_money_of_a_customer_that_becomes_invoiced_is_warned_of(
+    run: Run, database: str, loaded: dict[str, Any]
+) -> None:
+    changed = run("customers", "set", "acme", "--funding", "invoiced")
+    assert (changed.exit_code, changed.stdout) == (0, "acme is Acme Ltd, pro, invoiced.\n")
+    assert changed.stderr.startswith("Warning: the accounts of acme hold £100.00, which its orders do not use")
+    assert changed.stderr.count("\n") == 1
+    assert run("customers", "set", "acme", "--name", "Acme").stderr == ""
+    assert run("customers", "set", "acme", "--funding", "balance").stderr == ""
+    assert run("customers", "set", "globex", "--funding", "invoiced").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

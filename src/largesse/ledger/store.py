@@ -5,7 +5,8 @@ Money moves through `posting` alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,6 +15,7 @@ from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import Saved, Table, Values, insert
+from largesse.ledger.payment_sources import names_account
 
 _FUNDING_ACCOUNTS = """
     SELECT accounts.id, accounts.name, is_master, currency, currencies.id AS currency_id, balance_minor
@@ -216,6 +218,15 @@ async def list_accounts(connection: Connection, customer: str | None = None) -> 
     """Returns all funding accounts, or those of one customer, by customer and key."""
     rows = await connection.fetch(_LISTED_ACCOUNTS, customer)
     return [OperatorAccount(**row) for row in rows]
+
+
+def unspendable(accounts: Iterable[OperatorAccount], funding: str) -> dict[str, int]:
+    """Returns what a customer with that `funding` holds in production and cannot spend, in minor units by currency."""
+    held = Counter[str]()
+    for account in accounts:
+        if not names_account(funding) and account.environment == "production":
+            held[account.currency] += account.balance_minor
+    return dict(+held)
 
 
 async def list_all_accounts(connection: Connection, words: str, after: int, most: int) -> list[ListedAccount]:

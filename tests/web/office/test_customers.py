@@ -10,6 +10,11 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn, number_of
 
+HELD = """
+    SELECT sum(balance_minor)::bigint FROM accounts
+    WHERE customer_id = 1 AND kind = 'funding' AND environment = 'production' AND currency = $1
+"""
+
 
 def acts(service: Service, customer_id: int) -> list[Any]:
     return service.sql(
@@ -74,6 +79,19 @@ def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_i
     (last,) = acts(service, customer_id)[-1:]
     assert (last["actor"], last["act"]) == ("staff", "customer.changed")
     browser.post(f"{here}/terms", **{**terms, "name": "Globex", "plan": "pro"})
+
+
+def test_money_of_a_customer_that_becomes_invoiced_is_warned_of(service: Service, sign_in: SignIn) -> None:
+    browser = sign_in("owner")
+    here = f"/office/customers/{service.ids['customers']['acme']}"
+    assert "The accounts hold" not in browser.read(here)
+    name = re.search(r'name="name"[^>]* value="([^"]*)"', browser.page.text)[1]
+    terms = {"name": name, "plan": "enterprise"}
+    assert browser.submit(here, f"{here}/terms", **terms, funding="invoiced").status_code == 303
+    held = re.search(r"The accounts hold (\S+), .*?, which orders do not use", browser.read(here))[1]
+    assert held == f"€{service.sql(HELD, 'EUR')[0][0] / 100:,.2f}"
+    assert browser.submit(here, f"{here}/terms", **terms, funding="balance").status_code == 303
+    assert "The accounts hold" not in browser.read(here)
 
 
 def test_accounts_are_added(service: Service, sign_in: SignIn) -> None:

@@ -26,7 +26,7 @@ from largesse.customers.members import Invitation
 from largesse.db.scope import OFFICE
 from largesse.ledger.accounts import LONGEST_NAME, AccountRefused, Why, create_account, open_customer
 from largesse.ledger.payment_sources import SOURCES
-from largesse.ledger.store import list_accounts
+from largesse.ledger.store import list_accounts, unspendable
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Choices, Email, Text
 from largesse.web.kit.query import INT32
@@ -146,11 +146,13 @@ async def one(context: OfficeContext) -> Response:
         accounts = await list_accounts(connection, customer.key)
         notes = await list_notes(connection, customer.id)
         currencies = await list_currencies(connection, customer.id)
+    held = sorted(unspendable(accounts, customer.funding).items())
     return page(
         context,
         "customer.html",
         customer=customer,
         accounts=accounts,
+        unspendable=", ".join(context.language.amount(minor, currency) for currency, minor in held),
         notes=notes,
         longest_note=LONGEST_NOTE,
         **_choices(context, currencies),
