@@ -98,7 +98,7 @@ class Load:
                     async with self._changed:
                         self.settled[number] = reply
                         self._changed.notify_all()
-                elif reply.status in {401, 402}:
+                elif reply.status in {401, 402, 403}:
                     break
                 else:
                     await asyncio.sleep(self.retry_s)
