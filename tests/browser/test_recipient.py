@@ -1,5 +1,6 @@
 """The recipient's pages as people meet them: on a phone and on a desktop, light and dark, with and without JavaScript."""
 
+import re
 import subprocess
 from typing import Any
 
@@ -53,6 +54,10 @@ def test_a_collection_from_its_link_to_the_voucher(demo: Any, visit: Visits, win
     assert page.locator("svg.qr").is_visible()
     page.emulate_media(media="print")
     assert not page.locator("#thanks").is_visible(), "paper has no form to fill in"
+    ink = page.locator("h1").evaluate("(one) => getComputedStyle(one).color")
+    card = page.locator(".gift-card .gift-name")
+    assert card.evaluate("(one) => getComputedStyle(one).color") == ink, "paper has no background for white letters"
+    assert len(re.findall(rb"/Type /Page\b", page.pdf(format="A4"))) == 1, "gift, QR code and number stay together"
     page.emulate_media(media="screen")
     page.reload()
     assert page.locator("#number").inner_text() == number

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.catalogue.images import png
-from tests.web.claim.conftest import Codes
+from tests.web.claim.conftest import Codes, form_of
 
 from largesse.catalogue.pictures import read_picture, save_pictures
 from largesse.db.scope import WORKER
@@ -72,9 +72,14 @@ def test_choices_show_what_they_are_and_the_one_chosen_its_terms(service: Any, r
 
 def test_a_parcel_says_what_it_is_and_its_terms(service: Any, recipient: Any, codes: Codes) -> None:
     gift = recipient.gift(codes("gift", "flowers")[0])
-    page = recipient.get(gift).text
-    assert "Fresh stems." in page
-    assert "Colours follow the season." in page
+    page = recipient.get(gift)
+    key = form_of(page)["key"]
+    recipient.post(
+        f"{gift}/address", key=key, name="Sam Doe", street_address="1 High Street", city="Leeds", postal_code="LS1 4DY"
+    )
+    for text in (page.text, recipient.get(gift).text):
+        assert "Fresh stems." in text
+        assert "Colours follow the season." in text, "also while the parcel is awaited"
 
 
 def test_a_voucher_says_how_to_redeem_it_in_the_shops_words(

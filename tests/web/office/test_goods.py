@@ -197,6 +197,7 @@ def test_the_recipients_page_says_that_the_parcel_came_back(service: Service, wa
         assert wade.submit(here, f"{here}/{act}", **form).status_code == 303
         page = recipient.get(path).text
         said.append(("on its way" in page, "came back to us" in page, "to this address again" in page))
+        assert ("If it does not arrive" in page) is said[-1][0], "whom to ask while it is on its way"
     assert said == [(True, False, False), (False, True, False), (False, True, True), (True, False, False)]
 
 
