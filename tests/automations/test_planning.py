@@ -15,7 +15,9 @@ from tests.web.api.conftest import Service, on_database
 from largesse.automations import run_store, store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
 from largesse.automations.service import AutomationFault, next_days, preview
+from largesse.contacts.group_store import save_members
 
+PLACE = (1, "production")
 FIRST, LAST = date(2027, 12, 20), date(2029, 3, 10)
 
 
@@ -117,6 +119,40 @@ def test_a_contact_who_is_added_after_the_automation_on_its_first_day_gets_the_g
     added_now(service)
     move_to(service, created)
     automation(occasion="first_day")
+    work(service, places=False)
+    assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
+
+
+@pytest.mark.parametrize(
+    ("created", "joined", "country", "is_planned"),
+    [
+        ("2027-05-09T15:00Z", "2027-05-09T16:00Z", "GB", True),  # after the automation
+        ("2027-05-09T15:00Z", "2027-05-09T14:00Z", "GB", False),  # before it, and it after nine o'clock
+        ("2027-05-09T06:00Z", "2027-05-09T05:00Z", "GB", True),  # both before nine o'clock
+        ("2027-05-08T15:00Z", "2027-05-09T23:30Z", "GB", True),
+        ("2027-05-08T15:00Z", "2027-05-09T23:30Z", "NZ", True),  # where that day is over
+    ],
+)
+def test_a_contact_who_joins_on_the_day_of_the_automation_gets_the_gift_if_after_it(
+    service: Service, automation: Callable[..., int], created: str, joined: str, country: str, is_planned: bool
+) -> None:
+    zoe = add_contact(service, "Zoe", country=country)
+    [group] = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'G') RETURNING id"
+    )
+
+    def create() -> None:
+        move_to(service, created)
+        automation(occasion="joined", group_id=group["id"], days=0)
+
+    def join() -> None:
+        move_to(service, joined)
+        service.sql("UPDATE contacts SET created_at = clock_now() WHERE id = $1 AND country = 'NZ'", zoe)
+        on_database(service.database_url, lambda connection: save_members(connection, PLACE, [(group["id"], zoe)], []))
+
+    for step in (create, join) if created < joined else (join, create):
+        step()
+    service.sql("UPDATE automations SET plan_at = clock_now()")
     work(service, places=False)
     assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
 

@@ -106,7 +106,7 @@ _DAYS = Fragment("""
                WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
                ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
            coalesce((SELECT jsonb_object($1::text[], $2::text[])) ->> c.country, a.zone) AS zone,
-           a.ahead, a.occasion, a.created_at AS since, c.created_at AS known_at, c.name, c.email
+           a.ahead, a.occasion, a.created_at AS since, c.known_at, c.name, c.email
     FROM asked a
     CROSS JOIN LATERAL (
         SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
@@ -117,11 +117,11 @@ _DAYS = Fragment("""
                     THEN 229 END AS leap_key
         FROM generate_series(a.first, a.last, interval '1 day') AS d) AS day
     CROSS JOIN LATERAL (
-        SELECT c.* FROM contacts c
+        SELECT c.*, c.created_at AS known_at FROM contacts c
         WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
           AND c.birthday IN (day.key, day.leap_key)
         UNION ALL
-        SELECT c.* FROM contacts c
+        SELECT c.*, c.created_at AS known_at FROM contacts c
         WHERE a.occasion IN ('anniversary', 'first_day') AND c.customer_id = a.customer_id AND c.environment = a.environment
           AND c.left_at IS NULL AND c.start_date IS NOT NULL
           AND extract(month FROM c.start_date)::integer * 100 + extract(day FROM c.start_date)::integer IN (day.key, day.leap_key)
@@ -129,7 +129,7 @@ _DAYS = Fragment("""
               ELSE day.year > extract(year FROM c.start_date)
                    AND (a.years = '{}' OR day.year - extract(year FROM c.start_date)::integer = ANY(a.years)) END
         UNION ALL
-        SELECT c.* FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
+        SELECT c.*, coalesce(m.joined_at, c.created_at) AS known_at FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
         WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
           AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
     WHERE a.group_id IS NULL OR a.occasion = 'joined' OR EXISTS (
@@ -139,17 +139,18 @@ _DAYS = Fragment("""
 
 # The server may not know each zone that this machine knows. An unknown one would be an error, for the automations of all customers.
 _KNOWN = Fragment("SELECT name FROM pg_timezone_names")
-# When the gift leaves, and until when a contact must be known: somebody who joins a group or begins to work is often added on that day, after nine
-# o'clock, and gets the gift late.
+# When the gift leaves, and until when a contact must be known: somebody who begins to work is often added on that day, after nine o'clock, and gets
+# the gift late.
 _DUE = Fragment("""
     (send_on + time '09:00') AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead AS due_at,
-    CASE WHEN occasion IN ('first_day', 'joined')
+    CASE WHEN occasion = 'first_day'
          THEN (on_day + 1)::timestamp AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead END AS over_at
 """)
-# Whether the automation existed before the gift was due, and the contact in time. A contact who is added in time on the day on which the automation
-# was created, after it, gets the gift as well.
+# Whether the automation existed before the gift was due, and the contact in time. Who joins a group always is, as that makes the day. A contact who
+# joins or is added in time on the day on which the automation was created, after it, gets the gift as well.
 _IN_TIME = Fragment("""
-    (d.due_at >= d.since OR d.over_at IS NOT NULL AND d.known_at >= d.since) AND greatest(d.due_at, d.over_at) >= d.known_at
+    (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
+    AND (d.occasion = 'joined' OR greatest(d.due_at, d.over_at) >= d.known_at)
 """)
 # Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough: then the gift is sent late, or
 # `missed`.
