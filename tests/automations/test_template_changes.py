@@ -53,14 +53,28 @@ def test_a_change_that_fails_ends_no_approval(service: Service) -> None:
     assert asked(service) == 0
 
 
-@pytest.mark.usefixtures("approved")
-def test_a_change_ends_the_approval_unless_only_the_name_differs(service: Service) -> None:
+def test_a_change_ends_the_approval_unless_only_the_name_differs(
+    service: Service, automation: Callable[..., int], approved: int
+) -> None:
     template = service.ids["templates"]["welcome"]
+    [(copy,)] = service.sql(
+        """
+        INSERT INTO templates (customer_id, key, of_people, created_at, name, product_id, gift_name, value_minor, currency, country)
+        SELECT customer_id, 'copy', true, created_at, 'Copy', product_id, gift_name, value_minor, currency, country FROM templates
+        RETURNING id
+        """
+    )
+    automation(name="Copy", template_id=copy, asks_approval=True)
+    approve_all(service)
+    service.sql("DELETE FROM people_mails")
     perform(service, change, template, name="Hello")
     assert is_approved(service)
     perform(service, change, template, message="Thank you, {first_name|you}", environment="staging")
-    assert not is_approved(service)
+    still = service.sql("SELECT id = $1, approved_by IS NOT NULL FROM automations ORDER BY id", approved)
+    assert [tuple(row) for row in still] == [(True, False), (False, True)], "the other template sends what it sent"
     assert asked(service) == 1
+    service.sql("UPDATE automations SET ended_at = clock_now()")
+    service.sql("UPDATE templates SET removed_at = clock_now() WHERE key = 'copy'")
     service.sql("UPDATE templates SET of_people = false, name = 'Welcome'")
 
 

@@ -156,14 +156,38 @@ def test_what_was_spent_this_month_counts_and_a_sum_below_it_is_refused(service:
     assert service.findings() == []
 
 
+def test_a_new_budget_counts_the_orders_of_its_own_period(service: Service, budget: Budgets) -> None:
+    at(service, "03-31 23:30Z")
+    budget("First", limit=90_00)
+    order(service, 5)
+    at(service, "04-10 12:00Z")
+    order(service, 7)
+    second = budget("Second", limit=90_00)
+    counted = service.sql(
+        "SELECT budget_id = $1, spent_minor FROM budget_periods ORDER BY starts_on, budget_id", second
+    )
+    assert [tuple(row) for row in counted] == [(False, 5_00), (False, 7_00), (True, 7_00)]
+
+
 def test_all_budgets_of_an_order_hold(service: Service, budget: Budgets, problem: Problems) -> None:
     budget("Bot", limit=10_00, period="total")
     budget("Float", limit=5_00, period="total", kind="account", subject_id=service.ids["funding_accounts"]["gbp"])
-    assert order(service, 4).status_code == 200
+    reference = order(service, 4, codeQuantity=1).json()["reference"]
     assert "'Float'" in problem(order(service, 2), 403, "budget-exceeded")
     assert order(service, 6, account="team").status_code == 200
     assert "'Bot'" in problem(order(service, 1), 403, "budget-exceeded")
+    assert service.client("hr").post(f"/orders/{reference}/cancel").status_code == 200
+    left = service.sql("SELECT spent_minor FROM budget_periods ORDER BY budget_id")
+    assert [row["spent_minor"] for row in left] == [6_00, 0], "a refund goes once to each budget of its order"
     assert service.findings() == []
+
+
+def test_the_people_of_a_group_are_changed_and_those_of_others_stay(service: Service, budget: Budgets) -> None:
+    ada, cem = (user(service, f"{name}@acme.example") for name in ("ada", "cem"))
+    one, other = (budget(name, limit=1_00, kind="group", user_ids=(ada,)) for name in ("One", "Other"))
+    perform(service, change_budget, one, name="One", limit_minor=1_00, per_gift_minor=None, user_ids=(cem,))
+    people = service.sql("SELECT budget_id, user_id FROM budget_people ORDER BY budget_id")
+    assert [tuple(row) for row in people] == [(one, cem), (other, ada)]
 
 
 def test_an_ended_budget_limits_nothing_and_takes_refunds(service: Service, budget: Budgets) -> None:

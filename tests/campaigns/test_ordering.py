@@ -36,7 +36,7 @@ def test_what_was_not_ordered_until_the_end_is_not_ordered_later(service: Servic
 
 def test_an_order_under_way_at_the_end_is_refunded(service: Service) -> None:
     before = service.balance("gbp")
-    campaign = create(service)
+    campaign, other = create(service), create(service)
 
     async def send_late(desk: Desk) -> None:
         draft = await read(desk, campaign)
@@ -46,6 +46,7 @@ def test_an_order_under_way_at_the_end_is_refunded(service: Service) -> None:
 
     on_desk(service, send_late)
     assert service.balance("gbp") == before - 200
+    assert service.sql("SELECT due_at = closes_at FROM campaigns WHERE id = $1", other.id) == [(True,)]
     service.sql("UPDATE clock SET ahead_by = $1", timedelta(days=1, minutes=1))
     work(service)
     assert service.balance("gbp") == before

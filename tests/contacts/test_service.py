@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from tests.chained import actor_over
 from tests.seed.conftest import connection, load
 from tests.seed.worlds import WHOLE
@@ -205,3 +209,67 @@ async def test_environments_and_customers_are_apart(connection: asyncpg.Connecti
     assert len(await listed(connection, acme)) == 1
     for check in REFERENCES:
         assert await connection.fetch(check.sql) == []
+
+
+Rows = set[tuple[Any, ...]]
+
+
+async def rows(connection: asyncpg.Connection) -> Rows:
+    """The groups, members, fields and contacts of everybody."""
+    found = []
+    for query in (
+        "SELECT 'group', customer_id, environment, id, name FROM contact_groups",
+        "SELECT 'member', environment, group_id, contact_id FROM contact_members",
+        "SELECT 'field', environment, key, name FROM contact_fields",
+        "SELECT 'contact', environment, id, own_fields::text, sealed_address IS NOT NULL FROM contacts",
+    ):
+        found += await connection.fetch(query)
+    return {tuple(row) for row in found}
+
+
+async def test_what_is_done_to_one_is_done_to_no_other(
+    connection: asyncpg.Connection, acme: Actor, vault: Vault
+) -> None:
+    whole = ContactChange(address="1 High St", groups=("Sales", "Choir"), fields={"size": "M", "team": "A"})
+    for actor in (actor_over(connection, acme.customer_id, "staging"), acme):
+        for name in ("Size", "Team"):
+            await groups.create_field(actor, name)
+        bo, ada = [
+            await create_contact(actor, vault, replace(whole, email=f"{name}@example.com")) for name in ("bo", "ada")
+        ]
+    choir, sales = [group.id for group in await list_groups(connection, (acme.customer_id, "production"))]
+
+    async def changed(work: Coroutine[Any, Any, Any]) -> Rows:
+        before = await rows(connection)
+        await work
+        return before ^ await rows(connection)
+
+    def contact(id_: int, fields: str, *, has_address: bool = True) -> tuple[Any, ...]:
+        return "contact", "production", id_, fields, has_address
+
+    def group(name: str) -> tuple[Any, ...]:
+        return "group", acme.customer_id, "production", sales, name
+
+    both, one = '{"size": "M", "team": "A"}', '{"team": "A"}'
+    assert await changed(groups.rename_group(acme, sales, "Sellers")) == {group("Sales"), group("Sellers")}
+    assert await changed(change_contact(acme, vault, ada, ContactChange(groups=("choir",)))) == {
+        ("member", "production", sales, ada)
+    }
+    assert await changed(change_contact(acme, vault, ada, ContactChange(address=None))) == {
+        contact(ada, both),
+        contact(ada, both, has_address=False),
+    }
+    assert await changed(groups.rename_field(acme, "size", "Shirt")) == {
+        ("field", "production", "size", "Size"),
+        ("field", "production", "size", "Shirt"),
+    }
+    assert await changed(groups.remove_field(acme, "size")) == {
+        ("field", "production", "size", "Shirt"),
+        *(contact(bo, fields) for fields in (both, one)),
+        *(contact(ada, fields, has_address=False) for fields in (both, one)),
+    }
+    assert await changed(groups.remove_group(acme, sales)) == {group("Sellers"), ("member", "production", sales, bo)}
+    assert await changed(remove_contacts(acme, [ada])) == {
+        contact(ada, one, has_address=False),
+        ("member", "production", choir, ada),
+    }

@@ -40,6 +40,8 @@ async def test_a_template_is_added_changed_and_removed(connection: asyncpg.Conne
     ids = (await load(connection, WHOLE)).ids
     acme, globex = ids["customers"]["acme"], ids["customers"]["globex"]
 
+    others = await connection.fetch("SELECT * FROM templates ORDER BY id")
+    assert others
     added = await create_template(actor_over(connection, acme), COFFEE)
     row = await connection.fetchrow("SELECT * FROM templates WHERE id = $1", added)
     assert (row["customer_id"], row["name"], row["message"], row["of_people"]) == (
@@ -65,6 +67,7 @@ async def test_a_template_is_added_changed_and_removed(connection: asyncpg.Conne
             await remove_template(actor_over(connection, acme), added)
         with pytest.raises(NotFound):
             await change_template(actor_over(connection, acme), added, COFFEE)
+    assert await connection.fetch("SELECT * FROM templates WHERE id <> $1 ORDER BY id", added) == others
 
 
 async def test_a_collection_is_added_changed_and_removed_and_every_change_is_a_new_version_of_the_customers_own(

@@ -43,12 +43,14 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
     assert "1 send waits for your approval" in ada.read("/app")
     assert "Bo bo@example.com" in ada.read(f"/app/approvals/{reference}")
     assert service.balance("gbp") == before
+    other = asked(cem, service)
     answer = decided(ada, reference, note="Go on <b>")
     assert answer.headers["location"] == f"/app/approvals/{reference}"
     assert "Approved. The order was placed." in ada.read(f"/app/approvals/{reference}")
     assert "Ada approved" in ada.text
     assert "Go on <b>" in ada.text
     assert [tuple(row) for row in orders_of(service, reference)] == [(user_id(service, "cem"), 20_00)]
+    assert (state(service, reference), state(service, other)) == ("approved", "waiting")
     assert round(before - service.balance("gbp"), 2) == 20
     assert ("approval_ended", "Cem") in mails(service)
     acts = service.sql("SELECT act, actor_name FROM audit_events WHERE act LIKE 'approval.%' ORDER BY id DESC LIMIT 2")

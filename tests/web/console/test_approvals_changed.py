@@ -273,6 +273,7 @@ def test_rules_hold_for_accounts_gifts_and_roles(service: Service, sign_in: Sign
     rule = service.sql("SELECT id FROM approval_rules WHERE name = 'Admins'")[0]["id"]
     assert ada.post(f"/app/approvals/rules/{rule}/end").status_code == 303
     assert needed(ada) == ""
+    assert needed(ada, gift="books") == "Books", "the other rules stay"
     cem.get("/app/approvals")
     assert cem.get("/app/approvals/rules").status_code == 403
     assert cem.post(f"/app/approvals/rules/{rule}/end", token="x").status_code == 403

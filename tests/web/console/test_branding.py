@@ -271,6 +271,7 @@ def test_own_wrappings_are_chosen_drawn_and_named_by_their_key(service: Service,
     # Once it is removed, gifts look like those without one.
     assert ada.submit("/app/branding", "/app/branding/wrappings/acme-autumn/remove").status_code == 303
     assert 'class="theme-default"' in claim_page(service, reference).text
+    assert [row["key"] for row in service.sql("SELECT key FROM own_wrappings")] == ["winter-2"]
     assert ada.submit("/app/branding", "/app/branding/wrappings/acme-autumn/remove").status_code == 404
 
 
