@@ -181,6 +181,23 @@ def test_a_gift_opened_before_is_told_and_shown(demo: Any, visit: Visits) -> Non
     assert second.page.get_by_role("radio").count() >= 3
 
 
+def test_a_gift_that_was_withdrawn_while_its_page_was_open_is_no_wrong_pin(demo: Any, visit: Visits) -> None:
+    for path in ("", "/claim"):
+        code = birthday(demo)
+        one = visit("phone", name="withdrawn")
+        page = one.page
+        one.open(f"{demo.url}{path}" if path else code["redemptionUrl"])
+        if path:
+            page.get_by_label("Code").fill(code["code"])
+        demo.call("POST", f"/orders/{code['reference']}/cancel", json={})
+        one.type_pin(code["pin"])
+        page.get_by_role("heading", name="This gift was withdrawn").wait_for()
+        assert page.evaluate("document.activeElement.localName") == "h1", "a screen reader goes on there"
+        assert page.title() == "This gift was withdrawn"
+        assert not page.get_by_role("button").count(), "there is nothing to open"
+        one.check("1-told")
+
+
 @pytest.mark.parametrize("window", ["phone", pytest.param("desktop", marks=pytest.mark.slow)])
 def test_everything_works_without_javascript(demo: Any, visit: Visits, window: str) -> None:
     code = birthday(demo)

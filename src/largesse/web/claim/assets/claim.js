@@ -70,7 +70,9 @@
         } else {
           document.title = page.title;
           document.querySelector("main").replaceWith(page.querySelector("main"));
-          document.querySelector("main a, main button")?.focus();
+          const next = document.querySelector("main a, main button") ?? document.querySelector("main h1");
+          if (next.matches("h1")) next.tabIndex = -1; // nothing is left to do, and screen readers read it
+          next.focus();
         }
       } catch {
         say(claim.dataset.trouble);
