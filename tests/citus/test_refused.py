@@ -77,6 +77,7 @@ async def test_a_node_of_another_version(database_url: str, statement: str, vers
     await require_refused(database_url, f"{node.hostname}:{node.port} has {version}: bring all to one version")
 
 
+@pytest.mark.timeout(600)  # it starts a cluster of three servers four times
 async def test_servers_that_did_not_load_the_extension() -> None:
     with running() as cluster:
         coordinator, node, _ = cluster.servers
