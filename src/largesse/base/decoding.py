@@ -33,7 +33,7 @@ _NAMES = {
     "uuid": "a UUID",
 }
 _LENGTH = re.compile(r"^Expected `(?P<type>\w+)(?: \| null)?` (?:of|with) length (?P<sign><=|>=) (?P<limit>\d+)$")
-_RANGE = re.compile(r"^Expected `\w+(?: \| null)?` (?P<sign><=|>=|<|>) (?P<limit>-?[\d.]+)$")
+_RANGE = re.compile(r"^Expected `\w+(?: \| null)?` (?P<sign><=|>=|<|>) (?P<limit>-?[\d.]+?)(?:\.0)?$")
 _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.text import trimmed
+from largesse.base.text import folded, trimmed
 from largesse.drafts.sheet import MAX_ROWS, lines_of
 
 # A quoted name, an address in brackets, a separator, and what is between them. Each character is read once.
@@ -204,6 +204,7 @@ _ROUND = " \t\"'<>()[].,;:"
 _MAILTO = re.compile(r"mailto:", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 _AND_MORE = re.compile(r"@\s*[^\s@]+\.[^\s@]+\s+[^\s.@]")  # an address, and a name after it
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 _DOTS = re.compile(r"\.{2,}")
 _COMMAS = re.compile(r"[,;]+")
 # Providers whose domain people leave incomplete, beside the domains of the list itself.
@@ -241,6 +242,11 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     text = _MAILTO.sub("", _AT.sub("@", email)).strip(_ROUND)
     if _AND_MORE.search(text):
         return None
+    *before, local = text.partition("@")[0].split() or [""]
+    if before and "@" in text:
+        if not _is_name_or_mark(before, local):
+            return None  # `ada byron@example.com`: whose it is cannot be known
+        text = f"{local}@{text.partition('@')[2]}".strip(_ROUND)
     text = _DOTS.sub(".", _BLANKS.sub("", text))
     while "@@" in text:
         text = text.replace("@@", "@")
@@ -252,6 +258,12 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     if "." not in domain:
         domain = next((one for one in known if domain and one.startswith(f"{domain.lower()}.")), domain)
     return _valid(f"{local.strip('.')}@{domain}", unlike=email)
+
+
+def _is_name_or_mark(before: Sequence[str], local: str) -> bool:
+    """Returns whether words before an address are the mark of a list, such as `1.`, or a name that the address has: `Ada Byron ada@example.com`."""
+    words = [_NO_LETTERS.sub("", folded(word)) for word in before]
+    return not any(words) or any(len(word) > 1 and word in folded(local) for word in words)
 
 
 def _split_off(text: str, domains: Sequence[str]) -> str:
