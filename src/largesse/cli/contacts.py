@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+import asyncio
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,6 +20,7 @@ from largesse.contacts.service import save_contacts
 from largesse.contacts.store import Filter, list_by_id
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
+from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 from largesse.installation import open_vault
 
@@ -54,23 +57,26 @@ async def contacts_list(customer: str, environment: str, form: str | None) -> No
 
 
 @contacts.command("import")
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_customer
 @_environment
 @command
-async def contacts_import(file: BinaryIO, customer: str, environment: str) -> None:
+async def contacts_import(file: Path, customer: str, environment: str) -> None:
     """Create and change a customer's contacts from the CSV file FILE, whose first row has headings.
 
     A contact is found by its address. Blank cells change nothing. If a row has a fault, nothing is imported.
     """
-    sheet = await finish_soon(read_text_sheet(read_text_file(file.read()).text))
+    try:
+        sheet = await finish_soon(read_text_sheet(read_text_file(await asyncio.to_thread(file.read_bytes)).text))
+    except SheetRefused as refused:
+        raise OperatorError(f"{file}: {refused.detail}") from None
     async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)
             fields = await list_fields(connection, (customer_id, environment))
         columns = guess_contact_columns(sheet, fields)
         if columns.base.email is None:
-            raise OperatorError("no column has e-mail addresses")
+            raise OperatorError(f"{file}: no column has e-mail addresses")
         checked = await finish_soon(check_contacts(sheet, columns))
         if checked.bad:
             raise OperatorError(_faults_of(checked))
