@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from largesse.contacts.model import Group, OwnField
+from largesse.contacts.model import MOST_MEMBERS_COUNTED, Group, OwnField
 from largesse.contacts.store import Place
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import compose
 from largesse.db.pool import Connection
 
-_GROUPS = Fragment("""
-    SELECT g.id, g.name, (SELECT count(*) FROM contact_members m WHERE m.customer_id = g.customer_id AND m.group_id = g.id) AS members
+# The customer's groups, with how many members each has, counted up to a limit: all groups together may have millions.
+_GROUPS = compose(
+    """
+    SELECT g.id, g.name, (
+        SELECT count(*) FROM (SELECT FROM contact_members m WHERE m.customer_id = g.customer_id AND m.group_id = g.id LIMIT {most} + 1) AS counted
+    ) AS members
     FROM contact_groups g WHERE g.customer_id = $1 AND g.environment = $2
-""")
+    """,
+    most=MOST_MEMBERS_COUNTED,
+)
 _LIST = compose("{groups} ORDER BY lower(g.name)", groups=_GROUPS)
 _ONE = compose("{groups} AND g.id = $3", groups=_GROUPS)
 _NAMES = "SELECT id, name FROM contact_groups WHERE customer_id = $1 AND environment = $2"

@@ -22,6 +22,8 @@ from largesse.drafts.mailboxes import fault_of
 
 MOST_CONTACTS = 200_000  # of a customer in an environment
 MOST_GROUPS = 200
+MOST_MEMBERS_COUNTED = 1_000  # of a group, in lists of groups
+MOST_COUNTED = 10_000  # contacts of a list
 MOST_GROUPS_EACH = 20  # of a contact
 MOST_FIELDS = 10
 MAX_NAME = 200
@@ -105,7 +107,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of contacts, and how many are in it."""
+    """A group of contacts, and how many are in it: if there are more than MOST_MEMBERS_COUNTED, one more than that."""
 
     id: int
     name: str

@@ -10,13 +10,12 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.text import folded
-from largesse.contacts.model import Contact, sought
+from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 
 _encode = msgspec.json.Encoder().encode
 _FIELDS = msgspec.json.Decoder(dict[str, str])
-_COUNTED = 10_000
 
 # Changes to a customer's contacts run one at a time, so that limits hold and no two wait for each other's rows.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint))"
@@ -215,9 +214,9 @@ async def list_by_id(connection: Connection, place: Place, shown: Filter, limit:
     return [_contact(row) for row in await connection.fetch(_BY_ID, *place, *shown.arguments, limit, after)]
 
 
-async def count_contacts(connection: Connection, place: Place, shown: Filter, most: int = _COUNTED) -> int:
-    """Returns how many contacts a list has in all, counted up to `most`."""
-    return int(await connection.fetchval(_COUNT, *place, *shown.arguments, most))
+async def count_contacts(connection: Connection, place: Place, shown: Filter) -> int:
+    """Returns how many contacts a list has in all; if there are more than MOST_COUNTED, one more than that."""
+    return int(await connection.fetchval(_COUNT, *place, *shown.arguments, MOST_COUNTED + 1))
 
 
 async def count_all(connection: Connection, place: Place) -> int:

@@ -278,3 +278,22 @@ def test_countries_are_offered_in_the_order_of_their_names(service: Service, sig
     ):
         offered = re.findall(r'<option value="[A-Z]{2}"[^>]*>([^<]+)<', ada.get(page).text)
         assert [one for one in offered if one in names] == names
+
+
+def test_counts_of_many_contacts_end_at_a_limit(service: Service, ada: Browser) -> None:
+    service.sql(
+        """
+        WITH g AS (INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'All') RETURNING id),
+        c AS (
+            INSERT INTO contacts (customer_id, environment, email, email_key, name, sought)
+            SELECT 1, 'production', n || '@many.example', n || '@many.example', 'P', 'p ' || n || '@many.example' FROM generate_series(1, 10001) AS n
+            RETURNING id)
+        INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+        SELECT 1, 'production', g.id, c.id, '2026-01-01' FROM g, c
+        """
+    )
+    page = ada.read("/app/contacts")
+    assert "10,000+ contacts" in page
+    assert "All (1,000+)" in page
+    assert "1,000+" in ada.read("/app/contacts/groups")
+    assert len(ada.get("/app/contacts.csv").text.splitlines()) == 10_002

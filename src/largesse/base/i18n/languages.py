@@ -58,6 +58,10 @@ class Language:
         """Returns a whole number as text: `1,204`, `1.204`."""
         return _number(count, self.locale)
 
+    def counted(self, count: int, most: int) -> str:
+        """Returns a number that was counted up to one more than `most`: `1,000+` if there are more."""
+        return f"{self.number(most)}+" if count > most else self.number(count)
+
     def percent(self, share: float) -> str:
         """Returns a share as text, in whole per cent: `82%`, `82 %`."""
         return str(format_percent(share, locale=self.locale))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import date
 from typing import Any
 
@@ -18,8 +19,10 @@ from largesse.contacts.model import (
     MAX_GROUP,
     MAX_NAME,
     MOST_CONTACTS,
+    MOST_COUNTED,
     MOST_GROUPS,
     MOST_GROUPS_EACH,
+    MOST_MEMBERS_COUNTED,
     Contact,
     ContactChange,
     ContactFault,
@@ -109,7 +112,9 @@ async def show(context: RequestContext) -> Response:
         "contacts/contacts.html",
         contacts=contacts,
         count=count,
+        most_counted=MOST_COUNTED,
         groups=groups,
+        most_members=MOST_MEMBERS_COUNTED,
         fields=fields,
         shown=wanted,
         words=context.query("q"),
@@ -123,14 +128,7 @@ async def show(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends the listed contacts as a CSV file, which the import can read."""
-    wanted, place = _shown(context), context.customer
-    async with context.database.connection(context.person.scope) as connection:
-        fields = await list_fields(connection, place)
-        contacts = []
-        after = 0
-        while found := await list_by_id(connection, place, wanted, _OF_FILE_AT_ONCE, after):
-            contacts += found
-            after = found[-1].id
+    fields = await context.read(list_fields, context.customer)
     states = {True: context.say("Active"), False: context.say("Has left")}
     rows = (
         (
@@ -145,10 +143,18 @@ async def download(context: RequestContext) -> Response:
             states[one.is_active],
             *(one.own_fields.get(field.key) for field in fields),
         )
-        for one in contacts
+        async for one in _all(context, _shown(context))
     )
     columns = [*(context.say(one) for one in _COLUMNS), *(field.name for field in fields)]
     return await context.csv("contacts.csv", columns, rows)
+
+
+async def _all(context: RequestContext, wanted: Filter) -> AsyncIterator[Contact]:
+    after = 0
+    while found := await context.read(list_by_id, context.customer, wanted, _OF_FILE_AT_ONCE, after):
+        for one in found:
+            yield one
+        after = found[-1].id
 
 
 async def add_past(context: RequestContext) -> Response:

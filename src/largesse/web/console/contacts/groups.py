@@ -19,7 +19,7 @@ from largesse.contacts.groups import (
     rename_field,
     rename_group,
 )
-from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, Group, OwnField
+from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, MOST_MEMBERS_COUNTED, Group, OwnField
 from largesse.contacts.service import TooManyGroups
 from largesse.web.console.contacts.contacts import too_many
 from largesse.web.console.context import RequestContext
@@ -31,7 +31,7 @@ _TOO_MANY_FIELDS = text("A company defines at most %(most)s fields. Delete one f
 async def show(context: RequestContext) -> Response:
     """Shows the groups."""
     groups = await context.read(list_groups, context.customer)
-    return context.page("contacts/groups.html", groups=groups, most=MAX_GROUP)
+    return context.page("contacts/groups.html", groups=groups, most=MAX_GROUP, most_members=MOST_MEMBERS_COUNTED)
 
 
 async def create(context: RequestContext) -> Response:
@@ -43,7 +43,9 @@ async def create(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a group, to rename or delete it. Raises NotFound."""
-    return context.page("contacts/group.html", group=await _group(context), most=MAX_GROUP)
+    return context.page(
+        "contacts/group.html", group=await _group(context), most=MAX_GROUP, most_members=MOST_MEMBERS_COUNTED
+    )
 
 
 async def rename(context: RequestContext) -> Response:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from largesse.base.i18n.templates import text
 from largesse.base.text import cleaned
 from largesse.contacts.group_store import list_groups
-from largesse.contacts.model import Contact
+from largesse.contacts.model import MOST_COUNTED, MOST_MEMBERS_COUNTED, Contact
 from largesse.contacts.store import Filter, count_contacts, find_contacts, list_by_id, list_contacts
 from largesse.drafts.columns import fits
 from largesse.drafts.mending import Typed
@@ -167,7 +167,9 @@ async def _show(context: RequestContext, opened: Open, shown: Filter) -> Respons
         "contacts",
         contacts=contacts,
         count=count,
+        most_counted=MOST_COUNTED,
         groups=groups,
+        most_members=MOST_MEMBERS_COUNTED,
         shown=shown,
         is_filtered=bool(shown.words or shown.group_id),
         ticked=set(context.form.numbers("contact")),
