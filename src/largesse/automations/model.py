@@ -17,6 +17,7 @@ MOST_NAME = 60  # characters
 MOST_DAYS = 3_650  # after joining a group
 MOST_YEARS = 20  # different anniversaries of one automation
 LAST_YEAR = 60
+LONGEST_SERVICE = 100  # years; without years of its own, an automation has no anniversary after it
 MOST_CAP = 100_000  # gifts in a month
 PLANNED_DAYS = 3  # ahead, as a day at a weekend may mean the Friday before it
 MADE_UP_DAYS = 3  # in which a gift that could not be sent is tried again
@@ -118,7 +119,7 @@ def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
     years = day.year - contact.start_date.year
     return (
         contact.start_date.month * 100 + contact.start_date.day in keys_of(day, rule.leap_day)
-        and years >= 1
+        and 1 <= years <= LONGEST_SERVICE
         and (not rule.years or years in rule.years)
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 
 from largesse.automations.model import Automation, Days, RunKey
-from largesse.automations.store import _DAYS, _DUE, _IN_TIME, _KNOWN, zone_columns
+from largesse.automations.store import _DAYS, _IN_TIME, zone_columns
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 
@@ -34,7 +34,7 @@ _PREVIEW = compose(
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
                coalesce(own.ahead, interval '0') AS ahead, own.created_at, $13::date AS first, $14::date AS last
         FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
+    ), {days}
     SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
@@ -42,18 +42,16 @@ _PREVIEW = compose(
     ORDER BY d.send_on, d.name, d.email LIMIT $15
     """,
     days=_DAYS,
-    known=_KNOWN,
-    due=_DUE,
     in_time=_IN_TIME,
 )
-# The first day that is not decided, saved or not yet.
+# The first day of a period that is not decided, saved or not yet.
 _NEXT = compose(
     """
     WITH asked AS (
-        SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS first,
-               (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $5::int AS last
+        SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $5::int AS first,
+               (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $6::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.id = ANY($4::int[])
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
+    ), {days}
     SELECT d.automation_id, min(d.send_on) AS next_on
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
@@ -61,8 +59,6 @@ _NEXT = compose(
     GROUP BY d.automation_id
     """,
     days=_DAYS,
-    known=_KNOWN,
-    due=_DUE,
     in_time=_IN_TIME,
 )
 _SET = """
@@ -153,6 +149,14 @@ async def preview_days(
 async def find_next_days(
     connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, automation_ids: Sequence[int], days: int
 ) -> dict[int, date]:
-    """Returns by automation when its next gift is sent; none for one that sends nothing in so many days."""
-    rows = await connection.fetch(_NEXT, *zone_columns(zones), customer_id, list(automation_ids), days)
-    return {row["automation_id"]: row["next_on"] for row in rows}
+    """Returns by automation when its next gift is sent; none for one that sends nothing in so many days.
+
+    Most have a gift soon. So it looks at longer and longer periods, each only for those without a gift before. An earlier day never means a later gift.
+    """
+    found: dict[int, date] = {}
+    first, last = 0, 0
+    while first <= days and (ids := [one for one in automation_ids if one not in found]):
+        rows = await connection.fetch(_NEXT, *zone_columns(zones), customer_id, ids, first, min(last, days))
+        found |= {row["automation_id"]: row["next_on"] for row in rows}
+        first, last = last + 1, 2 * last + 3
+    return found

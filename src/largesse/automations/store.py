@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from largesse.automations.model import Automation, AutomationRule
+from largesse.automations.model import LONGEST_SERVICE, Automation, AutomationRule
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 
@@ -97,55 +97,61 @@ _FITTING = """
 """
 
 
-# The days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`.
+# The days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`, with when the gift leaves,
+# and until when a contact must be known: somebody who begins to work is often added on that day, after nine o'clock, and gets the gift late.
 # `model.has_day` does the same for one contact and day.
-_DAYS = Fragment("""
-    SELECT a.customer_id, a.environment, a.id AS automation_id, c.id AS contact_id, day.on_day,
-           day.on_day + CASE
-               WHEN a.weekend = 'keep' OR extract(isodow FROM day.on_day) < 6 THEN 0
-               WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
-               ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
-           coalesce((SELECT jsonb_object($1::text[], $2::text[])) ->> c.country, a.zone) AS zone,
-           a.ahead, a.occasion, a.created_at AS since, c.known_at, c.name, c.email
-    FROM asked a
-    CROSS JOIN LATERAL (
-        SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
-               extract(month FROM d)::integer * 100 + extract(day FROM d)::integer AS key,
-               CASE WHEN extract(month FROM d)::integer * 100 + extract(day FROM d)::integer
-                             = CASE a.leap_day WHEN 'before' THEN 228 ELSE 301 END
-                         AND extract(day FROM make_date(extract(year FROM d)::integer, 3, 1) - 1) = 28
-                    THEN 229 END AS leap_key
-        FROM generate_series(a.first, a.last, interval '1 day') AS d) AS day
-    CROSS JOIN LATERAL (
-        SELECT c.*, c.created_at AS known_at FROM contacts c
-        WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
-          AND c.birthday IN (day.key, day.leap_key)
-        UNION ALL
-        SELECT c.*, c.created_at AS known_at FROM contacts c
-        WHERE a.occasion IN ('anniversary', 'first_day') AND c.customer_id = a.customer_id AND c.environment = a.environment
-          AND c.left_at IS NULL AND c.start_date IS NOT NULL
-          AND extract(month FROM c.start_date)::integer * 100 + extract(day FROM c.start_date)::integer IN (day.key, day.leap_key)
-          AND CASE a.occasion WHEN 'first_day' THEN c.start_date = day.on_day
-              ELSE day.year > extract(year FROM c.start_date)
-                   AND (a.years = '{}' OR day.year - extract(year FROM c.start_date)::integer = ANY(a.years)) END
-        UNION ALL
-        SELECT c.*, coalesce(m.joined_at, c.created_at) AS known_at FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
-        WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
-          AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
-    WHERE a.group_id IS NULL OR a.occasion = 'joined' OR EXISTS (
-        SELECT FROM contact_members m WHERE m.customer_id = a.customer_id AND m.group_id = a.group_id AND m.contact_id = c.id)
-""")
-
-
-# The server may not know each zone that this machine knows. An unknown one would be an error, for the automations of all customers.
-_KNOWN = Fragment("SELECT name FROM pg_timezone_names")
-# When the gift leaves, and until when a contact must be known: somebody who begins to work is often added on that day, after nine o'clock, and gets
-# the gift late.
-_DUE = Fragment("""
-    (send_on + time '09:00') AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead AS due_at,
-    CASE WHEN occasion = 'first_day'
-         THEN (on_day + 1)::timestamp AT TIME ZONE coalesce((SELECT name FROM known WHERE name = zone), 'UTC') - ahead END AS over_at
-""")
+#
+# The server may not know each zone that this machine knows, and an unknown one would be an error, for the automations of all customers. Zones are
+# looked up once for each country and automation, not for each contact. Contacts are found by the dates on which they may have begun, as under row-level
+# security no index serves a condition with `extract`.
+_DAYS = compose(
+    """
+    known AS MATERIALIZED (SELECT name FROM pg_timezone_names), days AS (
+        SELECT a.customer_id, a.environment, a.id AS automation_id, c.id AS contact_id, day.on_day,
+               day.on_day + CASE
+                   WHEN a.weekend = 'keep' OR extract(isodow FROM day.on_day) < 6 THEN 0
+                   WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
+                   ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
+               coalesce((
+                   SELECT jsonb_object_agg(z.country, coalesce(k.name, 'UTC'))
+                   FROM unnest($1::text[], $2::text[]) AS z (country, zone) LEFT JOIN known k ON k.name = z.zone) ->> c.country, a.known_zone) AS zone,
+               a.ahead, a.occasion, a.created_at AS since, c.known_at, c.name, c.email
+        FROM (SELECT asked.*, coalesce((SELECT name FROM known WHERE name = asked.zone), 'UTC') AS known_zone FROM asked OFFSET 0) AS a
+        CROSS JOIN LATERAL (
+            SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
+                   extract(month FROM d)::integer * 100 + extract(day FROM d)::integer AS key,
+                   CASE WHEN extract(month FROM d)::integer * 100 + extract(day FROM d)::integer
+                                 = CASE a.leap_day WHEN 'before' THEN 228 ELSE 301 END
+                             AND extract(day FROM make_date(extract(year FROM d)::integer, 3, 1) - 1) = 28
+                        THEN 229 END AS leap_key
+            FROM generate_series(a.first, a.last, interval '1 day') AS d) AS day
+        CROSS JOIN LATERAL (
+            SELECT c.*, c.created_at AS known_at FROM contacts c
+            WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
+              AND c.birthday IN (day.key, day.leap_key)
+            UNION ALL
+            SELECT c.*, c.created_at AS known_at FROM contacts c
+            WHERE a.occasion IN ('anniversary', 'first_day') AND c.customer_id = a.customer_id AND c.environment = a.environment
+              AND c.left_at IS NULL AND c.start_date = ANY(
+                CASE a.occasion WHEN 'first_day' THEN ARRAY[day.on_day] ELSE ARRAY(
+                    SELECT make_date(day.year - years, key / 100, key % 100)
+                    FROM generate_series(1, {longest}) AS years, unnest(ARRAY[day.key, day.leap_key]) AS key
+                    WHERE (a.years = '{}' OR years = ANY(a.years))
+                      AND (key <> 229 OR extract(day FROM make_date(day.year - years, 3, 1) - 1) = 29)) END)
+            UNION ALL
+            SELECT c.*, coalesce(m.joined_at, c.created_at) AS known_at
+            FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
+            WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
+              AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
+        WHERE a.group_id IS NULL OR a.occasion = 'joined' OR EXISTS (
+            SELECT FROM contact_members m WHERE m.customer_id = a.customer_id AND m.group_id = a.group_id AND m.contact_id = c.id)
+    ), due AS MATERIALIZED (
+        SELECT *, (send_on + time '09:00') AT TIME ZONE zone - ahead AS due_at,
+               CASE WHEN occasion = 'first_day' THEN (on_day + 1)::timestamp AT TIME ZONE zone - ahead END AS over_at
+        FROM days)
+    """,
+    longest=LONGEST_SERVICE,
+)
 # Whether the automation existed before the gift was due, and the contact in time. Who joins a group always is, as that makes the day. A contact who
 # joins or is added in time on the day on which the automation was created, after it, gets the gift as well.
 _IN_TIME = Fragment("""
@@ -163,7 +169,7 @@ PLAN = compose(
         SELECT a.*, least(a.planned_through + 1, today - $5::int) AS first, greatest(a.planned_through, today + $4::int) AS last
         FROM turn JOIN automations a USING (customer_id, id)
         CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days), planned AS (
+    ), {days}, planned AS (
         INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
         SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due AS d WHERE {in_time}
         ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING RETURNING 1
@@ -174,8 +180,6 @@ PLAN = compose(
     SELECT (SELECT count(*) FROM done) AS automations, (SELECT count(*) FROM planned) AS runs
     """,
     days=_DAYS,
-    known=_KNOWN,
-    due=_DUE,
     in_time=_IN_TIME,
 )
 _PAST = """
@@ -216,14 +220,12 @@ _PLAN_AHEAD = compose(
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date - $4::int AS first,
                (((SELECT clock_now()) + a.ahead + $5::interval) AT TIME ZONE 'UTC')::date + $4::int AS last
         FROM automations a WHERE a.customer_id = $3 AND a.environment = 'staging' AND a.ended_at IS NULL
-    ), days AS ({days}), known AS MATERIALIZED ({known}), due AS MATERIALIZED (SELECT *, {due} FROM days)
+    ), {days}
     INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
     SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due AS d WHERE {in_time}
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
     days=_DAYS,
-    known=_KNOWN,
-    due=_DUE,
     in_time=_IN_TIME,
 )
 

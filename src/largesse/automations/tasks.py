@@ -11,7 +11,7 @@ from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 
-_AT_ONCE = 200  # automations of a statement
+_AT_ONCE = 20  # automations of a statement, which must end in time: each may have a gift for 200,000 contacts
 
 
 async def plan(context: WorkerContext) -> bool:

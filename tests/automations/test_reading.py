@@ -1,0 +1,79 @@
+"""What pages and the worker read for automations of a customer with many contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from tests.automations.conftest import work
+from tests.plans import rows_read
+from tests.web.api.conftest import Service, on_database
+
+from largesse.automations import run_store, store
+from largesse.automations.tasks import _AT_ONCE
+from largesse.db.roles import Role
+
+MANY = 5_000
+ZONES = store.zone_columns([("GB", "Europe/London")])
+# A quarter has begun to work, or has a birthday, on each of four days.
+_CONTACTS = """
+    INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, birthday, start_date, created_at)
+    SELECT 1, 'production', n || '@many.example', n || '@many.example', 'P', 'p', 300 + n % 4 + 1, make_date(2000 + n % 20, 3, n % 4 + 1),
+           clock_now() - interval '1 year'
+    FROM generate_series(1, $1) AS n
+"""
+
+
+@pytest.fixture
+def contacts(service: Service) -> None:
+    service.sql(_CONTACTS, MANY)
+
+
+@pytest.mark.parametrize("occasion", ["birthday", "anniversary", "first_day"])
+def test_the_preview_reads_the_contacts_of_its_days(
+    service: Service, contacts: None, automation: Callable[..., int], occasion: str
+) -> None:
+    service.sql("ANALYZE contacts")
+    day = date(2027, 3, 2)
+
+    async def read(connection: Any) -> int:
+        found = await store.find_automation(connection, 1, "production", automation_id)
+        assert found is not None
+        return await rows_read(
+            connection, Role.APP, "contacts", run_store._PREVIEW, *ZONES, 1, "production", found.id, found.occasion, None, [], None,
+            found.zone, found.leap_day, found.weekend, day, day, 10_000,
+        )  # fmt: skip
+
+    automation_id = automation(occasion=occasion)
+    assert on_database(service.database_url, read) == (0 if occasion == "first_day" else MANY // 4)
+
+
+def test_the_list_looks_no_further_than_the_next_gift(
+    service: Service, contacts: None, automation: Callable[..., int]
+) -> None:
+    today = service.sql("SELECT (clock_now() AT TIME ZONE 'UTC')::date")[0][0]
+    for number in range(2):
+        soon = today + timedelta(days=2 + 20 * number)
+        service.sql("UPDATE contacts SET birthday = $1 WHERE id % 2 = $2", soon.month * 100 + soon.day, number)
+    automation_id = automation()
+
+    async def find(connection: Any) -> tuple[dict[int, date], int]:
+        asked: list[tuple[Any, ...]] = []
+        connection.add_query_logger(lambda query: asked.append(query.args))
+        next_on = await run_store.find_next_days(connection, [("GB", "Europe/London")], 1, [automation_id], 60)
+        return next_on, max(arguments[-1] for arguments in asked)
+
+    next_on, looked_ahead = on_database(service.database_url, find)
+    assert next_on == {automation_id: today + timedelta(days=2)}
+    assert looked_ahead < 20
+
+
+def test_a_step_plans_some_automations(service: Service, automation: Callable[..., int]) -> None:
+    """Each may have a gift for every contact, and a statement that takes too long would be tried for ever."""
+    for number in range(_AT_ONCE + 1):
+        automation(name=f"A{number}")
+    service.sql("UPDATE automations SET plan_at = '2000-01-01Z'")
+    work(service, places=False)
+    assert service.sql("SELECT count(*) FROM automations WHERE plan_at < clock_now()")[0][0] == 1
