@@ -264,6 +264,16 @@ def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Servi
     assert "Recipients 1 Gifts 1 Total £10.00" in ada.read(f"{path}/recipients")
 
 
+def test_the_review_says_who_gets_several_gifts(service: Service, ada: Browser) -> None:
+    path = ready(ada, service, rows="email\nzoe@example.com\nbo@example.com\nZOE@example.com\n")
+    assert "1 row has the address of an earlier row, whose recipient gets the gifts of both." in ada.read(
+        f"{path}/review"
+    )
+    assert f"{path}/recipients?state=repeated" in ada.links
+    ada.submit(f"{path}/recipients", f"{path}/remove-repeated")
+    assert "an earlier row" not in ada.read(f"{path}/review")
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
