@@ -267,6 +267,7 @@ def test_a_page_from_before_a_resend_mails_nobody_once_more(
 def test_a_schedule_is_changed_and_then_sent_now(ada: Browser, service: Service, scheduled: str) -> None:
     fields = seen(ada, scheduled)
     assert "The mail leaves on 1 Jan 2999, 09:00 (UTC)." in ada.text
+    assert "Send 4 gifts now" in ada.text  # to three people
     for wrong, said in (("", "Choose a day and a time."), ("2020-01-01T10:00", "This time is over.")):
         ada.page = ada.post(f"/app/orders/{scheduled}/schedule", **fields, when="later", at=wrong)
         assert ada.page.status_code == 422
