@@ -182,6 +182,20 @@ def test_an_address_is_corrected_on_the_page_that_it_stands_on(ada: Browser, ser
     put_away(service, sent["reference"])
 
 
+def test_a_correction_of_a_scheduled_order_sends_nothing_and_says_so(ada: Browser, service: Service) -> None:
+    order = send(service, sendAt="2999-01-01T09:00:00Z")
+    work(service)
+    path = f"/app/orders/{order}"
+    assert "Correct the address" in re.findall(r'<button type="submit">([^<]+)', ada.get(f"{path}?edit=1").text)
+    answer = ada.post(f"{path}/correct", email="ada.king@acme.example", corrected="ada.queen@acme.example")
+    assert answer.status_code == 303
+    assert "ada.queen@acme.example" in ada.read(path)
+    work(service)
+    made = "SELECT count(*) FROM messages m JOIN orders o ON o.id = m.order_id WHERE reference = $1"
+    assert service.sql(made, order)[0][0] == 0
+    put_away(service, order)
+
+
 @pytest.mark.parametrize(
     ("tag", "said"),
     [

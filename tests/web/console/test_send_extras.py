@@ -146,6 +146,18 @@ def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, ce
     assert tuple(act) == ("cem@acme.example", f"template {row['id']}", '{"name":"Spring <i>thanks</i>"}')
 
 
+def test_an_order_is_repeated_from_its_page_by_who_sent_it(service: Service, sign_in: SignIn) -> None:
+    cem, ada = sign_in("cem@acme.example"), sign_in("ada@acme.example")
+    reference = sent(cem, service).rpartition("/")[2]
+    again = f"/app/send/{reference}/again"
+    assert f'action="{again}"' not in ada.get(f"/app/orders/{reference}").text
+    assert f'action="{again}"' in cem.get(f"/app/orders/{reference}").text
+    draft = cem.post(again).headers["location"].split("/")[3]
+    [row] = service.sql("SELECT content FROM drafts WHERE id = $1", draft)
+    assert f'"product_id":{service.ids["products"]["coffee"]},' in row["content"].replace(" ", "")
+    assert "10.00" in cem.read(f"/app/send/{draft}/recipients")
+
+
 def test_a_parcel_is_kept_too(service: Service, cem: Browser) -> None:
     path = sent(cem, service, gift="hamper", value="")
     assert cem.post(f"{path}/template", name="x" * MAX_NAME).status_code == 303
