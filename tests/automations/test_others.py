@@ -47,11 +47,14 @@ def test_the_other_automations_stay_as_they_are(service: Service, automation: Ca
             service.sql("SELECT * FROM automations WHERE id = $1", other),
             service.sql("SELECT * FROM automation_runs WHERE automation_id = $1 ORDER BY contact_id", other),
             service.sql("SELECT * FROM automation_runs WHERE contact_id = $1 AND state = 'skipped'", yan),
+            service.sql("SELECT * FROM automation_runs WHERE on_day > $1 ORDER BY on_day", day),
         ]
 
     perform(service, skip_day, other, zoe, day, skipped=True)
     perform(service, skip_day, one, yan, day, skipped=True)
+    perform(service, skip_day, one, zoe, day.replace(year=2041), skipped=True)
     before = others()
+    assert before[3]
     assert perform(service, skip_day, one, zoe, day, skipped=True)
     assert perform(service, skip_day, one, zoe, day, skipped=False)
     perform(service, pause_automation, one, paused=True)
@@ -65,6 +68,23 @@ def test_the_other_automations_stay_as_they_are(service: Service, automation: Ca
     perform(service, end_automation, one)
     assert others()[:2] == before[:2]
     assert service.sql("SELECT ended_at IS NULL AS is_there FROM automations ORDER BY id") == [(False,), (True,)]
+
+
+def test_a_gift_that_is_placed_leaves_those_of_other_years(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2040-05-09 12:00Z")
+    zoe, one = add_contact(service, "Zoe", birthday=510), automation()
+    service.sql(
+        """
+        INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, reason, ended_at)
+        VALUES (1, 'production', $1, $2, '2039-05-10', '2039-05-10', '2039-05-10Z', '2039-05-10Z', 'failed', 'balance', '2039-05-13Z')
+        """,
+        one,
+        zoe,
+    )
+    move_to(service, "2040-05-10 12:00Z")
+    work(service)
+    found = service.sql("SELECT state, order_reference IS NOT NULL FROM automation_runs ORDER BY on_day")
+    assert [tuple(row) for row in found] == [("failed", False), ("placed", True)]
 
 
 @pytest.mark.parametrize(

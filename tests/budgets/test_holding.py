@@ -156,12 +156,16 @@ def test_what_was_spent_this_month_counts_and_a_sum_below_it_is_refused(service:
     assert service.findings() == []
 
 
-def test_a_new_budget_counts_the_orders_of_its_own_period(service: Service, budget: Budgets) -> None:
+def test_a_new_budget_counts_the_orders_of_its_own_period_currency_and_environment(
+    service: Service, staging: Service, budget: Budgets
+) -> None:
     at(service, "03-31 23:30Z")
     budget("First", limit=90_00)
     order(service, 5)
     at(service, "04-10 12:00Z")
     order(service, 7)
+    assert service.send("gift", "books", value=20, country="IE", account="eur").status_code == 200
+    assert staging.send("gift", "shop", key="hr-test", account="test-gbp", value=2).status_code == 200
     second = budget("Second", limit=90_00)
     counted = service.sql(
         "SELECT budget_id = $1, spent_minor FROM budget_periods ORDER BY starts_on, budget_id", second

@@ -19,7 +19,7 @@ ZOE = "Zoe.Quillfeather@acme.example"
 def test_a_visitor_is_exported_and_erased(service: Service, run: Run) -> None:
     before = service.balance("gbp")
     token = reserve(service, gifts=3)
-    other = reserve(service, gifts=2, domains=(), mailboxes=(ZOE.lower(), "yan@list.example"))
+    other = reserve(service, gifts=2, domains=(), mailboxes=(ZOE.lower(), "yan@list.example", "xan@list.example"))
     assert prove(service, token, ZOE).outcome is Outcome.GIVEN
     assert prove(service, token, "yan@acme.example").outcome is Outcome.GIVEN
     assert prove(service, other, "yan@list.example").outcome is Outcome.GIVEN
@@ -33,6 +33,8 @@ def test_a_visitor_is_exported_and_erased(service: Service, run: Run) -> None:
     assert [line for line in dump(service).lower().splitlines() if "quillfeather" in line] == []
     assert taken(service, token) == [("erased-1@erased.invalid", 1), ("yan@acme.example", 2)]
     assert taken(service, other) == [("yan@list.example", 1)]
+    listed = service.sql("SELECT mailbox FROM campaign_people WHERE number IS NULL")
+    assert [row["mailbox"] for row in listed] == ["xan@list.example"]
     assert service.balance("gbp") == before - 50
     assert run("privacy", "erase", ZOE).exit_code == 1
     assert service.findings() == []

@@ -19,6 +19,7 @@ def others(service: Service, campaign_id: int) -> list[Any]:
     return [
         service.sql("SELECT * FROM campaigns WHERE id <> $1 ORDER BY id", campaign_id),
         service.sql("SELECT * FROM campaign_people WHERE campaign_id <> $1 ORDER BY campaign_id, mailbox", campaign_id),
+        service.sql("SELECT * FROM campaign_asks WHERE campaign_id <> $1 ORDER BY id", campaign_id),
     ]
 
 
@@ -39,7 +40,7 @@ LISTED = {"domains": (), "mailboxes": ("zoe@list.example", "yan@list.example")}
 
 
 def test_the_other_campaigns_stay_as_they_are(service: Service) -> None:
-    reserve(service, **LISTED)
+    visit(service, reserve(service, **LISTED), "yan@list.example")
     set_draft(service, **LISTED)
     token = reserve(service, **LISTED)
     one, draft = number_of(service, token), set_draft(service, **LISTED)

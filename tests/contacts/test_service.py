@@ -273,3 +273,23 @@ async def test_what_is_done_to_one_is_done_to_no_other(
         contact(ada, one, has_address=False),
         ("member", "production", choir, ada),
     }
+
+
+async def test_erasing_an_address_erases_it_alone(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
+    globex = actor_over(connection, (await load(connection, WHOLE)).ids["customers"]["globex"])
+    for name in ("Manager", "Size"):
+        await groups.create_field(acme, name)
+    for name, fields in (
+        ("bo", {}),
+        ("ada", {"manager": "Bo@example.com", "size": "M"}),
+        ("cy", {"manager": "Bob@example.com", "size": "L"}),
+    ):
+        await create_contact(acme, vault, ContactChange(email=f"{name}@example.com", fields=fields))
+    await create_contact(globex, vault, ContactChange(email="bo@example.com"))
+    assert await store.count_contacts_with(connection, "BO@example.com", acme.customer_id) == 2
+    assert await store.drop_contacts_with(connection, "BO@example.com", acme.customer_id) == 2
+    assert {one.email: one.own_fields for one in await listed(connection, acme)} == {
+        "ada@example.com": {"size": "M"},
+        "cy@example.com": {"manager": "Bob@example.com", "size": "L"},
+    }
+    assert [one.email for one in await listed(connection, globex)] == ["bo@example.com"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -19,7 +19,7 @@ from largesse.db.scope import OPERATOR, for_customer
 from largesse.jobs.housekeeping import RETENTION
 from largesse.request_log.model import DAYS, RequestFilter, loggable_path
 from largesse.request_log.service import NotedRequest, RequestLog
-from largesse.request_log.store import list_newest, newest, read_request
+from largesse.request_log.store import list_newest, list_since, newest, read_request
 
 
 @pytest.fixture
@@ -125,22 +125,30 @@ async def database(service: Any) -> Any:
     await database.close()
 
 
-async def test_too_many_are_dropped_and_counted(service: Any, database: Database) -> None:
-    log, before = RequestLog(database, 10), dropped("load")
-    taken = []
-    for request in requests_of(service, 300):
+def note(log: RequestLog, requests: list[NotedRequest]) -> int:
+    """Notes the requests that the log takes, and returns how many."""
+    taken = 0
+    for request in requests:
         if log.takes(request.principal.customer_id, request.status):
             log.note(request)
-            taken.append(request)
-    assert len(taken) == 150, "three quarters of the room of twenty seconds"
-    others = [one for one in requests_of(service, 300, 500, "globex") if log.takes(one.principal.customer_id, 500)]
-    assert len(others) == 300, "refusals of others have room"
-    for one in others[:50]:
-        log.note(one)
-    assert not log.takes(others[0].principal.customer_id, 500)
+            taken += 1
+    return taken
+
+
+async def test_too_many_are_dropped_and_counted(service: Any, database: Database) -> None:
+    log, before = RequestLog(database, 10), dropped("load")
+    assert note(log, requests_of(service, 300)) == 150, "three quarters of the room of twenty seconds"
+    assert note(log, requests_of(service, 51, 500, "globex")) == 50, "refusals of others have room"
     await log.flush()
     assert dropped("load") - before == 151
-    assert log.takes(service.ids["customers"]["acme"], 200), "a second's worth"
+    assert note(log, requests_of(service, 20)) == 8, "three quarters of a second's worth"
+    await log.close()
+
+
+async def test_refusals_of_one_customer_leave_room_for_others(service: Any, database: Database) -> None:
+    log = RequestLog(database, 10)
+    assert note(log, requests_of(service, 300, 500)) == 150
+    assert note(log, requests_of(service, 300, 500, "globex")) == 50
     await log.close()
 
 
@@ -197,6 +205,24 @@ async def test_lists_are_filtered_and_of_their_customer_alone(service: Any, data
         assert await read_request(connection, initech, "production", row.id) == row
         assert await read_request(connection, acme, "production", row.id) is None
         assert await read_request(connection, initech, "staging", row.id) is None
+
+
+async def test_each_request_since_an_instant_comes_once(service: Any, database: Database) -> None:
+    """Also where pieces end among requests of one instant."""
+    service.sql(
+        """
+        INSERT INTO api_requests (customer_id, environment, at, key_id, method, route, path, status, duration_us, request_id)
+        SELECT customer, 'production', '2040-01-01Z', 1, 'GET', '/me', NULL, 200, 1, 'r' || n
+        FROM generate_series(1, 2001) AS n, unnest('{8, 9}'::int[]) AS customer
+        """
+    )
+    start = datetime(2040, 1, 1, tzinfo=UTC)
+    for customer, count in ((8, 2001), (None, 4002)):
+        async with database.connection(OPERATOR) as connection:
+            pieces = [piece async for piece in list_since(connection, start, customer, RequestFilter())]
+        ids = [row.id for piece in pieces for row in piece]
+        assert (len(ids), len(set(ids))) == (count, count)
+    service.sql("DELETE FROM api_requests WHERE customer_id IN (8, 9)")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.web.console.conftest import Browser
 from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
 from largesse.audit.model import ACTS
+from largesse.staff.model import MOST_STAFF
 from largesse.web.console.audit_words import SENTENCES
 from largesse.web.office.audit_log import OF_OFFICE
 
@@ -76,6 +77,15 @@ def test_half_an_hour_without_a_request_ends_a_session(service: Service) -> None
     assert browser.get("/office").headers["location"].startswith("/office/sign-in")
 
 
+def test_a_session_ends_after_twelve_hours(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    ends = "UPDATE staff_sessions SET ends_at = ends_at - $1::interval WHERE ended_at IS NULL RETURNING 1"
+    service.sql(ends, timedelta(hours=11, minutes=58))
+    assert browser.get("/office").status_code == 200
+    service.sql(ends, timedelta(minutes=2))
+    assert browser.get("/office").headers["location"].startswith("/office/sign-in")
+
+
 def test_a_change_asks_who_it_is_after_ten_minutes(service: Service) -> None:
     browser = staff_in(service, "owner")
     service.sql("UPDATE staff_sessions SET proved_at = clock_now() - interval '11 minutes' RETURNING 1")
@@ -137,6 +147,8 @@ def test_an_invitation_changes_nobody_who_is_there(service: Service) -> None:
 def test_the_last_owner_stays(service: Service) -> None:
     browser, own = staff_in(service, "owner"), add_staff(service, "owner")
     service.sql("UPDATE staff SET role = 'support' WHERE id <> $1 RETURNING 1", own)
+    gone = add_staff(service, "owner", "gone@largesse.example")
+    service.sql("UPDATE staff SET is_active = false WHERE id = $1 RETURNING 1", gone)
     for act, fields in (("deactivate", {}), ("role", {"role": "auditor"})):
         browser.get(f"/office/staff/{own}")
         assert browser.post(f"/office/staff/{own}/{act}", **fields).headers["location"] == "/office/staff"
@@ -153,6 +165,61 @@ def test_who_is_deactivated_is_out_at_once(service: Service) -> None:
     leaves = service.sql("SELECT id FROM staff WHERE email = 'leaves@largesse.example'")[0]["id"]
     owner.submit(f"/office/staff/{leaves}", f"/office/staff/{leaves}/deactivate")
     assert support.get("/office").headers["location"].startswith("/office/sign-in")
+    known = service.sql("SELECT password IS NULL, is_active FROM staff WHERE id = $1", leaves)[0]
+    assert tuple(known) == (True, False)
+
+
+def test_the_others_stay_when_one_is_deactivated_or_reset(service: Service) -> None:
+    owner, stays = staff_in(service, "owner"), staff_in(service, "auditor", "stays@largesse.example")
+    ids = [add_staff(service, "support", f"{name}@largesse.example") for name in ("leaves", "reset", "waits")]
+    links = [link_of(service, one, "invitation") for one in ids]
+    others = "SELECT id, role, is_active, password, has_app FROM staff WHERE id <> ALL($1::int[]) ORDER BY id"
+    before = service.sql(others, ids[:2])
+    for one, act in zip(ids, ("deactivate", "reset"), strict=False):
+        assert owner.submit(f"/office/staff/{one}", f"/office/staff/{one}/{act}").status_code in {200, 303}
+    assert service.sql(others, ids[:2]) == before
+    assert stays.get("/office").status_code == 200
+    assert [Browser(service).get(link).status_code for link in links] == [404, 404, 200]
+
+
+def test_a_reset_ends_sessions_and_the_second_step(service: Service) -> None:
+    owner, support = staff_in(service, "owner"), staff_in(service, "support", "lost@largesse.example")
+    lost = service.sql("SELECT id FROM staff WHERE email = 'lost@largesse.example'")[0]["id"]
+    owner.submit(f"/office/staff/{lost}", f"/office/staff/{lost}/reset")
+    assert support.get("/office").headers["location"].startswith("/office/sign-in")
+    assert not service.sql("SELECT has_app FROM staff WHERE id = $1", lost)[0]["has_app"]
+
+
+def test_a_session_of_somebody_inactive_is_none_and_a_link_ends_at_its_time(service: Service) -> None:
+    browser = staff_in(service, "support", "inactive@largesse.example")
+    inactive = service.sql("UPDATE staff SET is_active = false WHERE email = 'inactive@largesse.example' RETURNING id")[
+        0
+    ]
+    assert browser.get("/office").headers["location"].startswith("/office/sign-in")
+    assert Browser(service).get(link_of(service, inactive["id"])).status_code == 404
+    link = link_of(service, add_staff(service, "support", "late@largesse.example"), "invitation")
+    assert Browser(service).get(link).status_code == 200
+    service.sql("UPDATE staff_links SET ends_at = clock_now() WHERE used_at IS NULL RETURNING 1")
+    assert Browser(service).get(link).status_code == 404
+
+
+def test_there_are_at_most_200_people(service: Service) -> None:
+    """Those who were deactivated leave room."""
+    owner = staff_in(service, "owner")
+    add = """
+        INSERT INTO staff (email, email_key, name, role, is_active) SELECT n, n, 'x', 'support', $2
+        FROM (SELECT $3 || generate_series(1, $1 - (SELECT count(*) FROM staff WHERE is_active AND $2))) AS new (n) RETURNING 1
+    """
+    service.sql(add, MOST_STAFF - 1, True, "active")
+    service.sql(add, MOST_STAFF, False, "inactive")
+    assert "/office/link/" in owner.submit("/office/staff", email="last@largesse.example", name="", role="support").text
+    refused = owner.submit("/office/staff", email="more@largesse.example", name="", role="support")
+    assert refused.status_code == 422
+    assert "has reached its limit of people" in refused.text
+    service.sql(
+        "DELETE FROM staff_links WHERE staff_id IN (SELECT id FROM staff WHERE email = 'last@largesse.example')"
+    )
+    service.sql("UPDATE staff SET is_active = false WHERE name = 'x' RETURNING 1")
 
 
 def test_the_last_second_step_stays(service: Service) -> None:
