@@ -97,6 +97,17 @@ def test_a_closed_output_is_refused_before_anything_is_done(database: str, loade
     assert "Initech" not in run("customers", "list").stdout
 
 
+def test_a_closed_error_output_fails_no_command(database: str, loaded: dict[str, Any]) -> None:
+    for command in ("verify", "reseal"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'exec "{sys.executable}" -m largesse {command} 2>&-'],
+            stdout=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout != b"") == (0, True), command
+
+
 def test_log_lines_are_not_in_the_output(database: str, loaded: dict[str, Any]) -> None:
     mark = "&" if "?" in database else "?"
     done = ended("anchor", "--json", stdout=subprocess.PIPE, LARGESSE_DATABASE_URL=f"{database}{mark}pgbouncer=true")

@@ -15,7 +15,7 @@ from typing import ClassVar
 import click
 
 from largesse import __version__
-from largesse.cli.running import Commands, write_any_character
+from largesse.cli.running import Commands, open_error_output, write_any_character
 
 __all__ = ["main"]
 
@@ -90,4 +90,5 @@ def main() -> None:
     Settings come from LARGESSE_… environment variables; docs/settings.md lists them.
     """
     signal.signal(signal.SIGTERM, _terminated)
+    open_error_output()
     write_any_character()

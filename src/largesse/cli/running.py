@@ -163,6 +163,12 @@ def drop_output() -> None:
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
 
 
+def open_error_output() -> None:
+    """Discards what is for the error output where a caller has closed it. Python has None there, which progress cannot be shown on."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+
+
 def write_any_character() -> None:
     """Lets the output hold every character, whatever the locale: files and pipes are UTF-8, a terminal shows what it lacks as \\u…."""
     for stream in (sys.stdout, sys.stderr):
