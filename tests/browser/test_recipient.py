@@ -181,6 +181,23 @@ def test_a_gift_opened_before_is_told_and_shown(demo: Any, visit: Visits) -> Non
     assert second.page.get_by_role("radio").count() >= 3
 
 
+def test_a_note_that_is_refused_is_at_hand_to_correct(demo: Any, visit: Visits) -> None:
+    code = demo.send("gift", "Coffee House e-gift", value=10, fromName="Acme")
+    one = visit("phone", name="note")
+    page = one.page
+    one.open(code["redemptionUrl"])
+    one.type_pin(code["pin"])
+    page.wait_for_url("**/claim/gift/**")
+    page.get_by_label("Your note").fill("See http://example.com")
+    page.get_by_role("button", name="Send the note").click()
+    page.get_by_text("Please leave out links and addresses.").wait_for()
+    assert page.evaluate("document.activeElement.id") == "note"
+    one.check("1-refused")
+    page.get_by_label("Your note").fill("Thank you!")
+    page.get_by_role("button", name="Send the note").click()
+    page.get_by_role("heading", name="Your thank-you note").wait_for()
+
+
 def test_a_gift_that_was_withdrawn_while_its_page_was_open_is_no_wrong_pin(demo: Any, visit: Visits) -> None:
     for path in ("", "/claim"):
         code = birthday(demo)
@@ -307,6 +324,13 @@ def test_the_pages_read_from_right_to_left_and_on_the_smallest_window(demo: Any,
     one.page.wait_for_url("**/claim/gift/**")
     one.page.evaluate("document.documentElement.dir = 'rtl'")
     one.check("choose")
+    lines = """(one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one.firstChild);
+        return range.getClientRects().length;
+    }"""
+    name = one.page.locator(".choice-name").filter(has_text="Supermarket")
+    assert name.evaluate(lines) == 1, "no word is broken beside a picture"
 
 
 def test_the_demo_from_the_printed_curl_line_to_the_voucher(demo: Any, visit: Visits) -> None:

@@ -126,6 +126,8 @@ def test_a_staging_gift_gets_a_test_voucher(staging: Any, recipient: Any) -> Non
     gift = recipient.get(recipient.gift(code))
     assert "This is a test voucher" in gift.text
     assert re.search(r"TEST-[A-Z2-7]{4}-", gift.text)
+    [banner] = re.findall(r"<header>.*?</header>", gift.text, re.DOTALL)
+    assert "Test environment" in banner, "all text of a page is in a landmark"
 
 
 def test_a_scheduled_gift_cannot_be_claimed_before_its_time(
