@@ -126,6 +126,7 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     for wrong in ("0", "5001", "", "x", "1.5"):
         assert cem.post(f"{path}/codes", quantity=wrong).status_code == 422
     cem.post(f"{path}/codes", quantity="3")
+    cem.submit(f"{path}/message", wrapping_key="confetti", from_name="Acme", message="", then="go")
     cem.submit(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
     cem.get(f"{path}/review")
     cem.post(f"{path}/place", quote=quote_in(cem))
@@ -141,6 +142,8 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     assert pin in cem.text
     assert str(qr_code(f"{link}#pin={pin}", mask=3)) in sheet
     assert sheet.count('class="qr"') == 3
+    assert sheet.count("<strong>A gift from Acme</strong>") == 3, "each slip is for somebody who knows nothing of it"
+    assert sheet.count("Scan the QR code. Or open the link and type the PIN.") == 3
     assert service.client().get(link.removeprefix(service.settings.public_url)).status_code == 200
     reference = path.rpartition("/")[2]
     readings = service.sql(
@@ -285,7 +288,7 @@ def slips(count: int) -> Sequence[tuple[IssuedCode, str]]:
     shown: dict[str, Any] = {}
     context: Any = SimpleNamespace(page=lambda _, **values: shown.update(values))
     codes = [IssuedCode(f"0000-{number}", "123456", f"https://gifts.example/claim/{number}") for number in range(count)]
-    asyncio.run(code_sheet(context, codes, NO_BRAND))
+    asyncio.run(code_sheet(context, "Acme", codes, NO_BRAND))
     return list(shown["slips"])
 
 

@@ -285,7 +285,7 @@ async def show_codes(context: RequestContext) -> Response:
     services = context.services
     public_url = services.settings.public_url_of(context.person.environment)
     receipt = await read_receipt(context.actor, context.principal, services.vault, public_url, order["reference"])
-    return await code_sheet(context, receipt.codes, await brand_of(context))
+    return await code_sheet(context, order["from_name"], receipt.codes, await brand_of(context))
 
 
 async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, Row]:
@@ -300,12 +300,13 @@ async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, R
 MOST_QR_CODES = 100  # a longer sheet has none: it would have megabytes
 
 
-async def code_sheet(context: RequestContext, codes: Sequence[IssuedCode], brand: Brand) -> Response:
-    """Returns a page that prints codes. Draws the QR codes in steps, so that other requests do not wait for them."""
+async def code_sheet(
+    context: RequestContext, sender: str | None, codes: Sequence[IssuedCode], brand: Brand
+) -> Response:
+    """Returns a page that prints codes, as slips for their recipients. Draws the QR codes in steps, so that other requests do not wait for them."""
     drawn = await finish_soon(_drawn(codes)) if len(codes) <= MOST_QR_CODES else [Markup()] * len(codes)
-    return context.page(
-        "send/codes.html", brand=brand, slips=list(zip(codes, drawn, strict=True)), most_qr_codes=MOST_QR_CODES
-    )
+    slips = list(zip(codes, drawn, strict=True))
+    return context.page("send/codes.html", brand=brand, sender=sender, slips=slips, most_qr_codes=MOST_QR_CODES)
 
 
 def _drawn(codes: Sequence[IssuedCode]) -> Steps[list[Markup]]:

@@ -113,10 +113,11 @@ async def _shown(context: RequestContext, caller: Caller, order: Row) -> Respons
 async def codes(context: RequestContext) -> Response:
     """Shows the codes as a page to print. Records each reading."""
     caller = await person_as_caller(context)
-    receipt = await _codes(context, caller)
+    order = await _order(context, caller)
+    receipt = await _codes(context, caller, order)
     if receipt is None:
         return context.trouble(403, context.say(_LATE))
-    return await code_sheet(context, receipt.codes, await brand_of(context))
+    return await code_sheet(context, order["from_name"], receipt.codes, await brand_of(context))
 
 
 async def codes_file(context: RequestContext) -> Response:
@@ -125,7 +126,7 @@ async def codes_file(context: RequestContext) -> Response:
     PINs have a hyphen, which claim pages ignore: a spreadsheet reads `012345` as a number and drops the zero.
     """
     caller = await person_as_caller(context)
-    receipt = await _codes(context, caller)
+    receipt = await _codes(context, caller, await _order(context, caller))
     if receipt is None:
         return context.trouble(403, context.say(_LATE))
     rows = [(one.code, f"{one.pin[:3]}-{one.pin[3:]}", one.redemption_url) for one in receipt.codes]
@@ -163,9 +164,8 @@ async def _order(context: RequestContext, caller: Caller) -> Row:
     return order
 
 
-async def _codes(context: RequestContext, caller: Caller) -> SendResponse | None:
-    """Returns the codes of the order of the path; None after CODES_FOR."""
-    order = await _order(context, caller)
+async def _codes(context: RequestContext, caller: Caller, order: Row) -> SendResponse | None:
+    """Returns the codes of the order; None after CODES_FOR."""
     if not _is_fresh(caller, order):
         return None
     services = context.services
