@@ -18,7 +18,7 @@ import yaml
 from tests.cli.conftest import commands_in
 from tests.test_docs import METRICS
 
-from largesse.base.settings import load_settings
+from largesse.base.settings import load_settings, setting_names
 from largesse.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -209,10 +209,23 @@ def test_compose_runs_commands_that_exist_with_settings_that_exist() -> None:
         given = {
             key: re.sub(r"\$\{\w+(?::-([^}]*)|:\?[^}]*)\}", lambda found: found[1] or "5e" * 32, value)
             for key, value in service["environment"].items()
+            if value is not None
         }
         settings = load_settings(given)
         assert settings.smtp_url is not None
         assert settings.database_url is not None
+
+
+def test_compose_passes_every_setting_on() -> None:
+    elsewhere = {
+        "LARGESSE_DATA_DIR",  # of an embedded database
+        "LARGESSE_ENVIRONMENT",  # an option of the command
+        "LARGESSE_OWNER_DATABASE_URL",  # all log in as the owner
+        "LARGESSE_SUPPLIERS",  # names files, which need a volume
+    }
+    for name in ("migrate", "serve", "staging", "worker"):
+        given = compose()["services"][name]["environment"].keys()
+        assert given == (setting_names() - elsewhere) | {"FORWARDED_ALLOW_IPS"}, name
 
 
 # Grafana
