@@ -225,7 +225,20 @@ def test_fields_of_forms_that_name_things_of_another_customer(
     times = {"opens": "2030-01-01T09:00", "closes": "2030-02-01"}
     campaign = {"gifts": "1", "domains": "heron.example", **times}
     skipped = {"contact": first("contact"), "day": "2030-01-01", "skipped": "yes"}
+    draft, gift = f"/app/send/{first('draft', 'heron')}", {"value": "10", "country": "GB"}
+    machine = things_of(service, "/app/service-accounts/{account}", "heron")[0]
+    wrapping = things_of(service, "/app/branding/wrappings/{key}", "zebra")[0]
+    move = {"from": own["account"], "to": own["account"], "amount": "1"}
     forms = [
+        ("/app/send/gift", "", {**gift, "template": first("template")}),
+        ("/app/send/gift", "", {**gift, "product": str(service.ids["products"]["coffee"]), "draft": first("draft")}),
+        (f"{draft}/contacts", "contact", {"contact": first("contact")}),
+        (f"{draft}/message", "wrapping_key", {"wrapping_key": wrapping}),
+        (f"{draft}/delivery", "account", {"when": "now", "account": first("account")}),
+        ("/app/funding/top-ups", "account", {"account": first("account"), "amount": "5"}),
+        ("/app/funding/transfers", "from", {**move, "from": first("account")}),
+        ("/app/funding/transfers", "to", {**move, "to": first("account")}),
+        (f"/app/service-accounts/{machine}/accounts", "", {"may_use": first("account")}),
         ("/app/automations/new", "template", {**own, **days, "template": first("template")}),
         ("/app/automations/new", "account", {**own, **days, "account": first("account")}),
         ("/app/automations/new", "group", {**own, **days, "group": first("group")}),
