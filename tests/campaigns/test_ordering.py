@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from tests.campaigns.conftest import Desk, on_desk, rule, work
+from tests.campaigns.conftest import Desk, on_desk, reserve, rule, work
 from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import Service
 
@@ -85,3 +85,35 @@ async def read(desk: Desk, campaign: Campaign) -> Draft:
 async def place(desk: Desk, draft: Draft) -> None:
     """Places the order of a draft that was read before."""
     await desk.services.orders.send(desk.caller, draft.to_request(desk.caller, ()), reference=draft.id)
+
+
+def test_campaigns_that_cannot_be_ended_stop_no_others(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker looks at some at a time, the oldest first, and would find the same again."""
+    monkeypatch.setattr("largesse.campaigns.tasks._CAMPAIGNS_AT_ONCE", 2)
+    service.sql(
+        """
+        INSERT INTO campaigns (customer_id, environment, name, user_id, token, order_reference, gifts, domains, opens_at, closes_at, due_at)
+        SELECT 1, 'production', 'Broken ' || n, 1, 'broken' || n, 'broken' || n, 1, '{}', '2026-01-01Z', '2026-01-02Z', '2026-01-02Z'
+        FROM generate_series(1, 2) AS n
+        """
+    )
+    token = reserve(service)
+    service.sql("UPDATE campaigns SET closes_at = clock_now(), due_at = clock_now() WHERE token = $1", token)
+    service.sql(
+        """
+        CREATE FUNCTION break_campaigns() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.name LIKE 'Broken%' AND NEW.ended_at IS NOT NULL THEN RAISE EXCEPTION 'broken'; END IF;
+            RETURN NEW;
+        END $$
+        """
+    )
+    service.sql("CREATE TRIGGER broken BEFORE UPDATE ON campaigns FOR EACH ROW EXECUTE FUNCTION break_campaigns()")
+    try:
+        work(service)
+        assert service.sql("SELECT ended_at IS NOT NULL FROM campaigns WHERE token = $1", token) == [(True,)]
+        later = "due_at > clock_now() - interval '1 hour'"
+        assert service.sql(f"SELECT count(*) FROM campaigns WHERE name LIKE 'Broken%' AND {later}") == [(2,)]
+    finally:
+        service.sql("DROP TRIGGER broken ON campaigns")
+        service.sql("DROP FUNCTION break_campaigns")
+        service.sql("DELETE FROM campaigns WHERE name LIKE 'Broken%'")

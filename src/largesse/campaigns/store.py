@@ -50,7 +50,7 @@ _CHANGE = """
 """
 _PAUSE = "UPDATE campaigns SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
 _CLOSE = "UPDATE campaigns SET closes_at = now, due_at = now FROM (SELECT clock_now()) AS clock (now) WHERE customer_id = $1 AND id = $2"
-_PUT_OFF = "UPDATE campaigns SET due_at = due_at + $3::interval WHERE customer_id = $1 AND id = $2"
+_PUT_OFF = "UPDATE campaigns SET due_at = (SELECT clock_now()) + $3::interval WHERE customer_id = $1 AND id = $2 AND ended_at IS NULL"
 _END = "UPDATE campaigns SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
 _SET_LIST = """
     INSERT INTO campaign_people (customer_id, environment, campaign_id, mailbox) SELECT $1, $2, $3, unnest($4::text[])
@@ -295,9 +295,9 @@ async def give(connection: Connection, campaign: Campaign, mailbox: str, line: L
     return given is not None
 
 
-async def put_off(connection: Connection, campaign: Campaign, by: timedelta) -> None:
-    """Puts a campaign that is over off, so that the worker looks at it once more, so much later."""
-    await connection.execute(_PUT_OFF, campaign.customer_id, campaign.id, by)
+async def put_off(connection: Connection, customer_id: int, campaign_id: int, by: timedelta) -> None:
+    """Puts a campaign that is over off, so that the worker looks at it once more, so much later than now."""
+    await connection.execute(_PUT_OFF, customer_id, campaign_id, by)
 
 
 async def list_due(connection: Connection, limit: int) -> list[tuple[int, int]]:

@@ -29,6 +29,7 @@ _CAMPAIGNS_AT_ONCE = 20
 _GIFTS_AT_ONCE = 500
 # A draft that somebody is sending may become an order while its campaign is being closed.
 _UNORDERED_FOR = timedelta(days=1)
+_AGAIN_AFTER = timedelta(minutes=1)
 
 CODES = Metric(
     "largesse_campaign_codes",
@@ -102,7 +103,11 @@ async def end_campaigns(context: WorkerContext) -> bool:
         except DATABASE_AWAY:
             raise
         except Exception:
-            log.exception("campaign.failed", customer=customer_id, campaign=campaign_id)  # the others go on
+            log.exception("campaign.failed", customer=customer_id, campaign=campaign_id)
+            # The oldest come first, and many that fail would stop all others.
+            async with context.database.transaction(WORKER) as connection:
+                await store.put_off(connection, customer_id, campaign_id, _AGAIN_AFTER)
+            done += 1
     return done > 0
 
 
@@ -121,7 +126,7 @@ async def _end(connection: Connection, chains: Chains, customer_id: int, campaig
         await withdraw_unsent(connection, (customer_id, campaign.environment), campaign.order_reference)
         await drop_draft(connection, customer_id, campaign.environment, campaign.order_reference)
         if campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
-            await store.put_off(connection, campaign, _UNORDERED_FOR)
+            await store.put_off(connection, customer_id, campaign_id, _UNORDERED_FOR)
         else:
             await store.end_campaign(connection, campaign)
         return True
