@@ -61,6 +61,8 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
         f"{stocked.name}: numbers added {imported.added:,}, duplicates refused {imported.duplicates:,}, "
         f"waiting gifts served {imported.served:,}."
     )
+    if imported.unread:
+        click.echo(f"Not read: {', '.join(imported.unread)}.")
 
 
 @stock.command("list")

@@ -64,9 +64,7 @@ def read_rows(
 def _read(
     file: Iterator[str], required: Sequence[str], optional: Sequence[str], alone: str | None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    heading_at, first = next(((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK)), (1, ""))
-    delimiter = max(_DELIMITERS, key=first.count)
-    names = [name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)]
+    heading_at, first, delimiter, names = _heading(file)
     known = {*required, *optional}
     skipped = heading_at
     if not known.intersection(names) and len(names) == 1 and alone is not None and _DIGIT.search(first):
@@ -100,6 +98,16 @@ def _read(
         yield at, row
 
 
+def _heading(file: Iterator[str]) -> tuple[int, str, str, list[str]]:
+    """Returns the number of the first line that is not blank, its text, the delimiter, and the names in it."""
+    heading_at, first = next(((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK)), (1, ""))
+    delimiter = max(_DELIMITERS, key=first.count)
+    names = [name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)]
+    return heading_at, first, delimiter, names
+
+
+_COLUMNS = ("number", "value", "pin", "use_by")
+_MOST_UNREAD = 20  # columns that are named
 _IMPORTED_AT_ONCE = 1_000
 _MOST_REFUSED = 1_000  # that are named by line
 _MOST_SEEN = 100_000  # numbers of a file that are compared to find duplicates
@@ -129,13 +137,14 @@ class RefusedNumber:
 class Imported:
     """The result of an import: new numbers, numbers that existed already, and waiting lines that were served.
 
-    `refused` are the first thousand existing numbers.
+    `refused` are the first thousand existing numbers, `unread` the headings of columns that were not read, such as a misspelt `use_by`.
     """
 
     added: int
     duplicates: int
     served: int
     refused: tuple[RefusedNumber, ...] = field(default=(), compare=False, repr=False)
+    unread: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +219,15 @@ async def import_vouchers(
     if actor.staff is None:
         for value_minor in sorted(values):
             served += await allocate_waiting(lambda: actor.begin(False), vault, stocked.id, value_minor)
-    return Imported(added, done - added, served, tuple(refused))
+    return Imported(added, done - added, served, tuple(refused), _unread_in(path))
+
+
+def _unread_in(path: Path | Upload) -> tuple[str, ...]:
+    """Returns the headings of a file of numbers that are not read; none for a list without a heading."""
+    with path.open("rb") as file, open_text(file) as text:
+        *_, names = _heading(text)
+    unread = [name[:_LONGEST_NUMBER] for name in names if name and name not in _COLUMNS]
+    return tuple(unread[:_MOST_UNREAD]) if len(unread) < len(names) else ()
 
 
 async def list_inventory(connection: Connection) -> list[InventoryLevel]:
@@ -260,7 +277,7 @@ async def _known(connection: Connection, lookups: Sequence[int]) -> dict[int, bo
 
 def _inventory_read(stocked: InventoryProduct, path: Path | Upload, value: str | None) -> Iterator[_Item]:
     implied = _implied(stocked, value)
-    for line, row in read_rows(path, ["number"], ["value", "pin", "use_by"], alone="number"):
+    for line, row in read_rows(path, _COLUMNS[:1], _COLUMNS[1:], alone="number"):
         number = row["number"]
         if len(number) > _LONGEST_NUMBER or not number.isprintable():
             said = f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters"

@@ -54,6 +54,10 @@ def test_numbers_are_imported_once_and_never_shown(
     assert "Line 1: in stock already" in wade.text
     assert "Line 3: twice in the file" in wade.text
     wade.get(here)
+    wade.page = wade.upload(f"{here}/numbers", b"Number,Expiry date\nSECRET-8,2099-12-31\n")
+    assert "1 number added Not read: expiry_date" in wade.text
+    assert "left out" not in wade.text
+    wade.get(here)
     refused = wade.upload(f"{here}/numbers", b"number,value\nSECRET-4,SECRET-5\n")
     assert refused.status_code == 422
     assert "Line 2 has an amount that cannot be read." in refused.text
@@ -61,8 +65,8 @@ def test_numbers_are_imported_once_and_never_shown(
     assert "These columns are missing: number. It may have: number, value, pin, use_by." in unnamed.text
     for answer in (wade.get(here), wade.get("/office/stock"), refused, unnamed):
         assert "SECRET" not in answer.text
-    assert wade.submit(here, f"{here}/warning", below="4").status_code == 303
-    assert "3 left, warning below 4" in wade.read("/office/stock")
+    assert wade.submit(here, f"{here}/warning", below="5").status_code == 303
+    assert "4 left, warning below 5" in wade.read("/office/stock")
     assert wade.submit(here, f"{here}/warning", below="100001").status_code == 422
     assert wade.submit(here, f"{here}/warning", below="").status_code == 303
     told = capfd.readouterr()

@@ -90,7 +90,7 @@ async def add(context: OfficeContext) -> Response:
     except FileRefused as refusal:
         context.form.error("value" if refusal.code.startswith("all_") else "file", refused(context, refusal))
         return await one(context)
-    if imported.duplicates:
+    if imported.duplicates or imported.unread:
         return await one(context, imported=imported)
     said = context.ngettext("%(count)s number added.", "%(count)s numbers added.", imported.added)
     return context.see(f"{HERE}/{product.id}", said)
