@@ -96,17 +96,17 @@ async def test_levels_say_what_is_left_and_what_expires(database: Database) -> N
 
 
 async def test_the_number_whose_day_comes_first_goes_first_and_none_whose_day_is_over(database: Database) -> None:
-    await bring(database, "one", f"number,use_by\nA,\nB,{days(9)}\nC,{days(3)}\nD,{days(5)}\n")
+    await bring(database, "one", f"number,use_by\nA,\nB,{days(9)}\nC,{days(3)}\nD,{days(5)}\nE,{days(0)}\n")
     await database.execute(
         OPERATOR,
         "UPDATE vouchers SET use_by = $1 WHERE use_by = $2",
         TODAY - timedelta(days=1),
         TODAY + timedelta(days=5),
     )
-    assert [await take(database, ONE, 1000, number) for number in (1, 2, 3, 4)] == [3, 2, 1, None]
+    assert [await take(database, ONE, 1000, number) for number in (1, 2, 3, 4, 5)] == [5, 3, 2, 1, None]
     async with database.connection(OPERATOR) as connection:
         taken = await connection.fetchval("SELECT count(*) FROM vouchers WHERE order_id IS NOT NULL")
-        assert await count_taken(connection, ONE) == taken == 3
+        assert await count_taken(connection, ONE) == taken == 4
 
 
 async def test_which_line_took_which_is_listed_without_the_number(database: Database) -> None:

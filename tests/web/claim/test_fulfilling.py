@@ -215,7 +215,8 @@ def test_who_waits_is_mailed_when_it_is_ready(
     assert "This does not look right." in wrong.text
     assert recipient.post(f"{path}/email", key=form_of(page)["key"], email="sam@example.com").status_code == 303
     assert 'name="email"' not in recipient.get(path).text
-    stock("coffee", ["READY-1"], "5")
+    assert [stock("coffee", [name], value).served for name, value in (("OTHER", "25"), ("READY-1", "5"))] == [0, 1]
+    assert "READY-1" in recipient.get(path).text, "and no voucher of another value"
     rows = service.sql("SELECT kind, email, line_numbers, state FROM messages WHERE kind = 'voucher_ready'")
     assert ("voucher_ready", "sam@example.com", [1], "pending") in [tuple(row) for row in rows]
 

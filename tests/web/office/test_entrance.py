@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
+from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_network
 
+from tests.chained import actor_on
 from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
 from largesse.audit.model import ACTS
-from largesse.staff.model import MOST_STAFF
+from largesse.customers.access import AccessChanged
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
+from largesse.staff.model import MOST_STAFF, StaffMember, StaffRight
+from largesse.staff.sign_in import staff_actor
 from largesse.web.console.audit_words import SENTENCES
 from largesse.web.office.audit_log import OF_OFFICE
 
@@ -188,6 +195,50 @@ def test_a_reset_ends_sessions_and_the_second_step(service: Service) -> None:
     owner.submit(f"/office/staff/{lost}", f"/office/staff/{lost}/reset")
     assert support.get("/office").headers["location"].startswith("/office/sign-in")
     assert not service.sql("SELECT has_app FROM staff WHERE id = $1", lost)[0]["has_app"]
+
+
+def test_a_new_password_ends_the_other_sessions(service: Service) -> None:
+    support, other = staff_in(service, "support", "chooses@largesse.example"), Browser(service)
+    chooses = service.sql("SELECT id FROM staff WHERE email = 'chooses@largesse.example'")[0]["id"]
+    assert (
+        other.submit(link_of(service, chooses, "reset"), password="a few good words").headers["location"] == "/office"
+    )
+    assert support.get("/office").headers["location"].startswith("/office/sign-in")
+
+
+def test_who_is_invited_again_starts_without_a_second_step(service: Service) -> None:
+    owner, again = staff_in(service, "owner"), add_staff(service, "support", "again@largesse.example")
+    service.sql("UPDATE staff SET is_active = false WHERE id = $1 RETURNING 1", again)
+    invited = owner.submit("/office/staff", email="again@largesse.example", name="", role="auditor")
+    assert "/office/link/" in invited.text
+    now = service.sql("SELECT has_app, is_active, role FROM staff WHERE id = $1", again)[0]
+    assert tuple(now) == (False, True, "auditor")
+
+
+def test_nothing_is_changed_with_a_role_or_a_session_that_is_over(service: Service) -> None:
+    staff_in(service, "finance", "stale@largesse.example")
+    [found] = service.sql(
+        "SELECT s.id AS session_id, m.id AS person_id FROM staff_sessions s JOIN staff m ON m.id = s.staff_id WHERE m.email LIKE 'stale@%'"
+    )
+    member = StaffMember(**found, email="stale@largesse.example", name="Stale", role="finance", is_proved=True)
+
+    async def refused(member: StaffMember, right: StaffRight) -> bool:
+        database = await Database.connect(service.database_url)
+        try:
+            acting = (await actor_on(database, Vault(service.settings.master_keys))).acting
+            async with staff_actor(database, member, acting).transaction(right):
+                return False
+        except AccessChanged:
+            return True
+        finally:
+            await database.close()
+
+    assert not asyncio.run(refused(member, StaffRight.MONEY))
+    assert asyncio.run(refused(member, StaffRight.CATALOGUE)), "the role has no such right"
+    assert asyncio.run(refused(replace(member, role="owner"), StaffRight.MONEY)), "the role is another by now"
+    assert asyncio.run(refused(replace(member, person_id=0), StaffRight.MONEY))
+    service.sql("UPDATE staff_sessions SET ended_at = clock_now() WHERE id = $1 RETURNING 1", member.session_id)
+    assert asyncio.run(refused(member, StaffRight.MONEY))
 
 
 def test_a_session_of_somebody_inactive_is_none_and_a_link_ends_at_its_time(service: Service) -> None:

@@ -6,12 +6,13 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient, form_of
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import staff_in
 
 from largesse.fulfilment.shipments import PackedParcel
+from largesse.fulfilment.tasks import erase_addresses
 
 ADDRESS = {"name": "Sam Doe", "street_address": "1 High Street", "city": "Leeds", "postal_code": "LS1 4DY"}
 
@@ -154,6 +155,29 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     assert service.sql("SELECT count(*) AS n FROM messages WHERE kind = 'shipped'")[0]["n"] == 20
     wade.get(f"/office/parcels?q=RM{parcels[3]}")
     assert f"/office/parcels/{parcels[3]}" in wade.links
+
+
+def test_what_is_done_to_a_parcel_is_done_to_no_other(service: Service, wade: Browser) -> None:
+    one, other, hidden = wait_to_be_sent(service, 3)
+    service.sql("UPDATE shipments SET environment = 'staging' WHERE id = $1 RETURNING 1", hidden)
+    others = "SELECT * FROM shipments WHERE id <> $1 ORDER BY id"
+    before, here = service.sql(others, one), f"/office/parcels/{one}"
+    packed = wade.submit("/office/parcels", "/office/parcels/pack", parcel=[str(one), str(hidden)], to="csv")
+    assert packed.text.count("Sam Doe") == 1, "staging has parcels of its own"
+    for act, fields in (
+        ("send", {"carrier": "DHL", "tracking_number": "D1"}),
+        ("correct", {"carrier": "DHL", "tracking_number": "D2"}),
+        ("returned", {"reason": "refused"}),
+        ("again", {}),
+    ):
+        assert wade.get(f"/office/parcels/{hidden}").status_code == 404
+        assert wade.submit(here, f"/office/parcels/{hidden}/{act}", **fields).status_code == 404, act
+        assert wade.submit(here, f"{here}/{act}", **fields).status_code == 303, act
+        assert service.sql(others, one) == before, act
+    key = service.sql("SELECT customer_id, order_id, number FROM shipments WHERE id = $1", one)[0]
+    erased = on_database(service.database_url, lambda connection: erase_addresses(connection, key[:2], [key[2]]))
+    assert (erased, service.sql(others, one)) == (1, before)
+    assert other in [row["id"] for row in before]
 
 
 def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) -> None:

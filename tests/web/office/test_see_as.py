@@ -117,7 +117,10 @@ def test_what_may_be_seen_is_for_viewers_and_reads() -> None:
         assert not re.search(r"csv|code|key|secret|security|prove|link|webhook|verify|notes|sign", path), path
 
 
-def test_a_view_ends_after_30_minutes_when_asked_and_with_the_session(service: Service, view: Browser) -> None:
+def test_a_view_ends_after_30_minutes_when_asked_and_with_the_session(
+    service: Service, sign_in: SignIn, view: Browser
+) -> None:
+    other = opened(service, sign_in, "globex")
     view.get(f"{ROOT}/app")
     (token,) = re.findall(
         r'action="/office/see-as/end"><input type="hidden" name="token" value="([^"]+)"',
@@ -125,6 +128,7 @@ def test_a_view_ends_after_30_minutes_when_asked_and_with_the_session(service: S
     )
     assert view.post("/office/see-as/end", token=token).status_code == 303
     assert view.get(f"{ROOT}/app").headers["location"] == "/office/customers"
+    assert "You see what Globex sees" in other.read(f"{ROOT}/app"), "a view of another session stays"
     ask = f"/office/customers/{number_of(service, 'acme')}/see-as"
     view.submit(ask, environment="production", reason=REASON)
     service.sql(
