@@ -58,7 +58,7 @@ def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> N
         (("invite", "a@acme.example"), "--customer"),
         (("set-role", "a@acme.example", "admin", "--customer", "acme"), "nobody belongs to 'acme'"),
         (("deactivate", "a@acme.example", "--customer", "acme"), "nobody belongs to 'acme'"),
-        (("reset", "a@acme.example"), "Nobody signs in as a@acme.example"),
+        (("reset", "a@acme.example"), "Nobody signs in as a@acme.example yet. Invite them instead."),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(

@@ -139,7 +139,7 @@ async def _find_and_forget(transaction: Transaction, email: str, *, second_step:
     connection = transaction.connection
     person_id = await find_person_id(connection, email)
     if person_id is None:
-        raise NotFound(f"Nobody signs in as {email}.")
+        raise NotFound(f"Nobody signs in as {email} yet. Invite them instead.")
     if second_step:
         if mails and await asks_second_step(connection, person_id):
             await mail_second_step(connection, person_id, "forgotten")
