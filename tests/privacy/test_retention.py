@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import asyncpg
 import pytest
 import structlog
 from tests.background import run_in_thread
 from tests.distributed import IS_DISTRIBUTED
+from tests.plans import rows_read
 from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_all, traces
 from tests.web.api.conftest import MASTER_KEY, Service
 
@@ -26,6 +28,7 @@ from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
 from largesse.jobs import housekeeping
 from largesse.main import open_worker
+from largesse.orders import erasing
 from largesse.privacy import retention
 from largesse.privacy.retention import Retention
 from largesse.privacy.service import ErasedOrder
@@ -311,3 +314,22 @@ def test_an_order_that_cannot_be_erased_stops_no_other(service: Service, monkeyp
     monkeypatch.setattr(retention, "erase_lines", erase)
     keep_house(service)
     assert is_erased(service, odd)
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="on a cluster each node plans for itself")
+async def test_texts_are_erased_without_reading_the_other_orders(database_url: str) -> None:
+    """References that contain an address are replaced, unless another order has the new one."""
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(
+        """
+        INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, product_id, country,
+            currency, value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at, external_reference)
+        SELECT n, 'X' || n, 1, 'production', 1, 'api', 'gift', 1, 'GB', 'GBP', 1000, 1000, 1, 1, 'send', 'default', now(), n || '@example.com'
+        FROM generate_series(100001, 105000) AS n
+        """
+    )
+    await connection.execute("ANALYZE orders")
+    erased = [1, list(range(100001, 100011)), erasing._HOLDS_ADDRESS]
+    assert await rows_read(connection, Role.WORKER, "orders", erasing._ERASE_TEXTS, *erased) < 100
+    assert await connection.fetchval("SELECT external_reference FROM orders WHERE id = 100001") == "erased-X100001"
+    await connection.close()

@@ -20,11 +20,12 @@ _BEFORE = each("before.{name}", PERSONAL)
 _ERASED = "…"
 _HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # a regular expression of PostgreSQL
 
-# What replaces the external reference of an order. A caller may have given it to another order: then there is none.
+# What replaces the external reference of an order. A caller may have given it to another order: then there is none. References have another collation,
+# by which no index has external ones.
 _ERASED_REFERENCE = Fragment("""
     CASE WHEN NOT EXISTS (
         SELECT FROM orders AS other WHERE other.customer_id = $1 AND other.environment = orders.environment
-        AND other.external_reference = 'erased-' || orders.reference AND other.id <> orders.id
+        AND other.external_reference = ('erased-' || orders.reference) COLLATE "default" AND other.id <> orders.id
     ) THEN 'erased-' || orders.reference END
 """)
 _LOCK = compose(
