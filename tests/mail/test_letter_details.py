@@ -20,8 +20,8 @@ ONE_OR_SEVERAL = {
         ("Gifts from ", "Open one of your gifts.", "Claim them by", "How to use them", "can use the gifts.", "Use each gift "),
     ),
     "de": (
-        ("Ein Geschenk von ", "Öffnen Sie Ihr Geschenk.", "Lösen Sie es ", "So verwenden Sie ihn", "das Geschenk verwenden.", "Verwenden Sie es "),
-        ("Geschenke von ", "Öffnen Sie eines Ihrer Geschenke.", "Lösen Sie sie ", "So verwenden Sie sie", "die Geschenke verwenden.", "Verwenden Sie jedes "),
+        ("Ein Geschenk von ", "Öffnen Sie Ihr Geschenk.", "Lösen Sie es ", "das Geschenk verwenden.", "Verwenden Sie es "),
+        ("Geschenke von ", "Öffnen Sie eines Ihrer Geschenke.", "Lösen Sie sie ", "die Geschenke verwenden.", "Verwenden Sie jedes "),
     ),
     "fr": (
         ("Un cadeau offert par ", "Ouvrez votre cadeau.", "Récupérez-le ", "utiliser le cadeau.", "Utilisez-le "),
