@@ -192,6 +192,9 @@ def test_the_people_of_a_group_are_changed_and_those_of_others_stay(service: Ser
     perform(service, change_budget, one, name="One", limit_minor=1_00, per_gift_minor=None, user_ids=(cem,))
     people = service.sql("SELECT budget_id, user_id FROM budget_people ORDER BY budget_id")
     assert [tuple(row) for row in people] == [(one, cem), (other, ada)]
+    strangers = (cem, user(service, "gil@globex.example"))
+    with pytest.raises(NotFound):
+        perform(service, change_budget, one, name="One", limit_minor=1_00, per_gift_minor=None, user_ids=strangers)
 
 
 def test_an_ended_budget_limits_nothing_and_takes_refunds(service: Service, budget: Budgets) -> None:

@@ -70,6 +70,13 @@ def test_a_birthday_that_is_a_date_in_a_spreadsheet_loses_its_year() -> None:
     assert [(row.faults, row.change.birthday) for row in found.rows] == [((), 1210), ((), 229)]
 
 
+def test_a_cell_may_have_the_name_beside_its_address_but_no_second_address() -> None:
+    both = '"Bo <bo@example.com>, Cy <cy@example.com>"'
+    found = checked(f"email,birthday\nAda Byron <ada@example.com>,14/03\n{both},14/03\n")
+    assert found.changes == [ContactChange(email="ada@example.com", name="Ada Byron", birthday=314)]
+    assert [row.number for row in found.bad] == [3]
+
+
 def test_a_blank_cell_leaves_what_is_there() -> None:
     found = checked("email,name,birthday,groups\nada@example.com,,,\n")
     assert found.changes == [ContactChange(email="ada@example.com")]

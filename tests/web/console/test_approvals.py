@@ -122,6 +122,9 @@ def test_two_approve_and_nobody_counts_twice(service: Service, sign_in: SignIn) 
         decided(ada, reference, decision)
         assert "Your answer was not changed" in ada.read(f"/app/approvals/{reference}")
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    other = asked(cem, service)
+    decided(bea, other)
+    assert (state(service, reference), state(service, other)) == ("waiting", "waiting"), "each needs two of its own"
     assert decided(bea, reference).status_code == 303
     assert len(orders_of(service, reference)) == 1
     assert service.findings() == []
