@@ -107,8 +107,9 @@ def whole_number(text: str | None) -> str | None:
 
 
 def without_apostrophe(text: str) -> str:
-    """Returns the text of a cell without the apostrophe that `plain_text` added."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+    """Returns the text of a cell without the apostrophe that `plain_text` or `whole_number` added."""
+    bare = text.removeprefix("'")
+    return bare if bare.startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare) else text
 
 
 def csv_file(rows: Iterable[Iterable[str]]) -> bytes:

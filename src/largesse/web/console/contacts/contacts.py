@@ -11,6 +11,7 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import text
+from largesse.base.text import whole_number
 from largesse.contacts.group_store import list_fields, list_groups
 from largesse.contacts.model import (
     MAX_ADDRESS,
@@ -138,7 +139,7 @@ async def download(context: RequestContext) -> Response:
             one.country,
             written_birthday(one.birthday) if one.birthday else None,
             one.start_date.isoformat() if one.start_date else None,
-            one.external_id,
+            whole_number(one.external_id),
             ", ".join(one.groups),
             states[one.is_active],
             *(one.own_fields.get(field.key) for field in fields),
