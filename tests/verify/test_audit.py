@@ -31,6 +31,7 @@ from largesse.verify.audit import CHECKS, RULES, audit, audit_snapshot
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Progress
 from largesse.verify.orders import EVENTS_KEPT_DAYS
+from largesse.verify.programmes import AUTOMATIONS
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import SCHEMA_IS_RELEASED
 
@@ -223,6 +224,20 @@ async def test_orders_that_wait_are_left_out_at_once_however_many_they_are(conne
         )
         assert looked_at_each_time == [], check.name
         assert "waiting" not in check.sql or "Anti Join" in plan, check.name
+
+
+async def test_gifts_of_automations_are_compared_at_once_however_many_they_are(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        """
+        INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, order_reference)
+        SELECT 1, 'production', 1, n, '2026-01-01', '2026-01-01', now(), now(), 'placed', n::text FROM generate_series(1, 50000) AS n
+        """
+    )
+    await connection.execute("ANALYZE automation_runs")
+    await connection.execute("SET LOCAL work_mem = '64kB'")
+    for check in AUTOMATIONS:
+        plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {check.sql}"))
+        assert not re.search(r"SubPlan \d+\n *-> +(Materialize|CTE Scan|Seq Scan)", plan), plan
 
 
 async def test_a_finding_names_twenty_ids_and_counts_the_rest(connection: asyncpg.Connection) -> None:

@@ -39,10 +39,13 @@ AUTOMATIONS = (
         "Every gift that an automation placed has its order, whose reference names automation, contact and day. An order that an automation "
         "placed in the last year is of one of its gifts.",
         """
-        WITH found AS MATERIALIZED (
+        WITH placed AS MATERIALIZED (SELECT customer_id, order_reference FROM automation_runs WHERE state = 'placed'),
+        found AS MATERIALIZED (
             SELECT customer_id, reference, environment, source, external_reference, user_id, api_key_id, created_at, erased_at FROM orders
-            WHERE source = 'automation' OR (customer_id, reference) IN (
-                SELECT customer_id, order_reference FROM automation_runs WHERE state = 'placed'))
+            WHERE source = 'automation'
+            UNION
+            SELECT o.customer_id, o.reference, o.environment, o.source, o.external_reference, o.user_id, o.api_key_id, o.created_at, o.erased_at
+            FROM placed p JOIN orders o ON o.customer_id = p.customer_id AND o.reference = p.order_reference)
         SELECT r.automation_id || '/' || r.contact_id || '/' || r.on_day FROM automation_runs r
         LEFT JOIN found o ON o.customer_id = r.customer_id AND o.reference = r.order_reference
         WHERE r.state = 'placed' AND (o.reference IS NULL OR o.source <> 'automation' OR o.environment <> r.environment OR (o.erased_at IS NULL
