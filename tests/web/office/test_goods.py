@@ -196,7 +196,11 @@ def test_a_parcel_comes_back_and_is_sent_again(service: Service, wade: Browser) 
     assert "1 parcel came back" in wade.text
     assert wade.submit(here, f"{here}/again").status_code == 303
     assert here in wade.get("/office/parcels").text
+    assert "no second mail" in wade.read(here)
+    assert "mailed, but not twice" in wade.read("/office/parcels/send")
+    mailed = service.sql("SELECT count(*) AS n FROM messages WHERE kind = 'shipped'")[0]["n"]
     assert wade.submit(here, f"{here}/send", carrier="DHL", tracking_number="D2").status_code == 303
+    assert service.sql("SELECT count(*) AS n FROM messages WHERE kind = 'shipped'")[0]["n"] == mailed
     [row] = service.sql("SELECT tracking_number, again_at, return_reason FROM shipments WHERE id = $1", parcel)
     assert tuple(row) == ("D2", None, "address")
     assert (
