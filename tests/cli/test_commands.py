@@ -331,7 +331,7 @@ def test_load_tells_of_a_key_that_stays_deleted(run: Run, database: str, loaded:
             "Warning: world.yaml:8: customers[0].api_keys[0].key: the API key 'acme-prod' was"
         )
     assert again.stderr == f"Warning: {json.loads(again.stdout)['warnings'][0]}\n"
-    assert run("keys", "list").stdout == ""
+    assert run("keys", "list").stdout == "There are no API keys.\n"
 
 
 def test_verify_says_that_all_is_well(run: Run, loaded: dict[str, Any]) -> None:

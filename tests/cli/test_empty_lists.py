@@ -19,11 +19,7 @@ def _lists() -> dict[str, click.Command]:
 
 
 LISTS = _lists()
-OF_A_CUSTOMER = sorted(
-    typed
-    for typed, one in LISTS.items()
-    if any(param.name == "customer" for param in one.get_params(click.Context(one)))
-)
+OF_A_CUSTOMER = sorted(typed for typed, one in LISTS.items() if any(param.name == "customer" for param in one.params))
 
 
 @pytest.mark.parametrize("typed", sorted(LISTS))

@@ -29,6 +29,7 @@ from largesse.db.sharding import Session
 
 REVISIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
+_LOCK_EVERY_S = 0.2  # that another one tries to get it
 
 # How long a revision waits for the lock of a table. Requests behind it wait too, but less than a statement's time limit.
 _LOCK_TIMEOUT_MS = 2_000
@@ -42,7 +43,6 @@ _CONTRACT = re.compile(r"^-- Contract: code of (\d{4})\b")
 _COMMENT = re.compile(r"^ *--.*\n+", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- Outside a transaction$", re.MULTILINE)
 _TRY_LOCK = "SELECT pg_try_advisory_lock($1)"
-_LOCK = "SELECT pg_advisory_lock($1)"
 _ACTS_AS = "SELECT current_user = $1"
 _HAS_REVISION = "SELECT to_regclass('alembic_version')"
 _REVISION = "SELECT version_num FROM alembic_version"
@@ -74,7 +74,9 @@ async def upgrade(url: str) -> Upgraded:
     try:
         if not await connection.fetchval(_TRY_LOCK, LOCK_KEY):
             _log.warning("migrate_waits_for_another", see="docs/log-events.md")
-            await connection.execute(_LOCK, LOCK_KEY)
+            # A statement that waited for the lock would have a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
+            while not await connection.fetchval(_TRY_LOCK, LOCK_KEY):  # noqa: ASYNC110 - the lock is in the database
+                await asyncio.sleep(_LOCK_EVERY_S)
         revision = await current_revision(connection)
         if revision is not None and revision > head_revision():
             if not await runs_on(connection):
