@@ -11,8 +11,8 @@ from tests.orders.test_rules import make_context, make_order
 from largesse.base.errors import DailyLimit, OrderLimit
 from largesse.customers.access import KeyStatus
 from largesse.customers.restrictions import Limit, write_limits
-from largesse.orders.rules import BatchContext, decide
-from largesse.orders.spending import SpendingKey, limited_daily
+from largesse.orders.order import SpendingKey
+from largesse.orders.rules import BatchContext, decide, limited_daily
 
 SPENT: SpendingKey = (1, 1, "production", "GBP")
 

@@ -200,6 +200,8 @@ def _sql_type(hint: Any) -> str:
 
 # Customer, environment, and a caller's reference, which is unique in both.
 ReferenceKey = tuple[int, str, str]
+# A daily sum: customer, service account, environment and currency.
+SpendingKey = tuple[int, int | None, str, str]
 # The ids of the payer's account and of the sales account.
 AccountIds = tuple[int, int]
 

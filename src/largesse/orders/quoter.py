@@ -37,12 +37,11 @@ from largesse.ledger.payment_sources import FromAccount, PaymentSource, payment_
 from largesse.orders.approving import read_approvals, read_people
 from largesse.orders.order import Gift, Order, ReferenceKey, new_order
 from largesse.orders.quotes import QUOTE_HOLDS, make_quote, request_digest
-from largesse.orders.reading import read_account, read_references
+from largesse.orders.reading import read_account, read_references, read_spending
 from largesse.orders.recipients import OrderRecipient, count_more
 from largesse.orders.request import OrderSpec, SendRequest, read_send
-from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide, find_rules
+from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide, find_rules, limited_daily, spender_of
 from largesse.orders.service import OrderService
-from largesse.orders.spending import limited_daily, read_spending, spender_of
 
 # More than needed: each field is refused at most once, recipients at most twice.
 _MOST_READINGS = 32

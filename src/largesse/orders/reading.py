@@ -17,9 +17,8 @@ from largesse.db.pool import Connection, coordinator_of, is_distributed
 from largesse.db.statements import OF_BATCH, OF_BATCH_DISTRIBUTED, run_together
 from largesse.orders import reading_store
 from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
-from largesse.orders.order import Order, ReferenceKey
-from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount
-from largesse.orders.spending import budgeted, limited_daily, read_spending, spender_of
+from largesse.orders.order import Order, ReferenceKey, SpendingKey
+from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount, budgeted, limited_daily, spender_of
 
 # The longest that a batch waits for a lock. Placers that share an account hold it some ten milliseconds each; a batch that waits
 # longer waits for something else, and its orders move to the lock queue.
@@ -269,3 +268,23 @@ async def _read_on_node(connection: Connection, batch: Sequence[Order], lock: bo
 
 
 _decode_beside = msgspec.json.Decoder(tuple[datetime, int, int, list[int], list[tuple[int, KeyStatus]]]).decode
+
+
+async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at: datetime) -> dict[SpendingKey, int]:
+    """Returns the sums of the day of that instant, in minor units. Call it after the accounts are locked, as a statement of its own.
+
+    A statement that began before the lock would not see what the last holder committed.
+    """
+    if not keys:
+        return {}
+    pin = [keys[0][0]] if is_distributed(connection) else []  # a batch is of one customer there
+    rows = await connection.fetch(reading_store.SPENT[bool(pin)], *map(list, zip(*keys, strict=True)), at.date(), *pin)
+    return {tuple(row)[:4]: row["spent_minor"] for row in rows}
+
+
+async def read_spent_today(
+    connection: Connection, customer_id: int, service_account_id: int, environment: str
+) -> dict[str, int]:
+    """Returns what a service account has ordered today, in minor units by currency, if it has or had a daily limit."""
+    rows = await connection.fetch(reading_store.SPENT_TODAY, customer_id, service_account_id, environment)
+    return {row["currency"]: row["spent_minor"] for row in rows}

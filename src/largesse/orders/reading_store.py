@@ -172,3 +172,25 @@ ACCOUNTS_ON_NODE = {
     )
     for is_locking, lock in _LOCKS.items()
 }
+
+
+def _spent(pin: str) -> Fragment:
+    """Returns SQL for the sums of a day, by their keys."""
+    return compose(
+        """
+        SELECT customer_id, service_account_id, environment, currency, spent_minor
+        FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
+            AS wanted (customer_id, service_account_id, environment, currency)
+            USING (customer_id, service_account_id, environment, currency)
+        WHERE day = $5 AND customer_id = ANY($1::int[]) {node}
+        """,
+        node=at_node("daily_spending.customer_id", pin),
+    )
+
+
+# By whether customers are distributed over nodes.
+SPENT = {False: _spent(""), True: _spent("$6")}
+SPENT_TODAY = """
+    SELECT currency, spent_minor FROM daily_spending
+    WHERE customer_id = $1 AND service_account_id = $2 AND environment = $3 AND day = (clock_now() AT TIME ZONE 'UTC')::date
+"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,24 +11,25 @@ import msgspec
 from largesse.approvals.model import ApprovalRule
 from largesse.base.errors import (
     BudgetExceeded,
+    DailyLimit,
     InsufficientBalance,
     InvalidRequest,
+    OrderLimit,
     Problem,
     ReferenceUsed,
     Unavailable,
 )
 from largesse.base.money import canonical
-from largesse.budgets.model import Budget, Charge, PeriodKey, budgets_of
+from largesse.budgets.model import Budget, Charge, PeriodKey, Spender, budgets_of
 from largesse.budgets.model import require_within as require_within_budgets
 from largesse.customers.access import KeyStatus, PersonStatus, StaleCaller, require_key_status, require_sender
 from largesse.customers.authenticator import Remembered
-from largesse.customers.restrictions import CODES, SEND, Limit
+from largesse.customers.restrictions import CODES, SEND, Limit, read_limits
 from largesse.encryption.chain import START
 from largesse.ledger.payment_sources import FromAccount, OnInvoice
 from largesse.ledger.posting import Entry
 from largesse.orders.approving import NO_APPROVALS, Approvals, require_approved, require_grant, rules_about
-from largesse.orders.order import Order, ReferenceKey
-from largesse.orders.spending import SpendingKey, limit_of, require_within, spender_of, spending_key
+from largesse.orders.order import Order, ReferenceKey, SpendingKey
 
 NO_SUCH_ACCOUNT = "`account_id` names no funding account that this key can draw from."
 
@@ -146,7 +147,7 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
         decided.placed.append(order)
         decided.entries += _post(len(decided.placed), order, context)
         if limit is not None and limit.daily_minor is not None:
-            key, total_minor = spending_key(order), order.total_minor
+            key, total_minor = _spending_key(order), order.total_minor
             context.spending[key] = context.spending.get(key, 0) + total_minor
             decided.spent[key] = decided.spent.get(key, 0) + total_minor
         for budget in budgets:
@@ -190,9 +191,9 @@ def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence
     _require_own_accounts(order, context)
     if not context.locked.issuperset(order.account_ids):
         raise LockedAccount
-    limit = limit_of(order, status)
+    limit = _limit_of(order, status)
     if limit is not None:
-        require_within(order, limit, context.spending.get(spending_key(order), 0))
+        _require_within(order, limit, context.spending.get(_spending_key(order), 0))
     budgets = budgets_of(spender_of(order, context.people), context.budgets) if context.budgets else ()
     beyond = _beyond_budget(order, budgets, context)
     if principal.user_id is not None and context.approvals.rules:
@@ -296,3 +297,80 @@ def _post(place: int, order: Order, context: BatchContext) -> list[Entry]:
             )
         )
     return entries
+
+
+def _limit_of(order: Order, status: KeyStatus | None) -> Limit | None:
+    """Returns the limit of the order's service account in its currency; None if it has none."""
+    if status is None or status.limits is None:
+        return None
+    return read_limits(status.limits).get(order.currency)
+
+
+def _spending_key(order: Order) -> SpendingKey:
+    """Returns the daily sum that the order counts towards."""
+    principal = order.principal
+    return principal.customer_id, principal.service_account_id, principal.environment, order.currency
+
+
+def limited_daily(orders: Iterable[Order], key_statuses: Mapping[int, KeyStatus]) -> list[SpendingKey]:
+    """Returns the daily sums that limit the orders.
+
+    They are read and written under the lock of the customer's sales account, which each of its orders in that environment and currency holds.
+    So no two orders of a service account are decided at once, whichever funding accounts pay. Where no service account has such a limit
+    nothing is read or written. A day is one of UTC.
+    """
+    if all(status.limits is None for status in key_statuses.values()):
+        return []
+    limited = {
+        _spending_key(order): None
+        for order in orders
+        if order.principal.key_id is not None
+        and (limit := _limit_of(order, key_statuses.get(order.principal.key_id)))
+        and limit.daily_minor is not None
+    }
+    return list(limited)
+
+
+def _require_within(order: Order, limit: Limit, spent_minor: int) -> None:
+    """Raises OrderLimit or DailyLimit when the order costs more than its service account may order at once, or today."""
+    total, currency = order.total_minor, order.currency
+    name = order.principal.service_account_name
+    if limit.largest_order_minor is not None and total > limit.largest_order_minor:
+        raise OrderLimit(
+            f"The order costs {canonical(total, currency)} {currency}, and the service account {name!r} may order "
+            f"{canonical(limit.largest_order_minor, currency)} {currency} at once."
+        )
+    if limit.daily_minor is not None and spent_minor + total > limit.daily_minor:
+        raise DailyLimit(
+            f"The order costs {canonical(total, currency)} {currency}, and the service account {name!r} has ordered "
+            f"{canonical(spent_minor, currency)} of the {canonical(limit.daily_minor, currency)} {currency} that it may order "
+            "in a day (UTC)."
+        )
+
+
+def spender_of(order: Order, people: Mapping[int, PersonStatus]) -> Spender:
+    """Returns what decides which budgets the order counts towards. `people` are found by `Principal.person_key`."""
+    principal, row = order.principal, order.row
+    person = None if principal.person_key is None else people.get(principal.person_key)
+    return Spender(
+        row.customer_id,
+        row.environment,
+        row.currency,
+        principal.user_id,
+        None if person is None else person.role,
+        principal.service_account_id if principal.user_id is None else None,
+        row.account_id,
+    )
+
+
+def budgeted(
+    orders: Iterable[Order], accounts: Mapping[int, LedgerAccount], people: Mapping[int, PersonStatus]
+) -> set[Spender]:
+    """Returns the spenders that budgets may limit, as the accounts of their orders say."""
+    if not any(account.has_budgets for account in accounts.values()):
+        return set()
+    return {
+        spender_of(order, people)
+        for order in orders
+        if any((account := accounts.get(one)) is not None and account.has_budgets for one in order.account_ids)
+    }

@@ -22,7 +22,7 @@ from largesse.db.pool import Connection
 from largesse.ledger.accounts import assign_accounts
 from largesse.ledger.statements import month_of
 from largesse.ledger.store import Holder, list_assignable
-from largesse.orders.spending import read_spent_today
+from largesse.orders.reading import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.keys import NAMES as SCOPE_NAMES
