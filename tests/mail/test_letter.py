@@ -132,7 +132,7 @@ def test_without_sender_name_message_and_value_nothing_is_missing() -> None:
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
-@pytest.mark.parametrize("kind", ["gift", "voucher_ready", "shipped"])
+@pytest.mark.parametrize("kind", ["gift", "voucher_ready", "shipped", "shipped_2"])
 def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
     message = parse(a_letter(language=LANGUAGES[tag], kind=kind, carrier="DHL", tracking_number="AB1", expiry_days=9))
     assert message["Content-Language"] == tag
@@ -144,6 +144,7 @@ def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
         "gift": ["Sam", "Ada", "Well done!", CODE.code, CODE.pin, "Coffee House e-gift", "9"],
         "voucher_ready": ["Sam", "Coffee House e-gift"],
         "shipped": ["Sam", "Coffee House e-gift", "DHL", "AB1"],
+        "shipped_2": ["Sam", "Coffee House e-gift", "DHL", "AB1"],
     }
     for words in (seen.text, text):
         assert [word for word in wanted[kind] if word not in words] == []
@@ -278,6 +279,20 @@ def test_notifications_have_the_link_and_neither_code_nor_pin() -> None:
     for words in (Seen(bodies(shipped)[0]).text, bodies(shipped)[1]):
         assert "Royal <Mail>" in words
         assert "RM 1&2" in words
+        assert "came back" not in words
+
+
+def test_a_parcel_that_is_sent_again_is_written_of_as_such() -> None:
+    again, once_more = (
+        parse(a_letter(kind=f"shipped_{sending}", edition=3, carrier="DHL", tracking_number="D2")) for sending in (2, 3)
+    )
+    assert again["Subject"] == once_more["Subject"] == "Your parcel is on its way again"
+    assert again["Message-ID"] != once_more["Message-ID"]
+    for words in (Seen(bodies(again)[0]).text, bodies(again)[1]):
+        assert (
+            "Your parcel came back to us, so we sent it once more. Coffee House e-gift is on its way to you with DHL."
+            in words
+        )
 
 
 @pytest.mark.parametrize("key", [*WRAPPINGS, "no-such-wrapping"])

@@ -54,6 +54,24 @@ async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: 
     assert [tuple(row) for row in kept] == [(since, None, 1), (LONG_AGO, "5.1.1", 1), (LONG_AGO, "5.1.1", 0)]
 
 
+async def test_of_a_parcel_that_was_sent_again_only_the_last_mail_goes_out_again(office: Office) -> None:
+    await bounce(office, {SAM: "550 5.1.1 Unknown"})
+    execute = office.database.execute
+    await execute(OPERATOR, "UPDATE messages SET kind = 'shipped', edition = 1")
+    assert await count_given_up(await office.operator(), RequeueFilter(LONG_AGO)) == 1
+    await execute(
+        OPERATOR,
+        """
+        INSERT INTO messages (customer_id, order_id, environment, kind, edition, email, line_numbers, due_at, rank_at, created_at)
+        SELECT customer_id, order_id, environment, 'shipped_2', 1, email, line_numbers, due_at, rank_at, created_at FROM messages
+        """,
+    )
+    assert await count_given_up(await office.operator(), RequeueFilter(LONG_AGO)) == 0
+    office.server.says = {SAM: "550 5.1.1 Unknown"}
+    await office.send()
+    assert await count_given_up(await office.operator(), RequeueFilter(LONG_AGO)) == 1
+
+
 async def test_what_was_given_up_after_three_days_has_three_more(office: Office) -> None:
     office.server.says[SAM] = "450 later"
     reference, _ = await office.order([(SAM, None, 1)])

@@ -85,8 +85,8 @@ def test_a_gift_is_found_by_its_code_and_by_no_other(service: Any, placed: dict[
 def test_a_parcel_is_found_by_its_tracking_number(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
     service.sql(
         """
-        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, carrier, tracking_number)
-        SELECT customer_id, id, 2, environment, product_id, country, 'x', now(), now(), now(), 'Post', 'TRACK' || id FROM orders WHERE reference = $1
+        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, sendings, carrier, tracking_number)
+        SELECT customer_id, id, 2, environment, product_id, country, 'x', now(), now(), now(), 1, 'Post', 'TRACK' || id FROM orders WHERE reference = $1
         """,
         placed["acme"],
     )

@@ -251,10 +251,10 @@ async def _find(connection: Connection, environment: str, parcel: Sent) -> tuple
 
 async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:
     at = await read_now(connection)
-    await connection.execute(store.MARK_SHIPPED, *key, at, parcel.carrier, parcel.tracking_number)
+    sendings = await connection.fetchval(store.MARK_SHIPPED, *key, at, parcel.carrier, parcel.tracking_number)
     if not is_again:
         await record_move(connection, key, State.FULFILLED, at)
-        await write_notification(connection, vault, key, SHIPPED, at)
+    await write_notification(connection, vault, key, f"{SHIPPED}_{sendings}" if is_again else SHIPPED, at)
 
 
 def _harmless(value: object) -> str:

@@ -128,8 +128,8 @@ WAS_SHIPPED = """
     FROM shipments WHERE customer_id = $1 AND id = $2
 """
 MARK_SHIPPED = """
-    UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6, again_at = NULL
-    WHERE customer_id = $1 AND order_id = $2 AND number = $3
+    UPDATE shipments SET shipped_at = $4, carrier = $5, tracking_number = $6, again_at = NULL, sendings = sendings + 1
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3 RETURNING sendings
 """
 
 # Gifts whose time is over, and addresses that are erased.

@@ -45,7 +45,7 @@ class LetterCode:
 class Letter:
     """The content of a letter to one recipient. It has no repr, as it contains codes."""
 
-    kind: str  # gift, voucher_ready, shipped, campaign_code, or a reminder's
+    kind: str  # gift, voucher_ready, shipped (shipped_2 when it is sent again), campaign_code, or a reminder's
     reference: str  # the order's
     edition: (
         int  # for a gift 0 or the number of the resend; for a notification or reminder the number of its first line

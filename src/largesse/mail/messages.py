@@ -21,7 +21,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 from largesse.lines.codes import asked_code, claim_link, open_code
 from largesse.mail import store
-from largesse.mail.letter import CAMPAIGN_CODE, CHOICE, PARCEL, VOUCHER, Letter, LetterCode
+from largesse.mail.letter import CAMPAIGN_CODE, CHOICE, PARCEL, SHIPPED, VOUCHER, Letter, LetterCode
 from largesse.orders.recipients import MAX_CODES
 
 _TERMS = Terms()
@@ -116,7 +116,7 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
         *([orders[row["id"]][name] for row in taken] for name in ("product_id", "collection_id", "settled_id")),
         [row["customer_id"] for row in taken],
         [row["order_id"] for row in taken],
-        [row["edition"] if row["kind"] == "shipped" else None for row in taken],
+        [row["edition"] if row["kind"].startswith(SHIPPED) else None for row in taken],
         [_ask_of(row) for row in taken],
     )
     return {row["id"]: row for row in rows}

@@ -38,7 +38,7 @@ CANCELLED_LINES = """
     WHERE state = 'cancelled'
 """
 # Only the last edition of an order's mail counts: a later one was sent instead. A notification is about
-# one line, whose number is its edition.
+# one line, whose number is its edition, and of a parcel that was sent again the last one counts.
 _GIVEN_UP = compose(
     """
     state = ANY({states}) AND state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
@@ -48,6 +48,10 @@ _GIVEN_UP = compose(
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
           AND later.edition > messages.edition))
+      AND NOT (kind LIKE 'shipped%' AND EXISTS (
+        SELECT FROM messages AS later
+        WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email
+          AND later.kind LIKE 'shipped%' AND later.edition = messages.edition AND later.id > messages.id))
 """,
     states=Fragment("$1::text[]"),
     reason=Fragment("$2::text"),

@@ -80,8 +80,8 @@ def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, si
     order = gift.rpartition("/")[0]
     service.sql(
         """
-        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, carrier, tracking_number)
-        SELECT customer_id, id, 2, environment, product_id, country, 'x', now(), now(), now(), 'Post', 'TR-4711' FROM orders WHERE reference = $1
+        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, sendings, carrier, tracking_number)
+        SELECT customer_id, id, 2, environment, product_id, country, 'x', now(), now(), now(), 1, 'Post', 'TR-4711' FROM orders WHERE reference = $1
         """,
         reference_of(gift),
     )
