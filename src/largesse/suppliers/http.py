@@ -151,7 +151,7 @@ class HttpSupplier:
         if paths is None:
             return None
         _, content = await self._request(Call(paths.path), {})
-        currency = _text(content, paths.currency)
+        currency = _currency(content, paths.currency)
         amount_minor = self._minor(_at(content, paths.amount), currency)
         if currency is None or amount_minor is None:
             raise SupplierFailed("bad_answer")
@@ -173,13 +173,15 @@ class HttpSupplier:
             if not 200 <= status < 300:
                 raise SupplierFailed(f"status_{status}")
             word = self._options.statuses.get(_text(content, self._options.answer.status) or "")
+            if word != "delivered" and _text(content, self._options.answer.id) not in {None, line.id}:
+                raise SupplierFailed("foreign_answer")  # a delivered one is refused with its voucher
         if word is None:
             raise SupplierFailed("unknown_status")
         return self._bought(content) if word == "delivered" else _ANSWERS[word]
 
     def _bought(self, content: object) -> Bought:
         paths = self._options.answer
-        currency = None if paths.cost_currency is None else _text(content, paths.cost_currency)
+        currency = None if paths.cost_currency is None else _currency(content, paths.cost_currency)
         cost = None if paths.cost is None else _at(content, paths.cost)
         use_by = None if paths.use_by is None else _text(content, paths.use_by)
         try:
@@ -210,7 +212,7 @@ class HttpSupplier:
             raise SupplierFailed("malformed_voucher") from None
 
     async def _request(self, call: Call, values: Mapping[str, str]) -> tuple[int, object]:
-        """Sends a request and returns its status and the JSON of the answer; None where it is not JSON and no success."""
+        """Sends a request and returns its status and the JSON of the answer; None where it is not JSON, if the status says all."""
         path = _PLACE.sub(lambda place: quote(values[place[1]], safe=""), call.path)
         body = b"" if call.body is None else msgspec.json.encode(_filled(call.body, values))
         headers = {"Accept": "application/json", **{n: self._with_secrets(v) for n, v in self._options.headers.items()}}
@@ -225,7 +227,7 @@ class HttpSupplier:
         try:
             return result.status, msgspec.json.decode(result.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if 200 <= result.status < 300:
+            if 200 <= result.status < 300 and result.status not in self._options.http_statuses:
                 raise SupplierFailed("bad_answer") from None
             return result.status, None
 
@@ -253,9 +255,16 @@ _ANSWERS: Mapping[str, Answer] = {
 
 def _check(options: HttpOptions, secrets: Mapping[str, str]) -> None:
     """Raises ValueError with the field for faults that the types of the options do not find."""
-    for name, call in (("order", options.order), ("poll", options.poll), ("cancel", options.cancel)):
-        if call is not None and not (places := _places(call)) <= _PLACES:
-            raise ValueError(f"{name} has the unknown place {{{min(places - _PLACES)}}}")
+    for name, places in (
+        ("order", _PLACES),
+        ("poll", _PLACES),
+        ("cancel", _PLACES),
+        ("catalogue", set()),
+        ("balance", set()),
+    ):
+        call: Call | CataloguePaths | BalancePaths | None = getattr(options, name)
+        if call is not None and (unknown := _places(call) - places):
+            raise ValueError(f"{name} has the unknown place {{{min(unknown)}}}")
     if not options.url.startswith(("https://", "http://")) or options.url.endswith("/"):
         raise ValueError("url must be an address such as https://api.example.com/v1, without a slash at its end")
     for header, template in options.headers.items():
@@ -268,8 +277,8 @@ def _check(options: HttpOptions, secrets: Mapping[str, str]) -> None:
         raise ValueError(f"sign.secret is none of the secrets: {options.sign.secret!r}")
 
 
-def _places(call: Call) -> set[str]:
-    body = "" if call.body is None else msgspec.json.encode(call.body).decode()
+def _places(call: Call | CataloguePaths | BalancePaths) -> set[str]:
+    body = msgspec.json.encode(call.body).decode() if isinstance(call, Call) else ""
     return {*_PLACE.findall(call.path), *_PLACE.findall(body)}
 
 
@@ -301,6 +310,12 @@ def _at(content: object, path: str) -> object:
 def _text(content: object, path: str) -> str | None:
     found = _at(content, path)
     return found if isinstance(found, str) else None
+
+
+def _currency(content: object, path: str) -> str | None:
+    """Returns a currency as ISO 4217 writes it: some suppliers write `gbp`."""
+    found = _text(content, path)
+    return None if found is None else found.upper()
 
 
 def _offer(item: object, paths: CataloguePaths) -> Offer:
