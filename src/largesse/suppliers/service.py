@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 import yaml
 
@@ -97,7 +97,7 @@ def _number(amount: str) -> float | int | str:
 
 async def list_costs(connection: Connection, since: date, until: date) -> list[Row]:
     """Returns what was bought from `since` to `until`, both included, by supplier, product and currency of the cost."""
-    return await connection.fetch(store.COSTS, since, until + timedelta(days=1))
+    return await connection.fetch(store.COSTS, since, until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ COSTS = """
     SELECT c.supplier, p.key AS product, p.currency AS value_currency, c.currency, sum(bought)::bigint AS bought,
            sum(kept)::bigint AS kept, sum(value_minor)::bigint AS value_minor, sum(c.cost_minor)::bigint AS cost_minor
     FROM supplier_costs c JOIN products p ON p.id = c.product_id
-    WHERE day >= $1 AND day < $2 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 4
+    WHERE day >= $1 AND day <= $2 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 4
 """
 WAITING = """
     SELECT supplier, count(*) FILTER (WHERE state <> ALL('{lost,cancelled}')) AS waiting,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.web.api.conftest import Service
@@ -310,15 +311,28 @@ def test_money_needs_a_fresh_proof(service: Service, fay: Browser) -> None:
 
 
 def test_margins_are_shown(service: Service, fay: Browser) -> None:
-    service.sql(
-        """
+    add = """
         INSERT INTO supplier_costs (supplier, product_id, currency, day, bought, kept, value_minor, cost_minor)
-        VALUES ('cards', $1, 'GBP', (now() AT TIME ZONE 'UTC')::date, 3, 0, 30000, 27000) RETURNING 1
-        """,
-        service.ids["products"]["coffee"],
-    )
-    assert "£30.00 10.0 %" in fay.read("/office/money/margins")
-    assert fay.get("/office/money/margins?since=never").status_code == 200
+        VALUES ($1, $2, $3, $4, 3, 0, 30000, 27000) RETURNING 1
+    """
+    days = [datetime.now(UTC).date() - timedelta(days=age) for age in range(32)]
+    for supplier, currency, age in (
+        ("today", "GBP", 0),
+        ("month-ago", "GBP", 30),
+        ("too-old", "GBP", 31),
+        ("euros", "EUR", 0),
+    ):
+        service.sql(add, supplier, service.ids["products"]["coffee"], currency, days[age])
+
+    def bought(query: str = "") -> list[str]:
+        return re.findall(r'<th scope="row">([\w-]+)', fay.get(f"/office/money/margins{query}").text)
+
+    assert bought() == ["euros", "month-ago", "today"]
+    assert fay.text.count("£30.00 10.0 %") == 2, "there is no margin between two currencies"
+    assert bought(f"?since={days[31]}&until={days[31]}") == ["too-old"]
+    assert bought(f"?since={days[29]}&until={days[1]}") == []
+    for odd in ("since=never", "until=9999-12-31", "until=0001-01-01", "since=9999-12-31&until=0001-01-01"):
+        assert fay.get(f"/office/money/margins?{odd}").status_code == 200, odd
     service.sql("DELETE FROM supplier_costs RETURNING 1")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Annotated
 
 import msgspec
@@ -168,7 +168,7 @@ async def margins(context: OfficeContext) -> Response:
     """Shows the cost and the margin of gifts from suppliers, by supplier and gift."""
     today = clock.now().date()
     until = context.parameters.day("until") or today
-    since = context.parameters.day("since") or until - timedelta(days=_MARGIN_DAYS)
+    since = context.parameters.day("since") or date.fromordinal(max(1, until.toordinal() - _MARGIN_DAYS))
     for name in ("since", "until"):
         if context.parameters.is_wrong(name):
             context.form.error(name, context.say("This is not a date."))
