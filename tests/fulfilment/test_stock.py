@@ -103,6 +103,9 @@ async def test_the_number_whose_day_comes_first_goes_first_and_none_whose_day_is
         TODAY - timedelta(days=1),
         TODAY + timedelta(days=5),
     )
+    async with database.transaction(OPERATOR) as connection:
+        waiting_get = await connection.fetch(store.LOCK_FREE, ONE, 1000, 5)
+    assert [row["id"] for row in waiting_get] == [5, 3, 2, 1]
     assert [await take(database, ONE, 1000, number) for number in (1, 2, 3, 4, 5)] == [5, 3, 2, 1, None]
     async with database.connection(OPERATOR) as connection:
         taken = await connection.fetchval("SELECT count(*) FROM vouchers WHERE order_id IS NOT NULL")
