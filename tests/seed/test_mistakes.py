@@ -124,7 +124,7 @@ MISTAKES = [
     ("name: Acme Ltd", "name: Acme Ltd\n    zzz: 1", "4: customers[0].zzz: unknown field"),
     ("products:\n", "gifts: []\nproducts:\n", "19: gifts: unknown field"),
     ("- {key: bot, name: Bot}", "- bot", "9: customers[0].service_accounts[0]: must be a mapping of fields"),
-    ("name: Acme Ltd", "name: Acme Ltd\n    name: Acme", "4: 'name' comes twice in one mapping"),
+    ("name: Acme Ltd", "name: Acme Ltd\n    name: Acme", "4: 'name' is repeated in one mapping"),
     ("name: Acme Ltd", "name: !!python/name:os.system", "3: the tag 'tag:yaml.org,2002:python/name:os.system' is not supported"),
     ("name: Acme Ltd", "name: 'Acme", "27: this is not YAML: found unexpected end of stream (while scanning a quoted scalar, from line 3 on)"),
     ("name: Acme Ltd", "name: Acme\x01", "3: the character U+0001 is not allowed"),

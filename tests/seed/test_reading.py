@@ -153,7 +153,7 @@ def test_aliases_that_multiply_are_refused() -> None:
         ("a: &a [*a]", "1: *a repeats nothing that stands complete above it"),
         ("a: *b", "1: *b repeats nothing that stands complete above it"),
         ("a:\n  <<: {b: 1}", "2: merge keys (<<) are not supported"),
-        ("[" * 100_000, "1: lists and mappings lie too deep in one another"),
+        ("[" * 100_000, "1: lists and mappings are nested too deeply"),
         ("? [a]\n: b", "1: a field's name is a word, not a list or a mapping"),
         ("", "1: the file is empty"),
         ("# nothing\n", "1: the file is empty"),

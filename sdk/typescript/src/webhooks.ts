@@ -72,7 +72,7 @@ async function checkStandard(raw: Uint8Array<ArrayBuffer>, headers: Map<string, 
   const signatures = given.filter(([version]) => version === "v1").map(([, text]) => bytesOfBase64(text ?? ""));
   const isGenuine = await isSigned(signed, signatures, keys.map(({ bytes }) => bytes));
   if (!isGenuine || !/^\d{1,11}$/.test(timestamp)) {
-    throw new InvalidSignature("The webhook-signature is not one of this secret over this body, id and instant.");
+    throw new InvalidSignature("The webhook-signature does not match this body, id, time and secret.");
   }
   const sentAt = new Date(Number(timestamp) * 1_000);
   const age = Date.now() - sentAt.getTime();
@@ -86,7 +86,7 @@ async function checkStandard(raw: Uint8Array<ArrayBuffer>, headers: Map<string, 
 async function checkContract(raw: Uint8Array<ArrayBuffer>, given: readonly string[], keys: readonly Secret[]): Promise<void> {
   const signatures = given.map((text) => /^sha256=([0-9a-f]{64})$/.exec(text.trim())?.[1]).map((hex) => (hex ? bytesOfHex(hex) : null));
   if (await isSigned(raw, signatures, keys.map(({ text }) => utf8.encode(text)))) return;
-  throw new InvalidSignature("The X-Service-Signature is not one of this secret over this body.");
+  throw new InvalidSignature("The X-Service-Signature does not match this body and secret.");
 }
 
 /** Returns whether one of the signatures is by one of the keys. `subtle.verify` takes the same time for each that is wrong. */
@@ -152,7 +152,7 @@ function secretOf(secret: unknown): Secret {
     throw new InvalidArgument("secrets", `must be a subscription's secret, which begins with ${PREFIX}.`);
   }
   const bytes = bytesOfBase64(secret.slice(PREFIX.length).replaceAll("-", "+").replaceAll("_", "/"));
-  if (!bytes?.length) throw new InvalidArgument("secrets", "is not whole.");
+  if (!bytes?.length) throw new InvalidArgument("secrets", "is incomplete.");
   return { text: secret, bytes };
 }
 

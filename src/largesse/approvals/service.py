@@ -204,7 +204,7 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
             _refuse_ended(request)
             if seen.has_decided:
                 raise AlreadyDecided
-            raise NotFound("There is nothing to decide for you here.")
+            raise NotFound("There is nothing here for you to decide.")
         _refuse_ended(request)
         if request.expires_at <= await read_now(connection):
             raise RequestEnded(EXPIRED)

@@ -96,7 +96,7 @@ class Acting(msgspec.Struct, frozen=True):
         Raises ValueError for mistakes of the code: an act that is not in ACTS, and values that are too long or look like a secret.
         """
         if act not in ACTS:
-            raise ValueError(f"no act of the audit log: {act}")
+            raise ValueError(f"not an act of the audit log: {act}")
         if not 0 < len(subject) <= _MOST_SUBJECT:
             raise ValueError(f"a subject of 1 to {_MOST_SUBJECT} characters, not {len(subject)}")
         columns = (environment, *msgspec.structs.astuple(self.who), act, subject, _json(before), _json(after))
@@ -128,7 +128,7 @@ def _json(changed: Mapping[str, Any] | None) -> str | None:
         raise ValueError(f"the audit log keeps no secrets: {', '.join(sorted(secret))}")
     text = _encode(changed)
     if len(text) > _MOST_JSON_BYTES:
-        raise ValueError(f"{len(text)} bytes of change, of {_MOST_JSON_BYTES}")
+        raise ValueError(f"a change has {len(text)} bytes, and at most {_MOST_JSON_BYTES} are stored")
     return text.decode()
 
 

@@ -101,7 +101,7 @@ class Visiting:
             seen = await self._see(connection, campaign)
             if seen.state is State.OPEN:
                 if wait_s := await count_ask(connection, self._vault, host):
-                    raise TooManyRequests("Too many codes were asked for from your network.", retry_after_s=wait_s)
+                    raise TooManyRequests("Too many codes were requested from your network.", retry_after_s=wait_s)
                 await ask_store.insert_ask(connection, campaign, email, language)
         return seen
 

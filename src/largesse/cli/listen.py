@@ -232,6 +232,6 @@ def trigger(event: str, service: str, key: str) -> None:
         asked = Service(service, key)
         me: dict[str, Any] = asked.get("/me")
         if me["environment"] != "staging":
-            raise OperatorError("this is a key of production, where no event is made to happen: use one of staging")
+            raise OperatorError("this is a key of production, where events cannot be triggered: use one of staging")
         triggered = asked.read(asked.ask("POST", "/test/events", {"event": event}))
         click.echo(f"{event} was recorded, with the id {triggered['data']['id']}")

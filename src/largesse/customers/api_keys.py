@@ -97,7 +97,7 @@ async def replace_key(actor: Actor, key_id: int) -> NewKey:
             own = transaction.on_behalf_of(row["customer_id"], row["environment"])
             await own.record("key.created", f"API key {new_id}", after={"name": name, "replaces": row["key"]})
             return NewKey(new_id, name, secret)
-    raise AlreadyReplaced(f"API keys are called as API key {key_id} up to number {_MOST_NUMBER}")
+    raise AlreadyReplaced(f"API key {key_id} has been replaced too often: delete an old key of that name first")
 
 
 async def narrow_key(

@@ -39,7 +39,7 @@ def join(separator: Fragment, parts: Iterable[Fragment]) -> Fragment:
 def identifier(name: str) -> Fragment:
     """Returns the name of a table, column or role, or of a table's column, as a fragment. Raises ValueError for anything else."""
     if not _IDENTIFIER.fullmatch(name):
-        raise ValueError(f"no name of a table or column: {name!r}")
+        raise ValueError(f"not the name of a table or column: {name!r}")
     return Fragment(name)
 
 
@@ -56,7 +56,7 @@ def names(texts: Iterable[str]) -> Fragment:
 def placeholder(text: str) -> Fragment:
     """Returns a placeholder, such as `$1`, as a fragment. Raises ValueError for anything else."""
     if not _PLACEHOLDER.fullmatch(text):
-        raise ValueError(f"no placeholder: {text!r}")
+        raise ValueError(f"not a placeholder: {text!r}")
     return Fragment(text)
 
 

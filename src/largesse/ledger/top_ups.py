@@ -185,7 +185,7 @@ async def cancel_top_up(actor: Actor, reference: str) -> TopUp:
             return await _record(transaction, "top_up.cancelled", reference)
         top_up = await _find(transaction, reference)
     if top_up.state == "confirmed":
-        raise InvalidRequest("The money has come: this top-up is confirmed and cannot be cancelled.")
+        raise InvalidRequest("The money has arrived: this top-up is confirmed and cannot be cancelled.")
     return top_up
 
 

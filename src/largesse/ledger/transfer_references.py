@@ -46,7 +46,7 @@ def parse_transfer_reference(text: str) -> str:
         raise TransferReferenceError("a reference is RF and 14 digits")
     reference = _joined(found)
     if not _checks(reference):
-        raise TransferReferenceError("its check digits do not fit: something is mistyped")
+        raise TransferReferenceError("its check digits are wrong: something is mistyped")
     return reference
 
 

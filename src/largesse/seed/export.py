@@ -119,7 +119,7 @@ async def _write(connection: Connection, exported: Exported, output: Path) -> No
 def _replaceable(output: Path) -> Path:
     """Returns the file behind a link, which stays one. Raises OperatorError for a device or a pipe, which the file would replace."""
     if output.exists() and not output.is_file():
-        raise OperatorError(f"{output} is no regular file: without --output the seed file goes to standard output")
+        raise OperatorError(f"{output} is not a regular file: without --output the seed file goes to standard output")
     return output.resolve()
 
 

@@ -116,7 +116,7 @@ class _Builder:
             self._add(started, line)
             self._open.append(_Open(started, event.anchor, self._nodes - 1))
             if len(self._open) > _MAX_DEPTH:
-                raise self._refuse(line, "lists and mappings lie too deep in one another")
+                raise self._refuse(line, "lists and mappings are nested too deeply")
         elif isinstance(event, yaml.CollectionEndEvent):
             ended = self._open.pop()
             if ended.anchor:
@@ -157,7 +157,7 @@ class _Builder:
         if node.plain and node.text == "<<":
             raise self._refuse(line, "merge keys (<<) are not supported")
         if node.text in parent.node.items:
-            raise self._refuse(line, f"{node.text[:40]!r} comes twice in one mapping")
+            raise self._refuse(line, f"{node.text[:40]!r} is repeated in one mapping")
         parent.name, parent.name_line = node.text, line
 
     def _check_tag(self, event: yaml.NodeEvent, line: int) -> None:

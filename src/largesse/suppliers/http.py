@@ -264,7 +264,7 @@ def _check(options: HttpOptions, secrets: Mapping[str, str]) -> None:
     ):
         call: Call | CataloguePaths | BalancePaths | None = getattr(options, name)
         if call is not None and (unknown := _places(call) - places):
-            raise ValueError(f"{name} has the unknown place {{{min(unknown)}}}")
+            raise ValueError(f"{name} has the unknown placeholder {{{min(unknown)}}}")
     if not options.url.startswith(("https://", "http://")) or options.url.endswith("/"):
         raise ValueError("url must be an address such as https://api.example.com/v1, without a slash at its end")
     for header, template in options.headers.items():
@@ -272,7 +272,7 @@ def _check(options: HttpOptions, secrets: Mapping[str, str]) -> None:
             raise ValueError(f"headers.{header[:40]} must be a header of printable ASCII characters")
         for place in _PLACE.findall(template):
             if place.removeprefix("secrets.") not in secrets or not place.startswith("secrets."):
-                raise ValueError(f"headers.{header} has the unknown place {{{place}}}")
+                raise ValueError(f"headers.{header} has the unknown placeholder {{{place}}}")
     if options.sign is not None and options.sign.secret not in secrets:
         raise ValueError(f"sign.secret is none of the secrets: {options.sign.secret!r}")
 

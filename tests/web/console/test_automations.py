@@ -387,7 +387,7 @@ def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service
     assert f'<option value="{group}" selected>Not available</option>' in main_of(ada)
     refused = set_one(ada, service, f"{path.rpartition('/')[2]}/edit", group=str(group))
     assert refused.status_code == 422
-    assert "Choose a group that is there." in refused.text
+    assert "Choose a group from the list." in refused.text
     assert f'<option value="{group}" selected>' in refused.text
 
 

@@ -40,7 +40,7 @@ def test_all_rows_to_fix_are_corrected_in_one_form(service: Service, ada: Browse
     numbers = re.findall(r'name="number" value="(\d+)"', ada.page.text)
     assert len(numbers) == 37
     assert ada.page.text.count("The @ is missing, as in name@example.com.") == 37
-    assert ada.page.text.count("The quantity is no whole number") == 37
+    assert ada.page.text.count("The quantity is not a whole number") == 37
 
     handed = ada.get(f"{path}/rows-to-fix.csv")
     assert handed.text.count("\r\n") == 38

@@ -87,7 +87,7 @@ def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: S
     assert "Matched: 36" in fay.text
     assert "Ignored: 1" in fay.text
     for said in (
-        "£99.00 came where £100.00 was requested.",
+        "£99.00 arrived where £100.00 was requested.",
         "It is in another currency",
         "There is no top-up RF",
         "names no reference",

@@ -99,8 +99,8 @@ def verify(
         raise InvalidSignature("The delivery carries no signature.")
     if sent_at is None and replay_window_s is not None:
         raise StaleWebhook(
-            "The delivery says nothing of when it was signed: it has X-Service-Signature alone. "
-            "Pass replay_window_s=None to take it all the same."
+            "The delivery has only X-Service-Signature, which does not say when it was signed. "
+            "Pass replay_window_s=None to accept it anyway."
         )
     name = _name(body, given.get("x-service-event"))
     return Event(name, given.get("webhook-id") if sent_at else None, sent_at, body)
@@ -132,7 +132,7 @@ def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[byte
         hmac.compare_digest(text.encode(), one) for version, _, text in given if version == "v1" for one in expected
     ]
     if not any(matches) or not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 11):
-        raise InvalidSignature("The webhook-signature is not one of this secret over this body, id and instant.")
+        raise InvalidSignature("The webhook-signature does not match this body, id, time and secret.")
     age_s = time.time() - int(timestamp)
     if window_s is not None and abs(age_s) > window_s:
         raise StaleWebhook(f"The delivery was signed {age_s:.0f} s ago; {window_s:g} s are allowed.")
@@ -144,7 +144,7 @@ def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[st
     expected = [f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}".encode() for secret in secrets]
     matches = [hmac.compare_digest(given.strip().encode(), one) for given in signatures for one in expected]
     if not any(matches):
-        raise InvalidSignature("The X-Service-Signature is not one of this secret over this body.")
+        raise InvalidSignature("The X-Service-Signature does not match this body and secret.")
 
 
 def _listed(secret: object) -> list[str]:
@@ -166,4 +166,4 @@ def _key(secret: object) -> bytes:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise refused("secret", "is not whole.") from None
+        raise refused("secret", "is incomplete.") from None

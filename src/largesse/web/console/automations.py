@@ -91,9 +91,9 @@ RUN_STATES = {
 }
 _WRONG = {
     "name": text("Another automation has this name."),
-    "template": text("Choose a template that is there."),
+    "template": text("Choose a template from the list."),
     "group": text("Choose the group that contacts join."),
-    "gone_group": text("Choose a group that is there."),
+    "gone_group": text("Choose a group from the list."),
     "account": text("Choose an account that you can use."),
     "days": text("Type a whole number from 0 to %(most)s."),
     "years": text("Type at most 20 numbers from 1 to 60, such as 1, 5, 10, or nothing for every year."),

@@ -50,7 +50,7 @@ _WHY: Mapping[str, str] = {
     "confirmed": text("The top-up is confirmed already. It may have been paid twice."),
     "cancelled": text("The top-up was cancelled."),
     "expired": text("The top-up expired on %(at)s."),
-    "other_amount": text("%(came)s came where %(asked)s was requested."),
+    "other_amount": text("%(came)s arrived where %(asked)s was requested."),
     "ended": text("The top-up was decided meanwhile, or its account is closed."),
 }
 _STATES: Mapping[LineState, tuple[str, str]] = {

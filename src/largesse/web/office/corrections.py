@@ -40,8 +40,8 @@ from largesse.web.office.context import OfficeContext
 HERE = "/office/money/corrections"
 _SHOWN = 50
 KIND_NAMES: Mapping[str, str] = {
-    "credit": text("Credit: money that came is missing"),
-    "debit": text("Debit: money was credited that did not come"),
+    "credit": text("Credit: money that arrived is missing"),
+    "debit": text("Debit: money was credited that did not arrive"),
     "refund": text("Refund: what an order cost is given back"),
 }
 SHORT_KINDS: Mapping[str, str] = {"credit": text("Credit"), "debit": text("Debit"), "refund": text("Refund")}

@@ -106,7 +106,7 @@ def add_sending(
         quoted = quotes.find(quote)
         if quoted is None:
             raise ToolError(
-                "Nothing was placed: `quote` is none that was given here within a day. Quote the order, show what it costs to "
+                "Nothing was placed: `quote` was not issued here within the last day. Quote the order, show what it costs to "
                 "the person, and send with the `quote` of that answer."
             )
         is_counted = spending.take(quoted.reference, quoted.cost, quoted.currency)

@@ -77,7 +77,7 @@ WRONG = {
     "email_more": text("“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
     "name_wrong": text("The name holds characters that may not be in it."),
-    "quantity_wrong": text("The quantity is no whole number from 1 to 1000."),
+    "quantity_wrong": text("The quantity is not a whole number from 1 to 1000."),
 }
 
 
