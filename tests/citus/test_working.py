@@ -19,7 +19,7 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.db.shard_groups import Customers, ShardGroupRunner
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.orders.placer import Placer
-from largesse.webhooks.fan_out import fan_out
+from largesse.webhooks.queues import fan_out
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from tests.background import run
 from tests.distributed import IS_DISTRIBUTED, KEEPS_WAITING
 
 from largesse.customers.member_store import add_user, bind_user, set_user_role
-from largesse.customers.people import add_person, holds_password, set_password
 from largesse.customers.second_step import forget_second_step, new_recovery_codes
 from largesse.customers.sessions import begin_session, end_session, find_session, note_proof, set_notice
 from largesse.customers.sign_in_links import find_link, new_link, use_link
+from largesse.customers.sign_in_store import add_person, holds_password, set_password
 from largesse.db.pool import Connection, Database, connect_once
 from largesse.db.roles import Role
 from largesse.db.scope import LOOKUP, OPERATOR, WORKER, for_customer

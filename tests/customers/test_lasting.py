@@ -12,10 +12,10 @@ from largesse.base.errors import NotFound
 from largesse.customers.member_store import add_user, bind_user
 from largesse.customers.passkeys import NotThePasskey, _challenge, _take_challenge
 from largesse.customers.passwords import Passwords
-from largesse.customers.people import add_person
 from largesse.customers.sessions import Session, begin_session, find_session
 from largesse.customers.sign_in import Origin, SigningIn
 from largesse.customers.sign_in_links import end_links_of_person, find_link, new_link
+from largesse.customers.sign_in_store import add_person
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP, OPERATOR
 from largesse.encryption.vault import Vault

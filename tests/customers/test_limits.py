@@ -14,8 +14,8 @@ from tests.chained import actor_on
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.customers.members import invite
 from largesse.customers.passkeys import Signed, Unfit, add_passkey
-from largesse.customers.people import add_person
 from largesse.customers.sign_in_limits import Allowance, give_back, spend
+from largesse.customers.sign_in_store import add_person
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from largesse.customers.people import add_person
 from largesse.customers.second_step import (
     _step_of,
     _totp,
@@ -19,6 +18,7 @@ from largesse.customers.second_step import (
     turn_on,
     typed_secret,
 )
+from largesse.customers.sign_in_store import add_person
 from largesse.db.pool import Connection, Database, connect_once
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR

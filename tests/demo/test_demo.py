@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from largesse.demo.giving import AUTOMATIC, CAMPAIGNS
+from largesse.demo.office import AUTOMATIC, CAMPAIGNS
 from largesse.demo.plan import INVOICED, sendings
 
 pytestmark = pytest.mark.embedded

@@ -7,9 +7,8 @@ import io
 
 from tests.drafts.conftest import checked
 
-from largesse.drafts.checking import PROBLEMS
+from largesse.drafts.checking import PROBLEMS, bad_rows_file
 from largesse.drafts.columns import Columns
-from largesse.drafts.mending import bad_rows_file
 from largesse.orders.recipients import OrderRecipient
 
 COLUMNS = Columns(0, (1,), 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.drafts.conftest import checked
 
-from largesse.drafts.listing import FIX_ROWS, PAGE_ROWS, View, list_rows
+from largesse.drafts.recipients import FIX_ROWS, PAGE_ROWS, View, list_rows
 
 TEXT = """email,name,quantity
 zoe@example.com,Zoë Straße,2

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.drafts.conftest import finished, sheet
 
-from largesse.drafts.checking import Checked, check_rows
+from largesse.drafts.checking import Checked, Typed, check_rows, mended_sheet
 from largesse.drafts.columns import as_labelled, guess_columns
 from largesse.drafts.mailboxes import _count, one_mailbox_a_line, read_mailboxes
-from largesse.drafts.mending import Typed, mended_sheet
 
 
 def checked(text: str) -> Checked:

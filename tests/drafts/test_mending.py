@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.drafts.conftest import finished, sheet
 
-from largesse.drafts.checking import Checked, check_rows
+from largesse.drafts.checking import Checked, Typed, as_typed, check_rows, mended_sheet
 from largesse.drafts.columns import Columns, guess_columns
-from largesse.drafts.mending import Typed, as_typed, mended_sheet
 from largesse.drafts.sheet import Sheet, SheetRefused
 
 

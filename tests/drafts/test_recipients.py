@@ -12,7 +12,7 @@ from largesse.base.errors import NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import Caller
 from largesse.customers.sessions import Person
-from largesse.drafts.mending import Typed
+from largesse.drafts.checking import Typed
 from largesse.drafts.model import Draft
 from largesse.drafts.recipients import Taking
 from largesse.drafts.sheet import MAX_CELL, SheetRefused

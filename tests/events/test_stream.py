@@ -17,9 +17,8 @@ from largesse.base.errors import InvalidRequest
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
 from largesse.events.kinds import ORDER_CREATED, Sampled
-from largesse.events.store import record_event
-from largesse.events.stream import START, StreamedEvent, read_cursor, read_stream
-from largesse.webhooks.fan_out import fan_out
+from largesse.events.store import START, StreamedEvent, read_cursor, read_stream, record_event
+from largesse.webhooks.queues import fan_out
 
 __all__ = ["principal", "receiver", "world"]
 

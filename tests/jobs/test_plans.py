@@ -25,7 +25,7 @@ from largesse.mail import messages
 from largesse.mail.fan_out import fan_out as fan_out_messages
 from largesse.mail.outcomes import Sent
 from largesse.mail.outcomes import record as record_sent
-from largesse.webhooks import fan_out, outcomes, queues
+from largesse.webhooks import outcomes, queues
 from largesse.webhooks.outcomes import AttemptResult, Verdict
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
@@ -96,7 +96,7 @@ async def fan_out_mail(connection: asyncpg.Connection) -> None:
 
 
 async def fan_out_events(connection: asyncpg.Connection) -> None:
-    await fan_out.fan_out(connection, 100)
+    await queues.fan_out(connection, 100)
 
 
 async def write_deliveries_down(connection: asyncpg.Connection) -> None:

@@ -24,7 +24,7 @@ from largesse.encryption.vault import Vault
 from largesse.lines.codes import DrawnCode, SealedCodes, draw_codes
 from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
-from largesse.mail.order_mail import RecipientDelivery, list_order_deliveries
+from largesse.mail.recipients import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import resend
 from largesse.mail.smtp import MailServer, SmtpTimeouts, SmtpTransport
 from largesse.orders.ids import new_reference

@@ -14,8 +14,8 @@ from largesse.mail import messages
 from largesse.mail.mailbox import list_captured, open_captured
 from largesse.mail.mailer import Mailer
 from largesse.mail.message_leases import FRESH_S
-from largesse.mail.order_mail import list_order_deliveries
 from largesse.mail.outcomes import Sent, record
+from largesse.mail.recipients import list_order_deliveries
 from largesse.mail.resending import resend
 from largesse.orders.acts import void_unclaimed
 

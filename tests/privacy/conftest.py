@@ -23,7 +23,7 @@ from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
 from largesse.notes.service import note_context
 from largesse.reports.updates import apply_changes
-from largesse.webhooks.fan_out import fan_out as fan_out_events
+from largesse.webhooks.queues import fan_out as fan_out_events
 
 __all__ = ["own_service", "problem", "service", "staging", "start_service"]
 

@@ -17,7 +17,7 @@ from largesse.db.pool import Database
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
 from largesse.reports.updates import apply_changes
-from largesse.webhooks.fan_out import fan_out
+from largesse.webhooks.queues import fan_out
 
 __all__ = ["problem", "service", "staging", "start_service"]
 

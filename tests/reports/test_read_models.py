@@ -234,7 +234,7 @@ def test_what_was_broken_off_is_as_if_it_had_not_begun(service: Any, pooled: Poo
     reference = service.send("gift", "coffee", value=5).json()["reference"]
 
     async def break_off(database: Database) -> None:
-        from largesse.webhooks.fan_out import fan_out
+        from largesse.webhooks.queues import fan_out
 
         async with database.connection(WORKER) as connection:
             await fan_out(connection, 100)
@@ -259,7 +259,7 @@ def test_a_batch_is_bounded_by_codes_too(service: Any, pooled: Pooled[Any], foll
 
     async def step(database: Database) -> list[int]:
         from largesse.reports import updates
-        from largesse.webhooks.fan_out import fan_out
+        from largesse.webhooks.queues import fan_out
 
         async with database.connection(WORKER) as connection:
             await fan_out(connection, 100)

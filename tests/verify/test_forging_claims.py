@@ -19,7 +19,7 @@ from largesse.lines.states import LineKey, record_claim
 from largesse.reports.updates import apply_changes, rebuild
 from largesse.verify.anchor import make_anchor
 from largesse.verify.audit import audit
-from largesse.webhooks.fan_out import fan_out
+from largesse.webhooks.queues import fan_out
 
 LINE = LineKey(1, 3, 1)  # of a collection: nothing more happens until its recipient chooses
 OTHER = LineKey(1, 3, 2)

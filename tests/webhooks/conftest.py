@@ -16,7 +16,7 @@ from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.webhooks.deliverer import Deliverer
-from largesse.webhooks.fan_out import fan_out
+from largesse.webhooks.queues import fan_out
 from largesse.webhooks.resolver import UnresolvedError
 from largesse.webhooks.store import CreatedSubscription, insert_subscription
 from largesse.webhooks.targets import Address, LookUp, parse_target

@@ -12,8 +12,8 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.jobs.leases import Lease, Terms
 from largesse.webhooks import deliverer, queues
 from largesse.webhooks.deliverer import Deliverer
-from largesse.webhooks.fan_out import fan_out
 from largesse.webhooks.outcomes import Attempted, AttemptResult, Verdict, record
+from largesse.webhooks.queues import fan_out
 from largesse.webhooks.transport import HttpTransport
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from babel.core import get_global
 
-from largesse.automations import approval_store, run_store, store
+from largesse.automations import run_store, store
 from largesse.automations.model import (
     ANNIVERSARY,
     JOINED,
@@ -168,15 +168,15 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
 
     It locks the automations first, as an approval does before it reads the template.
     """
-    if not await approval_store.lock_automations(connection, customer_ids):
+    if not await run_store.lock_automations(connection, customer_ids):
         yield
         return
-    approved = await approval_store.read_approved(connection, customer_ids)
+    approved = await run_store.read_approved(connection, customer_ids)
     yield
-    unchanged = {row["id"]: row["sent"] for row in await approval_store.read_approved(connection, customer_ids)}
+    unchanged = {row["id"]: row["sent"] for row in await run_store.read_approved(connection, customer_ids)}
     for row in approved:
         if unchanged.get(row["id"]) != row["sent"]:
-            await approval_store.end_approval(connection, row["customer_id"], row["id"])
+            await run_store.end_approval(connection, row["customer_id"], row["id"])
             approvers = await store.list_approvers(connection, row["customer_id"], row["user_id"])
             await mail_automation(connection, approvers, row["id"])
 

@@ -11,12 +11,12 @@ from largesse.customers import member_store as store
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.member_store import Member
-from largesse.customers.people import find_person_id
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.customers.second_step import asks_second_step, forget_second_step
 from largesse.customers.sessions import end_sessions_of_user
 from largesse.customers.sign_in_links import end_links, new_link
+from largesse.customers.sign_in_store import find_person_id
 from largesse.db.pool import Connection
 from largesse.jobs.outbox import mail_invitation, mail_reset, mail_second_step
 from largesse.staff.model import StaffRight

@@ -11,7 +11,6 @@ from largesse.customers import passkeys, second_step
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.passkeys import Passkey, RelyingParty
 from largesse.customers.passwords import Passwords
-from largesse.customers.people import set_first_password, set_password, set_preferences
 from largesse.customers.sessions import (
     IDLE,
     OpenSession,
@@ -25,7 +24,7 @@ from largesse.customers.sessions import (
     note_proof,
 )
 from largesse.customers.sign_in import Origin, Refused
-from largesse.customers.sign_in_store import PEOPLE, SignInSql
+from largesse.customers.sign_in_store import PEOPLE, SignInSql, set_first_password, set_password, set_preferences
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault

@@ -15,14 +15,6 @@ from largesse.base.throttle import network_of
 from largesse.customers.member_store import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
-from largesse.customers.people import (
-    PersonRecord,
-    add_person,
-    find_person,
-    holds_password,
-    set_first_password,
-    set_password,
-)
 from largesse.customers.second_step import asks_second_step, take_code
 from largesse.customers.sessions import (
     Membership,
@@ -44,7 +36,16 @@ from largesse.customers.sessions import (
 )
 from largesse.customers.sign_in_limits import Allowance, give_back, spend
 from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
-from largesse.customers.sign_in_store import PEOPLE, SignInSql
+from largesse.customers.sign_in_store import (
+    PEOPLE,
+    PersonRecord,
+    SignInSql,
+    add_person,
+    find_person,
+    holds_password,
+    set_first_password,
+    set_password,
+)
 from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains

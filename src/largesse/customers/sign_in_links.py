@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from largesse.base.errors import NotFound
-from largesse.customers.people import find_person
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.sessions import forget_browsers, new_secret, secret_hash
+from largesse.customers.sign_in_store import find_person
 from largesse.db.pool import Connection, open_credentials
 
 _END_EARLIER = """

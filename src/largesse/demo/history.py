@@ -17,12 +17,10 @@ from largesse.campaigns import tasks as campaigns
 from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.session import WORK
-from largesse.demo.giving import Automatic, Giving
-from largesse.demo.office import Office
+from largesse.demo.office import Automatic, Giving, Office
 from largesse.demo.outside import DemoMailServer, DemoReceivers
-from largesse.demo.people import People
+from largesse.demo.people import People, Recipients
 from largesse.demo.plan import ADA, DAYS, INVOICED, Guest, Sending, sendings
-from largesse.demo.recipients import Recipients
 from largesse.demo.timeline import Act, Timeline
 from largesse.installation import open_database, open_vault
 from largesse.jobs.registry import PeriodicTask, WorkerContext

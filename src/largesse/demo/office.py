@@ -1,4 +1,4 @@
-"""The acts in the demo's history besides orders: money, colleagues, webhooks and parcels."""
+"""The acts in the demo's history besides orders: money, colleagues, webhooks and parcels, and what sends by itself: automations, and a campaign."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,23 @@ from typing import Any
 from largesse import seed
 from largesse.approvals.model import ApprovalRule
 from largesse.approvals.service import create_rule
+from largesse.automations.model import AutomationRule
+from largesse.automations.placing import AutomationRunner
+from largesse.automations.service import create_automation
 from largesse.base.errors import InvalidRequest
 from largesse.branding.service import BrandContent, WrappingContent, add_wrapping, set_brand, set_logo
 from largesse.budgets.service import NewBudget, create_budget
+from largesse.campaigns.model import CampaignRule
+from largesse.campaigns.service import create_campaign
+from largesse.contacts.group_store import list_groups
 from largesse.contacts.groups import create_field
 from largesse.contacts.model import ContactChange
 from largesse.contacts.service import save_contacts
 from largesse.customers.members import invite, set_role
-from largesse.demo.outside import DemoReceivers, somewhere
+from largesse.demo.outside import DemoMailServer, DemoReceivers, somewhere
 from largesse.demo.people import ENVIRONMENT, People
 from largesse.demo.plan import ADA, DAYS, PRIYA, TOMASZ, sendings
+from largesse.demo.timeline import Act
 from largesse.drafts.approving import ask_approval
 from largesse.drafts.model import DraftContent
 from largesse.fulfilment.shipments import export_shipments, import_shipments
@@ -220,3 +227,94 @@ class Office:
     async def _break(self) -> None:
         """Makes a receiver fail from now on."""
         self.receivers.down.add(_CRM_HOST)
+
+
+AUTOMATIC = 6  # the number of orders of an automation
+CAMPAIGNS = 1  # the number of orders of campaigns
+_GIFTS, _VISITORS = 40, 27
+_OPEN_FOR = timedelta(days=14)
+_DOMAIN = "acme.example"
+
+
+@dataclass(slots=True)
+class Automatic:
+    """Creates two automations, one that sends and one that waits for approval, and places the orders of the first."""
+
+    people: People
+
+    async def set(self) -> None:
+        """Creates the automation that sends."""
+        actor = await self.people.actor(ADA)
+        async with self.people.services.database.connection(actor.principal.scope) as connection:
+            groups = await list_groups(connection, (actor.customer_id, ENVIRONMENT))
+        sales = next(group.id for group in groups if group.name == "Sales")
+        rule = AutomationRule(
+            name="A month in sales",
+            occasion="joined",
+            group_id=sales,
+            days=30,
+            template_id=self.people.ids["templates"]["welcome"],
+            account_id=self.people.ids["funding_accounts"]["acme-gbp"],
+            zone="Europe/London",
+            weekend="after",
+            cap=AUTOMATIC,
+        )
+        await create_automation(actor, rule)
+
+    async def set_another(self) -> None:
+        """Creates the automation that waits for approval."""
+        rule = AutomationRule(
+            name="Birthdays",
+            occasion="birthday",
+            group_id=None,
+            template_id=self.people.ids["templates"]["birthday"],
+            account_id=self.people.ids["funding_accounts"]["acme-gbp"],
+            zone="Europe/London",
+            weekend="before",
+            asks_approval=True,
+        )
+        await create_automation(await self.people.actor(TOMASZ), rule)
+
+    async def place(self) -> None:
+        """Places the orders that are due."""
+        runner = AutomationRunner(self.people.services.database, self.people.services.orders, ENVIRONMENT)
+        while await runner.step():
+            pass
+
+
+@dataclass(slots=True)
+class Giving:
+    """Creates the campaign, and acts for its visitors. `mail_codes` is the worker's step that mails their codes."""
+
+    people: People
+    mail: DemoMailServer
+    mail_codes: Act
+
+    async def begin(self) -> None:
+        """Creates the campaign and reserves its gifts. Visitors come over the next hours."""
+        actor, caller = await self.people.actor(ADA), await self.people.caller(ADA)
+        rule = CampaignRule(
+            name="Company day",
+            template_id=self.people.ids["templates"]["welcome"],
+            account_id=self.people.ids["funding_accounts"]["acme-gbp"],
+            gifts=_GIFTS,
+            opens_at=self.people.timeline.now,
+            closes_at=self.people.timeline.now + _OPEN_FOR,
+            greeting="It was good to see you all at the company day. Your next coffee is on us!",
+            domains=(_DOMAIN,),
+        )
+        campaign = await create_campaign(actor, caller, rule)
+        await self.people.services.drafts.send(caller, campaign.order_reference, None)
+        for number in range(_VISITORS):
+            self.people.timeline.after(
+                45 + 13 * number, partial(self._ask, campaign.token, f"colleague{number + 1}@{_DOMAIN}")
+            )
+
+    async def _ask(self, token: str, email: str) -> None:
+        await self.people.services.visiting.ask(token, email, "203.0.113.40", "en")
+        await self.mail_codes()
+        self.people.timeline.after(5, partial(self._take, token, email))
+
+    async def _take(self, token: str, email: str) -> None:
+        await self.people.services.visiting.take(token, email, self.mail.codes[email], "203.0.113.40")
+        await self.mail_codes()

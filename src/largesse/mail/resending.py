@@ -18,7 +18,7 @@ from largesse.lines.states import State
 from largesse.lines.store import readdress_lines
 from largesse.mail import resending_store
 from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
-from largesse.mail.order_mail import RecipientDelivery
+from largesse.mail.recipients import RecipientDelivery
 from largesse.orders.history import NewAct, record_act, record_resends
 from largesse.orders.lookup import find_own_order
 from largesse.orders.marks import changing_orders

@@ -10,7 +10,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_test
 from largesse.mail import resending
 from largesse.mail.mailbox import capture
-from largesse.mail.order_mail import RecipientDelivery
+from largesse.mail.recipients import RecipientDelivery
 from largesse.staff.model import StaffRight
 
 

@@ -13,12 +13,12 @@ from largesse.customers.access import AccessChanged
 from largesse.customers.actor import Actor
 from largesse.customers.passkeys import RelyingParty
 from largesse.customers.passwords import Passwords
-from largesse.customers.people import PersonRecord, holds_password, set_password
 from largesse.customers.second_step import asks_second_step
 from largesse.customers.sessions import PROVED, SignedIn, browser_name, end_sessions, new_secret, note_seen, secret_hash
 from largesse.customers.sign_in import Origin, Refused, SignInSteps
 from largesse.customers.sign_in_links import ENDED
 from largesse.customers.sign_in_links import LASTS as LINKS_LAST
+from largesse.customers.sign_in_store import PersonRecord, holds_password, set_password
 from largesse.db.pool import Connection, Database, credentials_key, open_credentials
 from largesse.db.scope import OFFICE, Scope
 from largesse.db.statements import members_of

@@ -1,10 +1,11 @@
-"""SQL of subscriptions and their secrets. `delivery_store` has that of their deliveries."""
+"""SQL of subscriptions, the events they name, and their secrets. `delivery_store` has that of their deliveries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 import msgspec
@@ -13,9 +14,38 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.encryption.vault import Vault
-from largesse.webhooks.model import Selection, select_events
+from largesse.events.kinds import EVENTS
 from largesse.webhooks.signing import new_secret
 from largesse.webhooks.targets import Target
+
+
+class Selection(NamedTuple):
+    """The events that a subscription names: one in `event`, or several in `events`."""
+
+    event: str | None
+    events: Sequence[str] | None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Returns all of them."""
+        return self.events or [self.event or ""]
+
+
+def select_events(events: str | Sequence[str]) -> Selection:
+    """Returns what a subscription stores for one or several events. Raises InvalidRequest for no event, an unknown one or a repeated one."""
+    if isinstance(events, str):
+        if events not in EVENTS:
+            raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
+        return Selection(events, None)
+    if not events:
+        raise InvalidRequest("`events` must name at least one event.")
+    for at, event in enumerate(events):
+        if event not in EVENTS:
+            raise InvalidRequest(f"`events[{at}]` must be one of: {', '.join(EVENTS)}.")
+        if event in events[:at]:
+            raise InvalidRequest(f"`events[{at}]` is named twice.")
+    return Selection(None, events)
+
 
 MAX_SUBSCRIPTIONS = 100  # of a customer, in both environments together
 ROTATION_S = 86_400  # for which the previous secret signs too

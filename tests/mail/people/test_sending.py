@@ -11,8 +11,8 @@ import pytest
 from tests.mail.conftest import PostOffice, text_of
 
 from largesse.customers.member_store import add_user, bind_user
-from largesse.customers.people import add_person, set_preferences
 from largesse.customers.sign_in_links import find_link
+from largesse.customers.sign_in_store import add_person, set_preferences
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER

@@ -9,7 +9,7 @@ from tests.background import run_in_thread
 
 from largesse.db.pool import connect_once
 from largesse.db.scope import WORKER
-from largesse.webhooks.fan_out import fan_out
+from largesse.webhooks.queues import fan_out
 
 
 def fan_out_all(service: Any) -> None:

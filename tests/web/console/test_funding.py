@@ -21,7 +21,7 @@ from largesse.encryption.vault import Vault, load_vault
 from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up
 from largesse.ledger.transfer_references import parse_transfer_reference
 from largesse.reports.updates import apply_changes
-from largesse.webhooks.fan_out import fan_out
+from largesse.webhooks.queues import fan_out
 
 WORLD = """
 customers:

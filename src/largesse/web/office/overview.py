@@ -20,7 +20,7 @@ from largesse.ledger.bank_files import count_waiting_lines
 from largesse.ledger.corrections_store import count_waiting
 from largesse.privacy.requests import SOON_DAYS
 from largesse.privacy.store import count_due
-from largesse.staff.overview import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
+from largesse.staff.store import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
 from largesse.web.console.charts import Figure, change_of
 from largesse.web.office import bank_files
 from largesse.web.office.context import OfficeContext

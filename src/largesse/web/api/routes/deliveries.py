@@ -12,7 +12,7 @@ from largesse.base.email import MAX_EMAIL
 from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.customers.restrictions import READ, SEND, WEBHOOKS
 from largesse.events.kinds import EVENTS, ORDER_CREATED
-from largesse.mail.order_mail import list_order_deliveries
+from largesse.mail.recipients import list_order_deliveries
 from largesse.mail.service import resend_mail
 from largesse.web.api.operation import ADDITION, ORDER_IN_PATH, UUID_IN_PATH, Call, Operation, ParameterTypes
 from largesse.web.api.reading import Paging

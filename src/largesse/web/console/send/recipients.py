@@ -13,11 +13,9 @@ from starlette.responses import Response
 
 from largesse.base.email import email_key
 from largesse.base.i18n.templates import text
-from largesse.drafts.checking import Checked, CheckedRow
+from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, bad_rows_file
 from largesse.drafts.columns import Columns, unread_columns
-from largesse.drafts.listing import FIX_ROWS, SORTS, View, list_rows
-from largesse.drafts.mending import Typed, as_typed, bad_rows_file
-from largesse.drafts.recipients import suggestions
+from largesse.drafts.recipients import FIX_ROWS, SORTS, View, list_rows, suggestions
 from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import better_encoding
 from largesse.ledger.store import list_funding_accounts

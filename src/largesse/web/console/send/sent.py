@@ -17,7 +17,7 @@ from largesse.customers.roles import Right
 from largesse.db.pool import Row
 from largesse.drafts.model import DraftContent
 from largesse.ledger.store import list_funding_accounts
-from largesse.mail.order_mail import count_by_state
+from largesse.mail.recipients import count_by_state
 from largesse.orders.acts import read_receipt
 from largesse.orders.claim_by_store import read_claim_by
 from largesse.orders.lookup import find_order

@@ -9,8 +9,8 @@ from largesse.base.text import cleaned
 from largesse.contacts.group_store import list_groups
 from largesse.contacts.model import MOST_COUNTED, MOST_MEMBERS_COUNTED, Contact
 from largesse.contacts.store import Filter, count_contacts, find_contacts, list_by_id, list_contacts
+from largesse.drafts.checking import Typed
 from largesse.drafts.columns import fits
-from largesse.drafts.mending import Typed
 from largesse.drafts.recipients import Taking
 from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import TWICE
