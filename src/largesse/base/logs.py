@@ -100,7 +100,10 @@ def configure_logs(log_format: str, level: int = logging.INFO) -> None:
     """
     output = _Output()
     is_json = log_format == "json"
-    renderer = [structlog.processors.format_exc_info, _to_json] if is_json else [_console()]
+    console = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+    renderer = [structlog.processors.format_exc_info, _to_json] if is_json else [console]
     structlog.configure(
         processors=[_in_one_step] if is_json else [*_SHARED, *renderer, _to_bytes],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -117,10 +120,6 @@ def configure_logs(log_format: str, level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-
-
-def _console() -> structlog.typing.Processor:
-    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
 
 
 def _in_one_step(logger: _Logger, level: str, event: structlog.typing.EventDict) -> bytes:

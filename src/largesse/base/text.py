@@ -71,18 +71,20 @@ def folded(text: str) -> str:
     return "".join(character for character in split if not unicodedata.combining(character))
 
 
-_LONGEST = 60
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
-def free_key(name: str, taken: Collection[str], nameless: str) -> str:
-    """Returns a key made from a name: small letters, digits and hyphens, or else `nameless`. Adds a number if the key is taken."""
+def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "-", longest: int = 60) -> str:
+    """Returns a key made from a name: small letters, digits and `joint`, or else `nameless`. Adds a number to a key that is taken: `main-2`.
+
+    Without the number it has at most `longest` characters.
+    """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    wanted = _NOT_IN_A_KEY.sub("-", plain).strip("-")[:_LONGEST] or nameless
+    wanted = _NOT_IN_A_KEY.sub(joint, plain).strip(joint)[:longest] or nameless
     key, number = wanted, 1
     while key in taken:
         number += 1
-        key = f"{wanted}-{number}"
+        key = f"{wanted}{joint}{number}"
     return key
 
 

@@ -36,6 +36,7 @@ _ADD = """
     INSERT INTO campaign_asks (customer_id, environment, campaign_id, mailbox, email, language, asked_at)
     VALUES ($1, $2, $3, $4, $5, $6, clock_now())
 """
+# The last request for a mailbox: its number, the address as typed, and whether its code is still valid.
 _LATEST = """
     SELECT id, email, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
     WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 ORDER BY id DESC LIMIT 1 FOR UPDATE
@@ -74,18 +75,6 @@ _OF_MAILBOX = Fragment("WHERE mailbox = $1 AND ($2::int IS NULL OR customer_id =
 _COUNT = compose("SELECT count(*) FROM campaign_asks {of_mailbox}", of_mailbox=_OF_MAILBOX)
 _DROP = compose("DELETE FROM campaign_asks {of_mailbox}", of_mailbox=_OF_MAILBOX)
 _DROP_OF_CAMPAIGN = "DELETE FROM campaign_asks WHERE customer_id = $1 AND campaign_id = $2"
-
-
-async def insert_ask(connection: Connection, campaign: Campaign, email: str, language: str) -> None:
-    """Adds a request of a visitor to mail a code to an address."""
-    key = (campaign.customer_id, campaign.environment, campaign.id)
-    await connection.execute(_ADD, *key, mailbox_of(email), email, language)
-
-
-async def lock_latest(connection: Connection, campaign: Campaign, mailbox: str) -> tuple[int, str, bool] | None:
-    """Returns and locks the last code request for a mailbox: its number, the address as typed, and whether its code is still valid."""
-    row = await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
-    return None if row is None else (row["id"], row["email"], row["counts"])
 
 
 async def take_new(connection: Connection, limit: int) -> list[Row]:
@@ -200,7 +189,8 @@ class Visiting:
             if seen.state is State.OPEN:
                 if wait_s := await count_ask(connection, self._vault, host):
                     raise TooManyRequests("Too many codes were requested from your network.", retry_after_s=wait_s)
-                await insert_ask(connection, campaign, email, language)
+                key = (campaign.customer_id, campaign.environment, campaign.id)
+                await connection.execute(_ADD, *key, mailbox_of(email), email, language)
         return seen
 
     async def take(self, token: str, email: str, typed: str, host: str) -> Visit:
@@ -222,7 +212,7 @@ class Visiting:
     async def _take(self, connection: Connection, campaign: Campaign, email: str, typed: str, host: str) -> Visit:
         mailbox = mailbox_of(email)
         # The row stays locked, so that wrong codes for a mailbox are counted one after the other.
-        asked = await lock_latest(connection, campaign, mailbox)
+        asked = await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
         ask_id, address, counts = asked or (_NOTHING_ASKED, email, False)
         secret = b"campaign/%d/%d/%s" % (campaign.customer_id, campaign.id, mailbox.encode())
         guesses = await read_guesses(connection, self._vault, secret, host)
@@ -280,7 +270,7 @@ class Visiting:
 
     async def _had(self, connection: Connection, key: LineKey) -> Visit:
         line = await self._read(connection, key)
-        if not line.has_email or await _is_cancelled(connection, key):
+        if not line.has_email or (await read_progress(connection, key)).state is LineState.CANCELLED:
             return Visit(Outcome.WITHDRAWN)
         return self._visit(connection, Outcome.HAD, line)
 
@@ -322,7 +312,3 @@ async def _lock_next(connection: Connection, order: tuple[int, int], after: int)
             return LineKey(*order, number)
         after = number
     return None
-
-
-async def _is_cancelled(connection: Connection, key: LineKey) -> bool:
-    return (await read_progress(connection, key)).state is LineState.CANCELLED

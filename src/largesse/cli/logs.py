@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import click
-import msgspec
+from msgspec.structs import asdict
 
 from largesse.audit.service import AuditEvent, list_events
 from largesse.base import clock
@@ -80,8 +80,4 @@ async def requests(
         columns = _REQUESTS_SHOWN if form is None else LoggedRequest.__struct_fields__
         with listing(form, columns, empty="There are no such requests in the log.") as add:
             async for part in list_since(connection, start, customer_id, wanted):
-                add(_request_row(request) for request in part)
-
-
-def _request_row(request: LoggedRequest) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(request), "duration_ms": round(request.duration_ms, 1)}
+                add({**asdict(request), "duration_ms": round(request.duration_ms, 1)} for request in part)

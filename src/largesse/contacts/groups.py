@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.text import free_key
 from largesse.contacts import group_store
 from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group
 from largesse.contacts.service import TooManyGroups, changing_contacts
@@ -14,7 +12,6 @@ from largesse.customers.actor import Actor, Transaction
 
 # Placeholders that every message has.
 RESERVED = frozenset({"first_name", "name", "company"})
-_NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 class NameTaken(InvalidRequest):
@@ -75,7 +72,8 @@ async def create_field(actor: Actor, name: str) -> OwnField:
             raise NameTaken("Another field has this name.")
         if len(fields) >= MOST_FIELDS:
             raise TooManyFields
-        field = OwnField(_free_key(name, {one.key for one in fields} | RESERVED), name)
+        taken = {one.key for one in fields} | RESERVED
+        field = OwnField(free_key(name, taken, "field", joint="_", longest=MAX_KEY - 3), name)
         await group_store.insert_field(transaction.connection, place, field)
         await transaction.record("contact_field.created", f"contact field {field.key}", after={"name": name})
     return field
@@ -117,14 +115,3 @@ async def _require_field(transaction: Transaction, place: Place, key: str) -> Ow
     if found is None:
         raise NotFound("There is no such field.")
     return found
-
-
-def _free_key(name: str, taken: set[str] | frozenset[str]) -> str:
-    """Returns a name in small letters, digits and underscores, numbered where that is taken."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    wanted = _NOT_IN_A_KEY.sub("_", plain).strip("_")[: MAX_KEY - 3] or "field"
-    key, number = wanted, 1
-    while key in taken:
-        number += 1
-        key = f"{wanted}_{number}"
-    return key

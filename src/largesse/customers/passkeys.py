@@ -235,12 +235,7 @@ async def take_passkey(
         signed = party.read(challenge, [bytes(row["credential"]) for row in rows], answer)
     except NotThePasskey:
         return False
-    return await _count_on(connection, signed, sql)
-
-
-async def _count_on(connection: Connection, signed: Signed, sql: SignInSql = PEOPLE) -> bool:
-    counted = await connection.fetchval(sql.count_passkey, signed.credential_id, signed.sign_count)
-    return bool(counted)
+    return bool(await connection.fetchval(sql.count_passkey, signed.credential_id, signed.sign_count))
 
 
 async def _credential_ids(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[bytes]:

@@ -105,7 +105,7 @@ async def take_code(connection: Connection, vault: Vault, person_id: int, typed:
     """Returns whether the text is a code of the person's app or a recovery code. Each counts once."""
     await open_credentials(connection)
     if (code := _digits(typed)) is None:
-        return await _take_recovery_code(connection, person_id, typed, sql)
+        return bool(await connection.fetchval(sql.take_recovery_code, person_id, _hash(typed)))
     taken = await connection.fetchval(sql.lock_app, person_id)
     # Read once the row is locked, because another transaction may change it until then.
     sealed = await connection.fetchval(sql.totp_key, credentials_key(connection), person_id)
@@ -122,11 +122,6 @@ async def take_code(connection: Connection, vault: Vault, person_id: int, typed:
 def totp_context(person_id: int, sql: SignInSql = PEOPLE) -> bytes:
     """Returns the encryption context of a person's secret."""
     return (sql.totp_context % person_id).encode()
-
-
-async def _take_recovery_code(connection: Connection, person_id: int, typed: str, sql: SignInSql = PEOPLE) -> bool:
-    taken = await connection.fetchval(sql.take_recovery_code, person_id, _hash(typed))
-    return bool(taken)
 
 
 def _digits(typed: str) -> str | None:

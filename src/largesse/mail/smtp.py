@@ -173,7 +173,7 @@ class Session:
         try:
             await self._say_sender(sender, recipient, len(message))
             self.stage = RCPT
-            await self._say_recipient(recipient)
+            await self._say(b"RCPT", b"TO:" + _path(recipient))
             self.stage = DATA
             await self._begin_text()
             await allow()
@@ -235,9 +235,6 @@ class Session:
                 raise SMTPNotSupported("SMTPUTF8")
             words += [b"SMTPUTF8", b"BODY=8BITMIME"]
         await self._say(b"MAIL", *words)
-
-    async def _say_recipient(self, recipient: str) -> None:
-        await self._say(b"RCPT", b"TO:" + _path(recipient))
 
     async def _say(self, *words: bytes) -> None:
         answer = await self._smtp.execute_command(*words)

@@ -126,19 +126,14 @@ async def read_recipient_codes(
         if is_of_campaign(order):
             return []
         numbers = await find_recipient_lines(connection, order["customer_id"], order["id"], number)
-        codes = await _read_codes(connection, vault, order, await _open_lines(connection, order, numbers))
+        open_lines = await connection.fetch(_OPEN_LINES, order["customer_id"], order["id"], list(numbers))
+        codes = await _read_codes(connection, vault, order, [line["number"] for line in open_lines])
         whose = principal.customer_id if is_distributed(connection) else None
         given = await give_codes(codes, vault, public_url, whose)
         if given:
             await record_reading(connection, principal, actor.acting.who.address, order["id"], number)
             await transaction.record("codes.read", f"order {reference}", after={"line": number})
     return given
-
-
-async def _open_lines(connection: Connection, order: Row, numbers: Sequence[int]) -> list[int]:
-    """Returns those of the lines whose codes can be claimed now."""
-    rows = await connection.fetch(_OPEN_LINES, order["customer_id"], order["id"], list(numbers))
-    return [row["number"] for row in rows]
 
 
 async def void_unclaimed(

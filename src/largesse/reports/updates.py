@@ -124,11 +124,6 @@ async def _write(connection: Connection, changes: Sequence[Change], shard_group:
     )
 
 
-async def lock_updates(connection: Connection) -> None:
-    """Prevents every worker from applying changes until the transaction ends."""
-    await connection.execute(_LOCK, _ONE_AT_A_TIME)
-
-
 async def remember_recipient(connection: Connection, order: Row, email: str) -> None:
     """Adds the words of one more recipient, without a name, to an order, whose other recipients are not read.
 
@@ -278,7 +273,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     """
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")
-        await lock_updates(connection)
+        await connection.execute(_LOCK, _ONE_AT_A_TIME)  # no worker applies changes until the transaction ends
         total, last_id = await change_all_orders(connection)
         await _empty(connection)  # last, because nobody can read them until the transaction ends
         await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})

@@ -76,10 +76,10 @@ async def demo_link(connection: Connection, acting: Acting, email: str, name: st
 async def find_staff(actor: Actor, email: str) -> ListedStaff:
     """Returns the active member of that address, for a command. Raises OperatorError."""
     async with actor.transaction(StaffRight.STAFF) as transaction:
-        try:
-            return await _member_of(transaction.connection, email)
-        except NotFound as error:
-            raise OperatorError(error.detail) from None
+        for member in await list_staff(transaction.connection):
+            if email_key(member.email) == email_key(email.strip()) and member.is_active:
+                return member
+    raise OperatorError("no member of staff has that address")
 
 
 async def set_role(actor: Actor, staff_id: int, role: str) -> ListedStaff:
@@ -133,13 +133,6 @@ async def _active(connection: Connection, staff_id: int) -> ListedStaff:
         if member.id == staff_id and member.is_active:
             return member
     raise NotFound("There is no such person.")
-
-
-async def _member_of(connection: Connection, email: str) -> ListedStaff:
-    for member in await list_staff(connection):
-        if email_key(member.email) == email_key(email.strip()) and member.is_active:
-            return member
-    raise NotFound("no member of staff has that address")
 
 
 async def _require_other_owner(connection: Connection, member: ListedStaff) -> None:
