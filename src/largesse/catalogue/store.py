@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from largesse.catalogue.model import Details
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import Saved, Table, Values
+from largesse.db.statements import Table
 
 _DETAILS = "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])"
 _COUNT = "SELECT count(*) FROM collections WHERE customer_id = $1 AND active"
@@ -75,7 +75,8 @@ async def deactivate_collection(connection: Connection, customer_id: int, collec
     await connection.execute(_REMOVE, customer_id, collection_id)
 
 
-_PRODUCTS = Table(
+# What a seed file saves, by key.
+PRODUCTS = Table(
     "products",
     {
         "key": "text",
@@ -103,7 +104,7 @@ _PRODUCTS = Table(
     fixed=("currency",),
     kept="saved.managed = 'office'",
 )
-_COLLECTIONS = Table(
+COLLECTIONS = Table(
     "collections",
     {
         "key": "text",
@@ -122,23 +123,6 @@ _COLLECTIONS = Table(
     fixed=("customer_id", "currency"),
     kept="saved.of_people OR saved.managed = 'office'",
 )
-
-
-async def save_products(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds the products of a seed file and overwrites those that differ, by key, except those that the office manages.
-
-    Raises FixedColumn for another currency.
-    """
-    return await _PRODUCTS.save(connection, rows)
-
-
-async def save_collections(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds the collections of a seed file and overwrites those that differ, by key, except those that people have changed
-    or the office manages.
-
-    Raises FixedColumn for another customer or currency.
-    """
-    return await _COLLECTIONS.save(connection, rows)
 
 
 _WORDS = re.compile(r"[^\W_]+")

@@ -14,7 +14,7 @@ from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import Saved, Table, Values, insert
+from largesse.db.statements import Table, insert
 from largesse.ledger.payment_sources import names_account
 
 _FUNDING_ACCOUNTS = """
@@ -355,7 +355,8 @@ async def take_all_accounts(connection: Connection, customer_id: int, user_id: i
     await connection.execute(_TAKE_ALL, customer_id, user_id)
 
 
-_ACCOUNTS = Table(
+# What a seed file saves, without money, by customer and key.
+ACCOUNTS = Table(
     "accounts",
     {
         "customer_id": "integer",
@@ -371,14 +372,6 @@ _ACCOUNTS = Table(
     fixed=("customer_id", "key", "kind", "currency", "environment"),
     kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
-
-
-async def save_accounts(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds the funding accounts of a seed file, without money, and overwrites those that differ, by customer and key.
-
-    Raises FixedColumn for another currency or environment.
-    """
-    return await _ACCOUNTS.save(connection, rows)
 
 
 async def assign(connection: Connection, account_ids: Sequence[int], assigned: Sequence[tuple[int, int, int]]) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from largesse.automations.service import ending_approvals
 from largesse.base.errors import OperatorError
 from largesse.catalogue.pictures import save_pictures
-from largesse.catalogue.store import save_collections, save_products
+from largesse.catalogue.store import COLLECTIONS, PRODUCTS
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import new_secret, secret_hash
 from largesse.customers.customer_store import API_KEYS, CUSTOMERS, SERVICE_ACCOUNTS, USERS
 from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
-from largesse.db.statements import FixedColumn, Saved, Values
+from largesse.db.statements import FixedColumn, Saved, Table, Values
 from largesse.encryption.chain import Chain
 from largesse.jobs.outbox import mail_invitation
 from largesse.ledger.posting import top_up
-from largesse.ledger.store import assign, list_unfunded, save_accounts
+from largesse.ledger.store import ACCOUNTS, assign, list_unfunded
 from largesse.seed.document import (
     ApiKey,
     Collection,
@@ -33,7 +33,7 @@ from largesse.seed.document import (
     User,
 )
 from largesse.seed.fields import SeedErrors
-from largesse.templates.store import save_templates
+from largesse.templates.store import TEMPLATES
 
 _ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database
 _FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  # columns whose field has another name
@@ -143,113 +143,99 @@ class _Loader:
 
     async def save_customers(self) -> None:
         customers = self._seed.customers
-        rows = [_values(customer, "key", "name", "plan", "funding", "managed") for customer in customers]
-        saved = await self._save(CUSTOMERS.save, customers, rows, "customer", _IN_OFFICE)
+        rows = [_values(CUSTOMERS, customer) for customer in customers]
+        saved = await self._save(CUSTOMERS, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
 
     async def save_users(self) -> None:
         owned = [(customer, user) for customer in self._seed.customers for user in customer.users]
         rows = [
-            {**self._owner(customer), **_values(user, "email", "name", "role"), "is_active": user.active}
+            _values(USERS, user, customer_id=self.customers[customer.key], is_active=user.active)
             for customer, user in owned
         ]
-        saved = await self._save(USERS.save, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(USERS, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
         added = zip(owned, saved.ids, saved.created, strict=True)
         self.new_users = [n for (_, user), n, is_new in added if is_new and user.active]
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
-        rows = [{**self._owner(customer), **_values(account, "key", "name", "active")} for customer, account in owned]
+        rows = [_values(SERVICE_ACCOUNTS, one, customer_id=self.customers[customer.key]) for customer, one in owned]
         accounts = [account for _, account in owned]
-        saved = await self._save(SERVICE_ACCOUNTS.save, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(SERVICE_ACCOUNTS, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
         self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_products(self) -> None:
         products = self._seed.products
         await save_pictures(self._connection, [product.picture for product in products if product.picture])
         rows = [self._product_values(product) for product in products]
-        saved = await self._save(save_products, products, rows, "product", _IN_OFFICE)
+        saved = await self._save(PRODUCTS, products, rows, "product", _IN_OFFICE)
         self.products = {product.key: n for product, n in zip(products, saved.ids, strict=True)}
 
     def _product_values(self, product: Product) -> Values:
-        same = (
-            "key", "name", "currency", "countries", "denominations_minor", "min_amount_minor", "max_amount_minor", "cost_minor",
-            "active", "description", "how_to_redeem", "terms", "suppliers", "managed",
-        )  # fmt: skip
-        return {
-            **_values(product, *same),
-            "is_digital": product.digital,
-            "markup_percent": None if product.digital else str(product.markup_percent),
-            "postage_minor": dict(product.postage_minor),
+        return _values(
+            PRODUCTS,
+            product,
+            is_digital=product.digital,
+            markup_percent=None if product.digital else str(product.markup_percent),
+            postage_minor=dict(product.postage_minor),
             # Few enough digits that the shortest text of the double is the number itself.
-            "vat_percent": {country: float(percent) for country, percent in product.vat_percent.items()},
-            "customer_ids": None
+            vat_percent={country: float(percent) for country, percent in product.vat_percent.items()},
+            customer_ids=None
             if product.customers is None
             else sorted(self.customers[key] for key in product.customers),
-            "picture": product.picture.name if product.picture else None,
-        }
+            picture=product.picture.name if product.picture else None,
+        )
 
     async def save_collections(self) -> None:
         collections = self._seed.collections
-        same = (
-            "key",
-            "name",
-            "country",
-            "currency",
-            "value_minor",
-            "value_points_minor",
-            "allow_custom_value",
-            "active",
-            "managed",
-        )
         rows = [
-            {
-                **_values(one, *same),
-                "customer_id": None if one.customer is None else self.customers[one.customer],
-                "product_ids": [self.products[key] for key in one.products],
-            }
+            _values(
+                COLLECTIONS,
+                one,
+                customer_id=None if one.customer is None else self.customers[one.customer],
+                product_ids=[self.products[key] for key in one.products],
+            )
             for one in collections
         ]
-        saved = await self._save(save_collections, collections, rows, "collection", _IN_OFFICE_OR_APP)
+        saved = await self._save(COLLECTIONS, collections, rows, "collection", _IN_OFFICE_OR_APP)
         self.collections = {one.key: n for one, n in zip(collections, saved.ids, strict=True)}
 
     async def save_templates(self) -> _OwnIds:
         owned = [(customer, template) for customer in self._seed.customers for template in customer.templates]
         products = {product.key: product for product in self._seed.products}
         collections = {collection.key: collection for collection in self._seed.collections}
-        same = (
-            "key", "name", "value_minor", "country", "wrapping_key", "from_name", "message", "expiry_after_days",
-        )  # fmt: skip
 
         def values(customer: Customer, template: Template) -> Values:
             gift = products[template.product] if template.product else collections[template.collection or ""]
-            return {
-                **self._owner(customer),
-                **_values(template, *same),
-                "product_id": self.products[template.product] if template.product else None,
-                "collection_id": self.collections[template.collection] if template.collection else None,
-                "gift_name": gift.name,
-                "currency": gift.currency,
-            }
+            return _values(
+                TEMPLATES,
+                template,
+                customer_id=self.customers[customer.key],
+                product_id=self.products[template.product] if template.product else None,
+                collection_id=self.collections[template.collection] if template.collection else None,
+                gift_name=gift.name,
+                currency=gift.currency,
+            )
 
         rows = [values(*one) for one in owned]
-        saved = await self._save(save_templates, [template for _, template in owned], rows, "template", _IN_APP)
+        saved = await self._save(TEMPLATES, [template for _, template in owned], rows, "template", _IN_APP)
         return {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     async def save_accounts(self, chain: Chain) -> _OwnIds:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.funding_accounts]
         rows = [
-            {
-                **self._owner(customer),
-                **_values(account, "key", "name", "currency", "environment"),
-                "kind": "funding",
-                "is_master": account.master,
-                "open_to_all": account.service_accounts is None,
-            }
+            _values(
+                ACCOUNTS,
+                account,
+                customer_id=self.customers[customer.key],
+                kind="funding",
+                is_master=account.master,
+                open_to_all=account.service_accounts is None,
+            )
             for customer, account in owned
         ]
         accounts = [account for _, account in owned]
-        saved = await self._save(save_accounts, accounts, rows, "funding account", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(ACCOUNTS, accounts, rows, "funding account", _CUSTOMER_IN_OFFICE)
         assigned = [
             (self.customers[customer.key], account_id, self.service_accounts[customer.key, key])
             for (customer, account), account_id, is_kept in zip(owned, saved.ids, saved.kept, strict=True)
@@ -280,14 +266,15 @@ class _Loader:
             owned.append((customer, api_key))
             secrets.append(secret)
             rows.append(
-                {
-                    **self._owner(customer),
-                    **_values(api_key, "key", "environment"),
-                    "service_account_id": self.service_accounts[customer.key, api_key.service_account],
-                    "hash": "\\x" + secret_hash(secret).hex(),
-                }
+                _values(
+                    API_KEYS,
+                    api_key,
+                    customer_id=self.customers[customer.key],
+                    service_account_id=self.service_accounts[customer.key, api_key.service_account],
+                    hash="\\x" + secret_hash(secret).hex(),
+                )
             )
-        saved = await self._save(API_KEYS.save, [api_key for _, api_key in owned], rows)
+        saved = await self._save(API_KEYS, [api_key for _, api_key in owned], rows)
         made = zip(owned, secrets, saved.created, strict=True)
         return {(customer.key, api_key.key): secret for (customer, api_key), secret, is_new in made if is_new}
 
@@ -307,16 +294,8 @@ class _Loader:
     def _warn(self, described: _Described, text: str) -> None:
         self.warnings.append(described.place.mistake("email" if isinstance(described, User) else "key", text))
 
-    def _owner(self, customer: Customer) -> Values:
-        return {"customer_id": self.customers[customer.key]}
-
     async def _save(
-        self,
-        save: Callable[[Connection, Sequence[Values]], Awaitable[Saved]],
-        described: Sequence[_Described],
-        rows: Sequence[Values],
-        what: str = "",
-        why: str = "",
+        self, table: Table, described: Sequence[_Described], rows: Sequence[Values], what: str = "", why: str = ""
     ) -> Saved:
         """Adds the rows that are missing and updates those that differ. `described` are the objects of the rows.
 
@@ -324,7 +303,7 @@ class _Loader:
         Raises OperatorError, with the place in the file, if a column would change that cannot.
         """
         try:
-            saved = await save(self._connection, rows)
+            saved = await table.save(self._connection, rows)
         except FixedColumn as fixed:
             was = f", and is {fixed.was}" if isinstance(fixed.was, str) else ""
             field = _FIELDS.get(fixed.column, fixed.column)
@@ -336,8 +315,9 @@ class _Loader:
         return saved
 
 
-def _values(described: object, *names: str) -> Values:
-    return {name: getattr(described, name) for name in names}
+def _values(table: Table, described: object, **others: object) -> Values:
+    """Returns the values of a row: what the object has by the name of a column, and others."""
+    return {name: getattr(described, name) for name in table.columns if hasattr(described, name)} | others
 
 
 def _by_name(ids: _OwnIds) -> _Ids:

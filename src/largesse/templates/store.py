@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from largesse.base.money import to_number
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
-from largesse.db.statements import Saved, Table, Values
+from largesse.db.statements import Table
 
 _LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 
@@ -106,7 +105,8 @@ async def mark_removed(connection: Connection, customer_id: int, template_id: in
     await connection.execute(_REMOVE, customer_id, template_id)
 
 
-_TEMPLATES = Table(
+# What a seed file saves, by customer and key.
+TEMPLATES = Table(
     "templates",
     {
         "customer_id": "integer",
@@ -128,8 +128,3 @@ _TEMPLATES = Table(
     unwatched=("gift_name",),  # the name when the template was saved: renaming the gift alone saves no template
     kept="saved.of_people",
 )
-
-
-async def save_templates(connection: Connection, rows: Sequence[Values]) -> Saved:
-    """Adds the templates of a seed file and overwrites those that differ, by customer and key, except those that people have changed."""
-    return await _TEMPLATES.save(connection, rows)
