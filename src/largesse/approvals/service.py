@@ -28,7 +28,7 @@ from largesse.approvals.model import (
     is_approved,
     may_decide,
 )
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer, require_currency
 from largesse.customers.principal import ADMIN
@@ -44,39 +44,34 @@ MOST_CHOSEN = 100  # accounts, gifts or approvers of a rule
 MOST_LISTED = 200  # requests of a page
 
 
-class TooManyRules(InvalidRequest):
+class TooManyRules(BrokenRule):
     """The customer has as many rules as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_RULES} approval rules in an environment.")
+    rule = f"A customer has at most {MOST_RULES} approval rules in an environment."
 
 
-class RuleNameTaken(InvalidRequest):
+class RuleNameTaken(BrokenRule):
     """Another rule has the name."""
 
-    def __init__(self) -> None:
-        super().__init__("`name` is the name of another rule.")
+    rule = "`name` is the name of another rule."
 
 
-class NobodyMayApprove(InvalidRequest):
+class NobodyMayApprove(BrokenRule):
     """There are not enough people who may approve."""
 
-    def __init__(self) -> None:
-        super().__init__("Not enough people may approve: nobody approves their own send.")
+    rule = "Not enough people may approve: nobody approves their own send."
 
 
-class OwnRequest(InvalidRequest):
+class OwnRequest(BrokenRule):
     """The person would decide about their own send."""
 
-    def __init__(self) -> None:
-        super().__init__("Nobody approves their own send.")
+    rule = "Nobody approves their own send."
 
 
-class AlreadyDecided(InvalidRequest):
+class AlreadyDecided(BrokenRule):
     """The person has approved the send. It waits for others."""
 
-    def __init__(self) -> None:
-        super().__init__("This person has decided about the send.")
+    rule = "This person has decided about the send."
 
 
 class RequestEnded(InvalidRequest):
@@ -87,11 +82,10 @@ class RequestEnded(InvalidRequest):
         self.state = state
 
 
-class RequestChanged(InvalidRequest):
+class RequestChanged(BrokenRule):
     """The draft was changed, or deleted, after approval was asked for."""
 
-    def __init__(self) -> None:
-        super().__init__("The send was changed after approval was asked for. Its person asks again.")
+    rule = "The send was changed after approval was asked for. Its person asks again."
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from largesse.automations.model import (
     has_day,
     send_day,
 )
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
@@ -54,11 +54,10 @@ from largesse.templates.store import Template, TemplateContent, lock_template
 MOST_LISTED = 500  # days of a preview
 
 
-class TooManyAutomations(InvalidRequest):
+class TooManyAutomations(BrokenRule):
     """The customer has as many automations as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_AUTOMATIONS} automations in an environment.")
+    rule = f"A customer has at most {MOST_AUTOMATIONS} automations in an environment."
 
 
 class AutomationFault(InvalidRequest):
@@ -69,18 +68,16 @@ class AutomationFault(InvalidRequest):
         self.field = field
 
 
-class OwnAutomation(InvalidRequest):
+class OwnAutomation(BrokenRule):
     """The person would approve their own automation."""
 
-    def __init__(self) -> None:
-        super().__init__("Nobody approves their own automation.")
+    rule = "Nobody approves their own automation."
 
 
-class AutomationChanged(InvalidRequest):
+class AutomationChanged(BrokenRule):
     """The automation, or what its template sends, was changed after the person saw it."""
 
-    def __init__(self) -> None:
-        super().__init__("The automation was changed meanwhile.")
+    rule = "The automation was changed meanwhile."
 
 
 @cache

@@ -60,6 +60,15 @@ class InvalidRequest(Problem):
     slug = "invalid-request"
 
 
+class BrokenRule(InvalidRequest):
+    """One rule that the request breaks. `rule` is its `detail`."""
+
+    rule: ClassVar[str]
+
+    def __init__(self) -> None:
+        super().__init__(self.rule)
+
+
 class Unauthorized(Problem):
     """The API key is missing or unknown."""
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time
 
 import msgspec
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.money import label
 from largesse.budgets import store
 from largesse.budgets.model import KINDS, PERIODS, ROLES, Budget, period_start
@@ -40,18 +40,16 @@ class NewBudget:
     per_gift_minor: int | None = None
 
 
-class TooManyBudgets(InvalidRequest):
+class TooManyBudgets(BrokenRule):
     """The customer has as many as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_BUDGETS} budgets in an environment.")
+    rule = f"A customer has at most {MOST_BUDGETS} budgets in an environment."
 
 
-class BudgetNameTaken(InvalidRequest):
+class BudgetNameTaken(BrokenRule):
     """Another budget has the name."""
 
-    def __init__(self) -> None:
-        super().__init__("`name` is the name of another budget.")
+    rule = "`name` is the name of another budget."
 
 
 class BelowSpent(InvalidRequest):

@@ -16,7 +16,7 @@ import msgspec
 
 from largesse.approvals.model import APPROVED
 from largesse.approvals.service import withdraw_unsent
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, NotFound
 from largesse.campaigns import store
 from largesse.campaigns.model import MOST_ADDRESSES, MOST_CAMPAIGNS, Campaign, CampaignFault, CampaignRule, check_rule
 from largesse.customers.access import AccessChanged, is_own
@@ -33,18 +33,16 @@ from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, read_defaults
 _TOKEN_BYTES = 12
 
 
-class TooManyCampaigns(InvalidRequest):
+class TooManyCampaigns(BrokenRule):
     """The customer has as many campaigns as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_CAMPAIGNS} campaigns in an environment.")
+    rule = f"A customer has at most {MOST_CAMPAIGNS} campaigns in an environment."
 
 
-class IsReserved(InvalidRequest):
+class IsReserved(BrokenRule):
     """The gifts of a campaign were ordered: what its visitors see cannot be changed."""
 
-    def __init__(self) -> None:
-        super().__init__("The campaign's gifts were ordered already.")
+    rule = "The campaign's gifts were ordered already."
 
 
 async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> Campaign:

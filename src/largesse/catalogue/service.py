@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, NotFound
 from largesse.base.money import canonical
 from largesse.catalogue import store
 from largesse.catalogue.store import OwnCollection
@@ -16,11 +16,10 @@ MOST_PRODUCTS = 100  # of one collection
 MAX_NAME = 200
 
 
-class TooManyCollections(InvalidRequest):
+class TooManyCollections(BrokenRule):
     """The customer has as many own collections as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_COLLECTIONS} collections of its own.")
+    rule = f"A customer has at most {MOST_COLLECTIONS} collections of its own."
 
 
 async def create_collection(actor: Actor, new: OwnCollection) -> int:

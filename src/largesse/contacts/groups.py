@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.text import free_key
 from largesse.contacts import group_store
 from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group
@@ -18,11 +18,10 @@ class NameTaken(InvalidRequest):
     """Another group, or field, has that name."""
 
 
-class TooManyFields(InvalidRequest):
+class TooManyFields(BrokenRule):
     """The customer has as many fields of its own as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer defines at most {MOST_FIELDS} fields for its contacts.")
+    rule = f"A customer defines at most {MOST_FIELDS} fields for its contacts."
 
 
 async def create_group(actor: Actor, name: str) -> int:

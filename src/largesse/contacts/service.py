@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import UNSET
 
 from largesse.base.email import email_key, is_erased
-from largesse.base.errors import FieldError, InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, FieldError, InvalidRequest, NotFound
 from largesse.contacts import group_store, store
 from largesse.contacts.model import (
     MOST_CONTACTS,
@@ -34,18 +34,16 @@ PAST_ORDERS = 2_000  # that are looked through for past recipients
 _PAST_LINES = 10_000
 
 
-class TooManyContacts(InvalidRequest):
+class TooManyContacts(BrokenRule):
     """The customer would have more contacts than it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_CONTACTS:,} contacts.")
+    rule = f"A customer has at most {MOST_CONTACTS:,} contacts."
 
 
-class TooManyGroups(InvalidRequest):
+class TooManyGroups(BrokenRule):
     """The customer would have more groups than it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_GROUPS} groups of contacts.")
+    rule = f"A customer has at most {MOST_GROUPS} groups of contacts."
 
 
 class ContactFaults(InvalidRequest):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from largesse.base.email import email_key
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.customers import member_store as store
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
@@ -24,11 +24,10 @@ from largesse.staff.model import StaffRight
 MOST_PEOPLE = 500
 
 
-class LastAdministrator(InvalidRequest):
+class LastAdministrator(BrokenRule):
     """The customer would have no administrator who can sign in or has been invited."""
 
-    def __init__(self) -> None:
-        super().__init__("A customer needs an administrator: make somebody else one first.")
+    rule = "A customer needs an administrator: make somebody else one first."
 
 
 class AlreadyThere(InvalidRequest):

@@ -6,7 +6,7 @@ from types import EllipsisType
 
 import msgspec
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import BrokenRule
 from largesse.base.text import free_key
 from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
@@ -17,18 +17,16 @@ from largesse.staff.model import StaffRight
 MOST_SERVICE_ACCOUNTS = 200
 
 
-class TooManyServiceAccounts(InvalidRequest):
+class TooManyServiceAccounts(BrokenRule):
     """The customer has as many as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts.")
+    rule = f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts."
 
 
-class NameTaken(InvalidRequest):
+class NameTaken(BrokenRule):
     """Another service account of the customer has this name, in upper or lower case."""
 
-    def __init__(self) -> None:
-        super().__init__("Another service account has this name.")
+    rule = "Another service account has this name."
 
 
 async def named_service_account(actor: Actor, customer: str, key: str) -> store.ServiceAccount:

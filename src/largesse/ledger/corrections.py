@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import MAX_AMOUNT, label, to_minor
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
@@ -27,11 +27,10 @@ LONGEST_REASON = 500
 KINDS = ("credit", "debit", "refund")
 
 
-class OwnCorrection(InvalidRequest):
+class OwnCorrection(BrokenRule):
     """The member of staff proposed the correction, so somebody else must decide."""
 
-    def __init__(self) -> None:
-        super().__init__("Nobody approves or declines their own correction.")
+    rule = "Nobody approves or declines their own correction."
 
 
 class CorrectionEnded(InvalidRequest):
@@ -52,11 +51,10 @@ class MoreThanOrder(InvalidRequest):
         self.left_minor = left_minor
 
 
-class PaidElsewhere(InvalidRequest):
+class PaidElsewhere(BrokenRule):
     """The order to refund was paid from another account."""
 
-    def __init__(self) -> None:
-        super().__init__("The order was paid from another account.")
+    rule = "The order was paid from another account."
 
 
 class NoSuchOrder(NotFound):
@@ -66,18 +64,16 @@ class NoSuchOrder(NotFound):
         super().__init__("The customer has no order with that reference.")
 
 
-class AccountClosed(InvalidRequest):
+class AccountClosed(BrokenRule):
     """The account is closed, and takes no money."""
 
-    def __init__(self) -> None:
-        super().__init__("The account is closed: open it again first.")
+    rule = "The account is closed: open it again first."
 
 
-class TooManyWaiting(InvalidRequest):
+class TooManyWaiting(BrokenRule):
     """The highest number of corrections waits already."""
 
-    def __init__(self) -> None:
-        super().__init__(f"{MAX_WAITING} corrections wait already, and no more may.")
+    rule = f"{MAX_WAITING} corrections wait already, and no more may."
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import unicodedata
 from datetime import datetime
 from typing import NamedTuple
 
-from largesse.base.errors import InvalidRequest
+from largesse.base.errors import BrokenRule, InvalidRequest
 from largesse.base.text import trimmed, unfit
 
 MOST_CHARACTERS = 500
@@ -27,18 +27,16 @@ _STOPS = str.maketrans(
 )
 
 
-class NoteTooLong(InvalidRequest):
+class NoteTooLong(BrokenRule):
     """The note has more characters than it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"`note` must have at most {MOST_CHARACTERS} characters.")
+    rule = f"`note` must have at most {MOST_CHARACTERS} characters."
 
 
-class NoteWithLink(InvalidRequest):
+class NoteWithLink(BrokenRule):
     """The note holds a link or an address."""
 
-    def __init__(self) -> None:
-        super().__init__("`note` must not contain a link or an address.")
+    rule = "`note` must not contain a link or an address."
 
 
 class Note(NamedTuple):

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from largesse.base import clock
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.db.fragments import NOTHING, Fragment, compose, each, identifier, join, names
@@ -204,11 +204,10 @@ class SavedView:
     query: str
 
 
-class TooManyViews(InvalidRequest):
+class TooManyViews(BrokenRule):
     """The person has as many views as they may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A person has at most {MOST_VIEWS} saved views.")
+    rule = f"A person has at most {MOST_VIEWS} saved views."
 
 
 async def list_views(connection: Connection, customer_id: int, environment: str, user_id: int) -> list[SavedView]:

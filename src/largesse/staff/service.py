@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from largesse.audit.service import Acting
 from largesse.base.email import email_key
-from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError
 from largesse.customers.actor import Actor
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.sessions import forget_browsers
@@ -15,11 +15,10 @@ from largesse.staff.sign_in import new_link
 from largesse.staff.store import SIGN_IN
 
 
-class LastOwner(InvalidRequest):
+class LastOwner(BrokenRule):
     """The change would leave the back office without an owner."""
 
-    def __init__(self) -> None:
-        super().__init__("The back office needs an owner: make somebody else one first.")
+    rule = "The back office needs an owner: make somebody else one first."
 
 
 class AlreadyThere(InvalidRequest):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import BrokenRule, NotFound
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.templates import store
@@ -16,11 +16,10 @@ MAX_NAME = 200
 MAX_EXPIRY_DAYS = 36_500
 
 
-class TooManyTemplates(InvalidRequest):
+class TooManyTemplates(BrokenRule):
     """The customer has as many templates as it may."""
 
-    def __init__(self) -> None:
-        super().__init__(f"A customer has at most {MOST_TEMPLATES} templates.")
+    rule = f"A customer has at most {MOST_TEMPLATES} templates."
 
 
 async def create_template(actor: Actor, content: TemplateContent, *, of_order: bool = False) -> int:
