@@ -282,7 +282,7 @@ def _closing(stack: AsyncExitStack, service: _AnyClosable) -> _AnyClosable:
 
 async def _run_in_background(database: Database, vault: Vault) -> None:
     """Reports the key that this process encrypts with, and watches the database's disk, until it is cancelled."""
-    await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database))
+    await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database.transaction))
 
 
 def _recipients(

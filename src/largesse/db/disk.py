@@ -7,16 +7,14 @@ checks the coordinator's disk. Only failed writes show that a node's disk is ful
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import asyncpg
 import structlog
 from prometheus_client import Gauge
 
-from largesse.db.scope import OPERATOR
-
-if TYPE_CHECKING:
-    from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, Scope
 
 LOOK_EVERY_S = 5.0
 # More rows than the least memory holds, so that the server writes them to a file: about half a megabyte.
@@ -24,6 +22,8 @@ _WRITE_FILE = "SELECT count(*) FROM generate_series(1, 20000)"
 
 _FULL = Gauge("largesse_database_full", "1 while the disk of the database is full, else 0.")
 _log = structlog.get_logger(__name__)
+
+Transaction = Callable[[Scope], AbstractAsyncContextManager[asyncpg.Connection]]
 
 
 class DiskWatch:
@@ -38,10 +38,10 @@ class DiskWatch:
             _log.error("database_full", error=" ".join(str(error).split()))
         self._set(is_full=True)
 
-    async def look(self, database: Database) -> None:
-        """Checks whether the disk has room. Changes nothing while the database is away."""
+    async def look(self, transaction: Transaction) -> None:
+        """Checks in a transaction whether the disk has room. Changes nothing while the database is away."""
         try:
-            async with database.transaction(OPERATOR) as connection:
+            async with transaction(OPERATOR) as connection:
                 await connection.execute("SET LOCAL work_mem = '64kB'")
                 await connection.execute(_WRITE_FILE)
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
@@ -50,10 +50,10 @@ class DiskWatch:
             _log.info("database_has_room")
         self._set(is_full=False)
 
-    async def look_for_ever(self, database: Database) -> None:
+    async def look_for_ever(self, transaction: Transaction) -> None:
         """Repeats the check until cancelled."""
         while True:
-            await self.look(database)
+            await self.look(transaction)
             await asyncio.sleep(LOOK_EVERY_S)
 
     def _set(self, *, is_full: bool) -> None:

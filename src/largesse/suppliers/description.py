@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ import yaml
 from largesse.base.errors import OperatorError
 from largesse.catalogue.model import STOCK
 from largesse.suppliers.http import HttpSupplier
-from largesse.suppliers.model import NAME, NAME_RULE, RetryPolicy, Supplier
+from largesse.suppliers.model import NAME, NAME_RULE, RetryPolicy, Setup, Supplier
 from largesse.webhooks.targets import Network
 from largesse.webhooks.transport import HttpTransport
 
@@ -60,16 +60,6 @@ class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def networks(self) -> tuple[Network, ...]:
         """The allowed networks in addition to public addresses. Raises ValueError."""
         return tuple(ipaddress.ip_network(network) for network in self.allowed_networks)
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """The arguments for a kind of supplier. `transport` sends requests only to public addresses and to the allowed networks."""
-
-    name: str
-    options: Mapping[str, Any]
-    secrets: Mapping[str, str] = field(repr=False)
-    transport: HttpTransport = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -24,13 +24,11 @@ from largesse.suppliers.model import (
     Offer,
     Pending,
     Refused,
+    Setup,
     SupplierFailed,
     SupplierLine,
     Unknown,
 )
-
-if TYPE_CHECKING:
-    from largesse.suppliers.description import Setup
 
 _Word = Literal["delivered", "pending", "refused", "unknown", "cancelled", "not_cancellable"]
 _MOST_OFFERS = 10_000

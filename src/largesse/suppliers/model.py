@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from largesse.jobs.job_loop import Schedule
 from largesse.lines.states import LineKey
+from largesse.webhooks.transport import HttpTransport
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 NAME_RULE = "must have 1 to 40 lower-case letters, digits and hyphens, and begin with a letter"
@@ -97,6 +98,16 @@ class Balance:
 
     amount_minor: int
     currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The arguments for a kind of supplier. `transport` sends requests only to public addresses and to the allowed networks."""
+
+    name: str
+    options: Mapping[str, Any]
+    secrets: Mapping[str, str] = field(repr=False)
+    transport: HttpTransport = field(repr=False)
 
 
 class Supplier(Protocol):
