@@ -7,7 +7,6 @@ again. The external reference of the order has rule, contact and day, so that it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -57,7 +56,7 @@ from largesse.orders.service import OrderService
 RUNS_AT_ONCE = 50
 _SIDE_BY_SIDE = 8
 TAKEN_FOR_S = 120.0
-EVERY_S = 15.0
+_EVERY_S = 15.0
 _AGAIN_AFTER = timedelta(hours=1)
 _TURN = timedelta(seconds=5)  # the pause of a gift that waits for others
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
@@ -69,20 +68,10 @@ log = structlog.get_logger(__name__)
 class AutomationRunner:
     """Places the due runs of an environment until it is closed."""
 
-    def __init__(
-        self,
-        database: Database,
-        orders: OrderService,
-        environment: str,
-        *,
-        every_s: float = EVERY_S,
-        on_failure: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, database: Database, orders: OrderService, environment: str) -> None:
         self._database = database
         self._orders = orders
         self._environment = environment
-        self._every_s = every_s
-        self._on_failure = on_failure
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -119,7 +108,7 @@ class AutomationRunner:
             except Exception:
                 log.exception("automations.failed")
             try:
-                await asyncio.wait_for(self._closing.wait(), self._every_s)
+                await asyncio.wait_for(self._closing.wait(), _EVERY_S)
             except TimeoutError:
                 continue
 
@@ -186,7 +175,6 @@ class AutomationRunner:
             reference = used.holder
         except Problem as problem:
             state, reason = FAILED, _reason(problem)
-            self._on_failure()
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             run = await run_store.lock_run(connection, key)
             if run is None:

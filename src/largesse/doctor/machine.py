@@ -62,7 +62,7 @@ async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE)
     server = MailServer.from_url(url)
     where = f"{server.host}:{server.port}"
     try:
-        session = await Session.open(server, patience, None)
+        session = await Session.open(server, patience)
     except MailServerAwayError as away:
         return [error(_NAME, f"{where} takes no mail: {_reason(away)}.")]
     how = "encrypted" if session.is_encrypted else "not encrypted"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from largesse.base.clock import Seconds, running_s
+from largesse.base.clock import running_s
 from largesse.db.fragments import Fragment, compose, declared, identifier
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import plan_by_index
@@ -155,15 +155,14 @@ class Leases:
     valid, without a query. If in doubt, renew it.
     """
 
-    def __init__(self, queue: Queue, *, lease_s: float = LEASE_S, clock: Seconds = running_s) -> None:
+    def __init__(self, queue: Queue, *, lease_s: float = LEASE_S) -> None:
         self.lease_s = lease_s
         self._queue = queue
-        self._clock = clock
         self._certain_until: dict[Lease, float] = {}
 
     def now(self) -> float:
         """Returns the time to pass to `hold`. Read it before the leases are taken."""
-        return self._clock()
+        return running_s()
 
     def hold(self, leases: Iterable[Lease], asked_at: float) -> None:
         """Records leases that were just taken."""
@@ -182,7 +181,7 @@ class Leases:
 
     def certain_s(self, lease: Lease) -> float:
         """Returns for how many more seconds the lease is certainly valid; 0 if in doubt."""
-        return max(self._certain_until.get(lease, 0.0) - self._clock(), 0.0)
+        return max(self._certain_until.get(lease, 0.0) - running_s(), 0.0)
 
     def doubt(self) -> None:
         """Marks all leases as doubtful until they are renewed."""
@@ -193,7 +192,7 @@ class Leases:
         held = list(self._certain_until)
         if not held:
             return
-        asked_at = self._clock()
+        asked_at = running_s()
         renewed = await self._queue.renew(connection, held, lease_s=self.lease_s)
         # Some may have been dropped meanwhile.
         self.hold((lease for lease in held if lease.key in renewed and lease in self._certain_until), asked_at)

@@ -18,7 +18,7 @@ from largesse.jobs.job_loop import Schedule
 Item = TypeVar("Item")
 _Kept = tuple[Item, "asyncio.Future[bool]"]
 
-GATHER_S = 0.02
+_GATHER_S = 0.02
 LAST_TRIES_S = 10.0  # how long an ending process repeats a batch
 _MAX_WRITTEN = 500
 _AGAIN = Schedule(first_s=0.05, factor=2.0, cap_s=2.0)
@@ -38,18 +38,15 @@ class Recorder(Generic[Item]):
 
     `write` may get items that it wrote before, if the answer to its COMMIT was lost. If the database refuses a batch, its items are
     written one by one, and those that are refused are given up. Callers bound the number of items: they start nothing new while
-    `is_stuck`. A batch gathers items for `gather_s`, or until `hasten` is called.
+    `is_stuck`. A batch gathers items for a moment, or until `hasten` is called.
     """
 
-    def __init__(
-        self, kind: str, write: Callable[[list[Item]], Awaitable[None]], *, gather_s: float = GATHER_S
-    ) -> None:
+    def __init__(self, kind: str, write: Callable[[list[Item]], Awaitable[None]]) -> None:
         # Both are exported from the start, as 0.
         self._count_waiting = metrics.OUTCOMES_WAITING.labels(kind)
         self._count_given_up = metrics.OUTCOMES_GIVEN_UP.labels(kind)
         self.is_stuck = False  # the last try failed, and will be repeated
         self._write = write
-        self._gather_s = gather_s
         self._waiting: deque[_Kept[Item]] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
@@ -100,7 +97,7 @@ class Recorder(Generic[Item]):
 
     async def _gather(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._gather_s):
+            async with asyncio.timeout(_GATHER_S):
                 await self._awaited.wait()
         self._awaited.clear()
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Protocol
 
-from largesse.base import clock
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.db.pool import Connection, Database, act_for, commit_as_one
@@ -101,7 +99,6 @@ class Claiming:
         *,
         default_expiry_days: int,
         slots: RecipientSlots,
-        now_s: Callable[[], float] = clock.passed_s,
     ) -> None:
         self._database = database
         self._vault = vault
@@ -111,7 +108,7 @@ class Claiming:
         self._slots = slots
         self._examiner = CodeChecker(vault, environment)
         self._pacers = {Outcome.REFUSED: Pacer(_REFUSED_PER_S), Outcome.SLOWED: Pacer(_SLOWED_PER_S)}
-        self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES, now_s=now_s)
+        self._slowed: Waits[bytes] = Waits(remembered=_REMEMBERED_ADDRESSES)
 
     async def find(self, token: str) -> tuple[Line, Progress]:
         """Returns the line of a claim link and its progress. Changes nothing. Raises NotFound for a link without a gift."""

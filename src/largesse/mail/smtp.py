@@ -140,12 +140,12 @@ class Session:
         self.stage = MAIL  # of the message under way
 
     @classmethod
-    async def open(cls, server: MailServer, patience: SmtpTimeouts, tls: ssl.SSLContext | None) -> Self:
+    async def open(cls, server: MailServer, patience: SmtpTimeouts) -> Self:
         """Returns a connection, encrypted and logged in as configured. Raises MailServerAwayError if it cannot be opened."""
         smtp: aiosmtplib.SMTP | None = None
         try:
-            if tls is None and (server.tls or server.starttls is not False):
-                tls = await asyncio.to_thread(ssl.create_default_context)
+            has_tls = server.tls or server.starttls is not False
+            tls = await asyncio.to_thread(ssl.create_default_context) if has_tls else None
             dialled = await _dial(server.host, server.port, patience.connect_s)
             # From here on the socket is the transport's, which closes it.
             smtp = aiosmtplib.SMTP(
@@ -313,12 +313,9 @@ def _keep_alive(dialled: socket.socket) -> None:
 class SmtpTransport:
     """Hands over one message at a time, over a connection that it opens when needed."""
 
-    def __init__(
-        self, server: MailServer, *, patience: SmtpTimeouts | None = None, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, server: MailServer, *, patience: SmtpTimeouts | None = None) -> None:
         self._server = server
         self._patience = patience or SmtpTimeouts()
-        self._tls = tls
         self._session: Session | None = None
         self.opened = 0  # connections so far
         self._used_at = 0.0
@@ -371,7 +368,7 @@ class SmtpTransport:
             handover = await self._try(self._session, sender, recipient, message, allow)
             if not handover.ends_connection or handover.may_have_been_taken:
                 return handover
-        self._session = await Session.open(self._server, self._patience, self._tls)
+        self._session = await Session.open(self._server, self._patience)
         self.opened += 1
         return await self._try(self._session, sender, recipient, message, allow)
 

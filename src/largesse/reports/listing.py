@@ -81,11 +81,11 @@ class OrderPage:
 
 
 async def list_page(
-    connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
+    connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None
 ) -> OrderPage:
-    """Returns at most `limit` orders that pass the filter: the newest, those before a position, or those after one."""
-    found = await find_orders(connection, wanted, limit, past=after or before, newer=after is not None)
-    return await _page(connection, wanted, found, before, after)
+    """Returns at most `limit` orders that pass the filter: the newest, or those before a position."""
+    found = await find_orders(connection, wanted, limit, past=before)
+    return await _page(connection, wanted, found, before, None)
 
 
 class Sort(StrEnum):

@@ -39,20 +39,14 @@ class HttpTransport:
     """Makes attempts, and looks names up with `look_up`. Close it, or use it as a context manager."""
 
     def __init__(
-        self,
-        allowed_networks: tuple[Network, ...],
-        timeout_s: float,
-        look_up: LookUp,
-        *,
-        tls: ssl.SSLContext | None = None,
-        most_bytes: int = KEPT_BYTES,
+        self, allowed_networks: tuple[Network, ...], timeout_s: float, look_up: LookUp, *, most_bytes: int = KEPT_BYTES
     ) -> None:
         self._most_bytes = most_bytes
         self._allowed_networks = allowed_networks
         self._read_target = lru_cache(maxsize=4096)(partial(_read_target, allowed_networks))
         self.timeout_s = timeout_s
         self._look_up = look_up
-        self._tls = tls or ssl.create_default_context()
+        self._tls = ssl.create_default_context()
         self._idle: dict[_Place, list[tuple[float, Channel]]] = defaultdict(list)
         self._sweeping: asyncio.TimerHandle | None = None
 
