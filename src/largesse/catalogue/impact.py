@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.base.errors import InvalidRequest
-from largesse.base.money import to_number
 from largesse.catalogue import draft_store as store
-from largesse.catalogue.content import CollectionContent, Content, ProductContent
+from largesse.catalogue.content import Content, ProductContent
 from largesse.catalogue.draft_store import Edited
-from largesse.catalogue.model import Collection, can_become, collection_from_row, collection_price, gift_price
+from largesse.catalogue.model import Collection, can_be_sent, can_become, collection_from_row
 from largesse.db.pool import Connection, Row
 
 MOST_LOOKED_AT = 1_000  # templates, and collections
@@ -59,8 +57,11 @@ async def read_impact(connection: Connection, edited: Edited) -> Impact:
     else:
         rows = await connection.fetch(store.TEMPLATES_OF_COLLECTION, edited.id, MOST_LOOKED_AT + 1)
         collections = []
-    before, after = (_sender(content, edited.id) for content in (edited.content, edited.newest))
-    lost = [row for row in rows[:MOST_LOOKED_AT] if before(row) and not after(row)]
+    lost = [
+        row
+        for row in rows[:MOST_LOOKED_AT]
+        if _can_be_sent(row, edited.content, edited.id) and not _can_be_sent(row, edited.newest, edited.id)
+    ]
     return Impact(
         [LostTemplate(row["id"], row["customer"], row["name"], row["value_minor"], row["currency"]) for row in lost],
         _lost_choices(edited, [collection_from_row(row) for row in collections[:MOST_LOOKED_AT]]),
@@ -68,24 +69,12 @@ async def read_impact(connection: Connection, edited: Edited) -> Impact:
     )
 
 
-def _sender(content: Content, object_id: int) -> Callable[[Row], bool]:
-    """Returns the rule by which a template can be sent."""
-
-    def can_send(template: Row) -> bool:
-        if not content.active or content.currency != template["currency"]:
-            return False
-        value = to_number(template["value_minor"], template["currency"])
-        try:
-            if isinstance(content, CollectionContent):
-                return bool(collection_price(content.as_collection(object_id), value).value_minor)
-            product = content.as_product(object_id)
-            if not product.sold_to(template["customer_id"]):
-                return False
-            return bool(gift_price(product, template["country"] or "", value).value_minor)
-        except InvalidRequest:
-            return False
-
-    return can_send
+def _can_be_sent(template: Row, content: Content, object_id: int) -> bool:
+    """Returns whether a template of a gift can be sent."""
+    gift = content.as_product(object_id) if isinstance(content, ProductContent) else content.as_collection(object_id)
+    return content.active and can_be_sent(
+        gift, template["customer_id"], template["country"] or "", template["currency"], template["value_minor"]
+    )
 
 
 def _lost_choices(edited: Edited, collections: Sequence[Collection]) -> list[LostChoice]:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.money import AmountError, canonical, to_minor
+from largesse.base.money import AmountError, canonical, to_minor, to_number
 from largesse.db.pool import Row
 
 STOCK = "stock"  # the name under which a product's suppliers list the installation's own stock
@@ -265,6 +265,18 @@ def collection_price(collection: Collection, value: float | None) -> Price:
     else:
         raise InvalidRequest(f"`collection_id` {collection.id} has no amount it can be sent for.")
     return Price(currency, value_minor, value_minor)
+
+
+def can_be_sent(gift: Product | Collection, customer_id: int, country: str, currency: str, value_minor: int) -> bool:
+    """Returns whether a customer can send a gift in `country` at a value, as a template says."""
+    if gift.currency != currency or not gift.sold_to(customer_id):
+        return False
+    value = to_number(value_minor, currency)
+    try:
+        price = gift_price(gift, country, value) if isinstance(gift, Product) else collection_price(gift, value)
+    except InvalidRequest:
+        return False
+    return price.value_minor == value_minor
 
 
 def least_gift_minor(product: Product, country: str) -> int | None:

@@ -41,7 +41,6 @@ ADDRESS_FIELDS = (
 COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIELDS, "requested_at")
 _EXPORTED_AT_ONCE = 500
 _LONGEST = 100
-# What a spreadsheet would take for a formula.
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode

@@ -5,6 +5,8 @@ Nobody decides about their own. A decision locks the correction, so that it is p
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -127,36 +129,37 @@ async def approve_correction(actor: Actor, correction_id: int) -> Correction:
     Raises NotFound, OwnCorrection, CorrectionEnded, InsufficientBalance for a debit of more than the account holds, AccountClosed, and MoreThanOrder where
     codes of the order were cancelled since.
     """
-    async with actor.transaction(StaffRight.MONEY) as begun:
-        correction = await _lock(begun.connection, correction_id)
-        if correction.proposed_by == _member(actor):
-            raise OwnCorrection
-        _require_waiting(correction)
-        transaction = begun.on_behalf_of(correction.customer_id, correction.environment)
+    async with _deciding(actor, correction_id) as (transaction, correction):
         transfer_id = await _post(transaction, correction)
         return await _decide(transaction, correction, "approved", transfer_id)
 
 
 async def decline_correction(actor: Actor, correction_id: int) -> Correction:
     """Declines a correction that another member of staff proposed. Raises NotFound, OwnCorrection and CorrectionEnded."""
-    async with actor.transaction(StaffRight.MONEY) as begun:
-        correction = await _lock(begun.connection, correction_id)
-        if correction.proposed_by == _member(actor):
-            raise OwnCorrection
-        _require_waiting(correction)
-        return await _decide(begun.on_behalf_of(correction.customer_id, correction.environment), correction, "declined")
+    async with _deciding(actor, correction_id) as (transaction, correction):
+        return await _decide(transaction, correction, "declined")
 
 
 async def withdraw_correction(actor: Actor, correction_id: int) -> Correction:
     """Withdraws a correction of the member's own. Raises NotFound, also for another's, and CorrectionEnded."""
+    async with _deciding(actor, correction_id, own=True) as (transaction, correction):
+        return await _decide(transaction, correction, "withdrawn")
+
+
+@asynccontextmanager
+async def _deciding(
+    actor: Actor, correction_id: int, *, own: bool = False
+) -> AsyncIterator[tuple[Transaction, Correction]]:
+    """Locks a waiting correction, of another member or of the actor's own, and yields it with the transaction of its customer."""
     async with actor.transaction(StaffRight.MONEY) as begun:
         correction = await _lock(begun.connection, correction_id)
-        if correction.proposed_by != _member(actor):
+        is_own = correction.proposed_by == _member(actor)
+        if own and not is_own:
             raise NotFound("You have no such correction.")
+        if is_own and not own:
+            raise OwnCorrection
         _require_waiting(correction)
-        return await _decide(
-            begun.on_behalf_of(correction.customer_id, correction.environment), correction, "withdrawn"
-        )
+        yield begun.on_behalf_of(correction.customer_id, correction.environment), correction
 
 
 def _member(actor: Actor) -> int:

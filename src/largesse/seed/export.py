@@ -12,17 +12,9 @@ from typing import Any
 
 import msgspec
 
-from largesse.base.errors import InvalidRequest, OperatorError
-from largesse.base.money import to_decimal, to_number
-from largesse.catalogue.model import (
-    STOCK,
-    Collection,
-    Product,
-    ProductReader,
-    collection_from_row,
-    collection_price,
-    gift_price,
-)
+from largesse.base.errors import OperatorError
+from largesse.base.money import to_decimal
+from largesse.catalogue.model import STOCK, Collection, Product, ProductReader, can_be_sent, collection_from_row
 from largesse.catalogue.pictures import read_content
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
@@ -213,18 +205,10 @@ class _Exporter:
         }
 
     def _can_be_sent(self, row: Row) -> bool:
-        gift, choice = self._gifts.get(row["product_id"]), self._choices.get(row["collection_id"])
-        of = gift or choice
-        if of is None or of.currency != row["currency"] or not of.sold_to(row["customer_id"]):
-            return False
-        value = to_number(row["value_minor"], row["currency"])
-        try:
-            price = (
-                gift_price(of, row["country"] or "", value) if isinstance(of, Product) else collection_price(of, value)
-            )
-        except InvalidRequest:
-            return False
-        return bool(price.value_minor == row["value_minor"])
+        gift = self._gifts.get(row["product_id"]) or self._choices.get(row["collection_id"])
+        return gift is not None and can_be_sent(
+            gift, row["customer_id"], row["country"] or "", row["currency"], row["value_minor"]
+        )
 
     def _product(self, row: Row) -> _Fields:
         currency, is_digital = row["currency"], row["is_digital"]
