@@ -16,9 +16,8 @@ from tests.web.api.conftest import Service, own_service, problem
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.allocation import settle_product
 from largesse.fulfilment.gifts import read_product
-from largesse.fulfilment.vouchers import InventoryProvider
+from largesse.fulfilment.vouchers import InventoryProvider, settle_product
 from largesse.lines.states import LineKey, record_claim
 from largesse.lines.store import read_line
 from largesse.suppliers.buyer import Buyer

@@ -18,10 +18,9 @@ from largesse.db.scope import LOOKUP, for_customer
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
-from largesse.fulfilment.allocation import allocate_waiting, settle_product
 from largesse.fulfilment.notifications import seal_email
 from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
-from largesse.fulfilment.vouchers import Allocated, Provider, read_allocated
+from largesse.fulfilment.vouchers import Allocated, Provider, allocate_waiting, read_allocated, settle_product
 from largesse.lines.claiming import RecipientSlots
 from largesse.lines.states import LineKey, Progress, State, has_left_email, record_email, record_language, record_move
 from largesse.lines.store import Line, read_line, read_progress

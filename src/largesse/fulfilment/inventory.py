@@ -21,8 +21,7 @@ from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
-from largesse.fulfilment.allocation import allocate_waiting
-from largesse.fulfilment.vouchers import NO_DATE, SealedVoucher, Voucher, seal_voucher
+from largesse.fulfilment.vouchers import NO_DATE, SealedVoucher, Voucher, allocate_waiting, seal_voucher
 from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500

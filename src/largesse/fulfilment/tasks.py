@@ -20,11 +20,10 @@ from largesse.db.statements import read_now
 from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
-from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import address_context
 from largesse.fulfilment.stock import list_low_stock
-from largesse.fulfilment.vouchers import open_voucher, seal_voucher
+from largesse.fulfilment.vouchers import allocate_all_waiting, open_voucher, seal_voucher
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.tasks import left_emails, read_left_emails

@@ -29,9 +29,8 @@ from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
 from largesse.events.kinds import EVENTS, Sampled
 from largesse.events.store import record_event
-from largesse.fulfilment.allocation import settle_product
 from largesse.fulfilment.gifts import read_choices, read_product
-from largesse.fulfilment.vouchers import TestProvider
+from largesse.fulfilment.vouchers import TestProvider, settle_product
 from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey, Progress, State, expiry, record_claim
 from largesse.lines.store import Line, read_line, read_progress

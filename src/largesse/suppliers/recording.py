@@ -13,8 +13,7 @@ from largesse.catalogue.model import STOCK
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.allocation import add_bought, hand_over, take_from_stock, wait_for_stock
-from largesse.fulfilment.vouchers import Voucher
+from largesse.fulfilment.vouchers import Voucher, add_bought, hand_over, take_from_stock, wait_for_stock
 from largesse.jobs.notifier import notify
 from largesse.suppliers import store
 from largesse.suppliers.model import (

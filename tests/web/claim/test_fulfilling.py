@@ -20,9 +20,9 @@ from largesse.base.i18n.languages import country_codes
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.allocation import allocate_all_waiting
 from largesse.fulfilment.inventory import list_inventory
 from largesse.fulfilment.shipments import export_shipments, import_shipments
+from largesse.fulfilment.vouchers import allocate_all_waiting
 from largesse.mail.letter import Letter
 from largesse.mail.messages import take
 from largesse.web.claim.addresses import address_fields
