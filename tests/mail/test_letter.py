@@ -280,6 +280,8 @@ def test_notifications_have_the_link_and_neither_code_nor_pin() -> None:
         assert "Royal <Mail>" in words
         assert "RM 1&2" in words
         assert "came back" not in words
+        assert ("See your gift" in words, "Open your gift" in words) == (True, False)
+    assert "Open your gift" in Seen(bodies(ready)[0]).text
 
 
 def test_a_parcel_that_is_sent_again_is_written_of_as_such() -> None:
