@@ -23,6 +23,7 @@ async def fill(database_url: str) -> None:
     async with connect_once(database_url, OPERATOR) as connection:
         await connection.execute(
             """
+            INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme', 'pro', 'balance');
             INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
             VALUES ('tea', 'Tea', true, 'GBP', '{GB}', '{500,1000}');
             INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1);

@@ -60,7 +60,7 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PackedParcel:
-    """A parcel to pack, with its address."""
+    """A parcel to pack, with its address, and what its recipient reads on the packing slip."""
 
     id: int
     order_reference: str
@@ -69,6 +69,8 @@ class PackedParcel:
     product_name: str
     address: dict[str, str]
     requested_at: datetime
+    sender: str = ""  # the order's sender, otherwise the customer
+    message: str = ""
 
     @property
     def cells(self) -> tuple[object, ...]:
@@ -165,8 +167,12 @@ async def pack_parcels(
         rows = await connection.fetch(
             store.SHIPMENTS_TO_EXPORT, environment, after, again, _EXPORTED_AT_ONCE, None if ids is None else list(ids)
         )
-        references = await store.read_references(connection, rows)
-        packed = [_packed(vault, row, references) for row in rows]
+        keys = [LineKey(row["customer_id"], row["order_id"], row["number"]) for row in rows]
+        slips = (
+            await connection.fetch(store.PACKING_SLIPS, *([key[at] for key in keys] for at in range(3))) if rows else []
+        )
+        slip_of = {LineKey(slip["customer_id"], slip["order_id"], slip["number"]): slip for slip in slips}
+        packed = [_packed(vault, row, key, slip_of[key]) for row, key in zip(rows, keys, strict=True)]
         await connection.execute(store.MARK_EXPORTED, [row["customer_id"] for row in rows], [row["id"] for row in rows])
         if rows:
             packed_now = {"parcels": len(rows)}
@@ -176,11 +182,19 @@ async def pack_parcels(
     return packed
 
 
-def _packed(vault: Vault, row: Row, references: Mapping[tuple[int, int], str]) -> PackedParcel:
-    line = LineKey(row["customer_id"], row["order_id"], row["number"])
+def _packed(vault: Vault, row: Row, line: LineKey, slip: Row) -> PackedParcel:
     address = _decode(vault.addresses.open(row["sealed_address"], address_context(line)))
-    reference = references[line.customer_id, line.order_id]
-    return PackedParcel(row["id"], reference, line.number, row["key"], row["name"], address, row["requested_at"])
+    return PackedParcel(
+        id=row["id"],
+        order_reference=slip["reference"],
+        line=line.number,
+        product=row["key"],
+        product_name=row["name"],
+        address=address,
+        requested_at=row["requested_at"],
+        sender=slip["sender"],
+        message=slip["message"] or "",
+    )
 
 
 async def import_shipments(

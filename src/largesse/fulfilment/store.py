@@ -122,6 +122,14 @@ _REFERENCES = """
     SELECT customer_id, id, reference
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
 """
+# What is printed beside parcels of the orders $1 and $2 and the lines $3. A message with placeholders was filled in for each line.
+PACKING_SLIPS = """
+    SELECT o.customer_id, o.id AS order_id, wanted.number, o.reference, coalesce(o.from_name, c.name) AS sender,
+           CASE WHEN position('{' IN o.message) > 0 THEN coalesce(own.message, o.message) ELSE o.message END AS message
+    FROM unnest($1::int[], $2::int[], $3::int[]) AS wanted (customer_id, id, number)
+    JOIN orders o ON o.customer_id = wanted.customer_id AND o.id = wanted.id JOIN customers c ON c.id = o.customer_id
+    LEFT JOIN line_messages own ON own.customer_id = o.customer_id AND own.order_id = o.id AND own.number = wanted.number
+"""
 LINE_OF_SHIPMENT = "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2"
 WAS_SHIPPED = """
     SELECT shipped_at IS NOT NULL AS was_shipped, again_at IS NOT NULL AS is_again, sealed_address IS NULL AS is_erased

@@ -18,6 +18,7 @@ from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.shipments import PackedParcel, Sent, send_parcels
 from largesse.fulfilment.tasks import erase_addresses
+from largesse.lines.codes import claim_link, open_code
 from largesse.mail.letter import Letter
 from largesse.mail.messages import take
 
@@ -119,6 +120,33 @@ def test_a_slip_has_the_whole_address_as_its_country_writes_it() -> None:
     }  # fmt: skip
     parcel = PackedParcel(1, "R", 1, "hamper", "Hamper", address, datetime.now(UTC))
     assert parcel.address_lines == ["Aoife", "1 Quay", "Flat 2", "Moyard", "GALWAY", "Co. Galway", "H91 E2K3"]
+
+
+def test_a_packing_slip_says_whom_the_gift_is_from(service: Service, wade: Browser) -> None:
+    vault, recipient = Vault(service.settings.master_keys), Recipient(service)
+    named = [{"email": "ada@example.com", "name": "Ada Byron"}, {"email": "sam@example.com", "name": "Sam <Doe>"}]
+    said = {"message": "Dear {name},\nwell done!", "placeholders": True, "fromName": "Kim & Lee"}
+    orders = [service.send("gift", "hamper", recipients=named, **said).json(), service.send("gift", "hamper").json()]
+    for order in orders:
+        lines = (
+            "SELECT number, sealed FROM lines JOIN orders o ON o.id = order_id WHERE o.reference = $1 ORDER BY number"
+        )
+        for row in service.sql(lines, order["reference"]):
+            code = open_code(vault, row["sealed"], order["reference"], row["number"])
+            path = recipient.gift({"redemptionUrl": claim_link(code, vault, service.url, None), "pin": code.pin_text})
+            assert (
+                recipient.post(f"{path}/address", key=form_of(recipient.get(path))["key"], **ADDRESS).status_code == 303
+            )
+    parcels = [str(row["id"]) for row in service.sql("SELECT id FROM shipments ORDER BY id")]
+    wade.read("/office/parcels")
+    slips = wade.post("/office/parcels/pack", parcel=parcels, to="slips").text
+    assert re.findall(r"Dear [^,]*,\nwell done!", slips) == [
+        "Dear Ada Byron,\nwell done!",
+        "Dear Sam &lt;Doe&gt;,\nwell done!",
+    ]
+    assert re.findall("<strong>— (.*?)</strong>", slips) == ["Kim &amp; Lee", "Kim &amp; Lee", "Acme Ltd"]
+    wade.read("/office/parcels")
+    assert "well done" not in wade.post("/office/parcels/pack", parcel=parcels, to="labels").text
 
 
 @pytest.mark.long
