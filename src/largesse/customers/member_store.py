@@ -5,26 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from largesse.base.errors import OperatorError
+from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.access import LOCK_USER
 from largesse.customers.customer_store import find_customer
 from largesse.customers.principal import Principal
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row, coordinator_of, open_credentials
 
 _LIST_USERS = """
     SELECT id, name, email, role, is_active, created_at, last_login_at
     FROM users WHERE customer_id = $1 ORDER BY id DESC OFFSET $2 LIMIT $3
 """
-_LIST_MEMBERS = """
+_MEMBER = Fragment("""
     SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
            p.id IS NOT NULL AND (p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)) AS has_second_step,
            (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
             AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
            u.last_login_at
     FROM users u JOIN customers c ON c.id = u.customer_id LEFT JOIN people p ON p.id = u.person_id
-    WHERE $1::int IS NULL OR u.customer_id = $1
-    ORDER BY c.key, u.is_active DESC, u.name, u.id
-"""
+""")
+_LIST_MEMBERS = compose(
+    "{member} WHERE $1::int IS NULL OR u.customer_id = $1 ORDER BY c.key, u.is_active DESC, u.name, u.id",
+    member=_MEMBER,
+)
+_ONE_MEMBER = compose("{member} WHERE u.customer_id = $1 AND u.id = $2", member=_MEMBER)
+_SEARCH_MEMBERS = compose(
+    """
+    {member} WHERE u.customer_id = $1 AND ($2::bool IS NULL OR u.is_active = $2)
+        AND (position($3 IN lower(u.name)) > 0 OR position($3 IN lower(u.email)) > 0)
+    ORDER BY u.is_active DESC, u.name, u.id OFFSET $4 LIMIT $5
+    """,
+    member=_MEMBER,
+)
+_COUNT_MEMBERS = "SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active) AS removed FROM users WHERE customer_id = $1"
 _PLACE = """
     SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role,
            u.is_active AND u.person_id IS NOT NULL AS is_there
@@ -89,6 +102,29 @@ async def list_members(connection: Connection, customer_id: int | None = None) -
     """Returns the members of a customer, or of all: active ones first, by name."""
     rows = await connection.fetch(_LIST_MEMBERS, customer_id)
     return [Member(**row) for row in rows]
+
+
+async def read_member(connection: Connection, customer_id: int, user_id: int) -> Member:
+    """Returns a member of a customer, also one who was removed. Raises NotFound."""
+    row = await connection.fetchrow(_ONE_MEMBER, customer_id, user_id)
+    if row is None:
+        raise NotFound("There is no such person.")
+    return Member(**row)
+
+
+async def search_members(
+    connection: Connection, customer_id: int, words: str, *, is_active: bool | None, offset: int, limit: int
+) -> list[Member]:
+    """Returns members whose name or address contains the words, active ones first, by name: only active or removed ones, unless None."""
+    rows = await connection.fetch(_SEARCH_MEMBERS, customer_id, is_active, words.lower(), offset, limit)
+    return [Member(**row) for row in rows]
+
+
+async def count_members(connection: Connection, customer_id: int) -> tuple[int, int]:
+    """Returns how many active and how many removed members a customer has."""
+    row = await connection.fetchrow(_COUNT_MEMBERS, customer_id)
+    assert row is not None, "an aggregate has a row"
+    return row["active"], row["removed"]
 
 
 async def read_place(connection: Connection, customer_id: int, email: str) -> Row:

@@ -157,10 +157,10 @@ async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Me
     """Returns an active member of the actor's customer. Raises NotFound."""
     # Operations that change who is an administrator take turns, so that two do not remove each other.
     await lock_customer(connection, actor.customer_id)
-    for member in await store.list_members(connection, actor.customer_id):
-        if member.id == user_id and member.is_active:
-            return member
-    raise NotFound("There is no such person.")
+    member = await store.read_member(connection, actor.customer_id, user_id)
+    if not member.is_active:
+        raise NotFound("There is no such person.")
+    return member
 
 
 async def _require_other_admin(connection: Connection, actor: Actor, member: Member) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 
 import pytest
 from tests.web.api.conftest import Service
@@ -102,6 +103,31 @@ def test_there_is_always_an_administrator(service: Service, gil: Browser) -> Non
         gil.submit("/app/people", f"/app/people/{gil_id}/{act}", **fields)
         assert "Make somebody else an administrator first" in gil.read("/app/people")
     assert service.sql("SELECT role, is_active FROM users WHERE id = $1", gil_id)[0] == ("admin", True)
+
+
+def test_people_are_listed_by_page_and_those_removed_apart(service: Service, gil: Browser) -> None:
+    assert "Removed people" not in gil.read("/app/people"), "nobody was removed"
+    service.sql(
+        """
+        INSERT INTO users (customer_id, email, name, role, is_active)
+        SELECT customer_id, 'p' || n || '@globex.example', 'Person ' || lpad(n::text, 3, '0'), 'member', n <= 100
+        FROM users, generate_series(1, 160) AS n WHERE email = 'gil@globex.example'
+        """
+    )
+    for path, wanted in (("/app/people", range(1, 101)), ("/app/people?state=removed", range(101, 161))):
+        seen: list[str] = []
+        next_page: list[str] = [path]
+        while next_page:
+            page = gil.get(unescape(next_page[0]))
+            assert page.text.count("<tr>") <= 51
+            seen += re.findall(r"<small>(p\d+)@globex.example</small>", page.text)
+            next_page = re.findall(r'href="([^"]+)" rel="next"', page.text)
+        assert seen == [f"p{n}" for n in wanted], "all of them, once"
+    assert "Removed people (60)" in gil.text
+    found = gil.get("/app/people?q=PERSON+150").text
+    assert re.findall(r"<small>(p\d+)@globex.example</small>", found) == ["p150"], "a search finds both"
+    assert "Nobody is found" in gil.read("/app/people?q=%25")
+    service.sql("DELETE FROM users WHERE name LIKE 'Person %'")
 
 
 def test_nobody_reaches_people_of_another_customer(service: Service, sign_in: SignIn) -> None:

@@ -68,6 +68,20 @@ def test_a_customer_is_opened_with_its_first_administrator_who_signs_in(service:
     assert "bill@hooli.example" in bill.read("/app/people")
 
 
+def test_people_whom_a_customer_removed_are_listed_apart(service: Service, sign_in: SignIn) -> None:
+    customer_id = number_of(service, "globex")
+    browser, here = sign_in("support"), f"/office/customers/{customer_id}/people"
+    service.sql(
+        "INSERT INTO users (customer_id, email, name, role, is_active) VALUES ($1, 'zoe@globex.example', 'Zoe', 'admin', false)",
+        customer_id,
+    )
+    assert "zoe@globex.example" not in browser.read(here)
+    assert f"{here}?state=removed" in browser.links
+    assert "zoe@globex.example Administrator" in browser.read(f"{here}?state=removed")
+    assert "zoe@globex.example" in browser.read(f"{here}?q=zoe")
+    assert "Nobody is found by these words" in browser.read(f"{here}?q=zoo")
+
+
 def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_in: SignIn) -> None:
     customer_id = number_of(service, "globex")
     browser, here = sign_in("support"), f"/office/customers/{customer_id}"
@@ -181,7 +195,7 @@ def test_who_only_sees_customers_changes_nothing(service: Service, sign_in: Sign
     for path in (here, f"{here}/people", f"{here}/service-accounts"):
         page = browser.get(path)
         assert page.status_code == 200
-        assert f'action="{here}' not in page.text
+        assert f'method="post" action="{here}' not in page.text
     browser.get("/office/security")
     before = len(service.sql("SELECT FROM audit_events"))
     for path in (

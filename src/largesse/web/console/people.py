@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -9,12 +10,13 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
-from largesse.customers.member_store import Member, list_members
+from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
 from largesse.customers.members import AlreadyThere, Invitation, invite, invite_again, remove, set_role
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import ROLES
+from largesse.db.pool import Connection
 from largesse.ledger.store import Holder, list_assignable, take_all_accounts
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.service_accounts import assign_to
 
@@ -26,6 +28,7 @@ ROLE_NAMES = {
 }
 _LAST = text("A company needs an administrator. Make somebody else an administrator first.")
 _MOST_NAME = 100
+_PAGE = 50
 _COLUMNS = (
     *(text("Name"), text("E-mail address"), text("Role"), text("Active"), text("Second step")),
     text("Last signed in at (UTC)"),
@@ -33,7 +36,7 @@ _COLUMNS = (
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows all people with their roles, and the form that invites."""
+    """Shows people with their roles, and the form that invites."""
     return await _shown(context)
 
 
@@ -48,7 +51,7 @@ async def download(context: RequestContext) -> Response:
             context.say("Yes") if one.has_second_step else context.say("No"),
             context.instant(one.last_login_at),
         )
-        for one in await _members(context)
+        for one in await context.read(list_members, context.person.customer_id)
     ]
     return await context.csv("people.csv", [context.say(one) for one in _COLUMNS], rows)
 
@@ -131,9 +134,9 @@ async def assign(context: RequestContext) -> Response:
 
 async def ask_removal(context: RequestContext) -> Response:
     """Asks whether to remove a member. Raises NotFound."""
-    user_id = context.number("user")
-    member = next((one for one in await _members(context) if one.id == user_id), None)
-    if member is None or not member.is_active:
+    try:
+        member = await _member(context)
+    except NotFound:
         return context.see("/app/people")
     return context.page("remove_person.html", member=member)
 
@@ -149,20 +152,48 @@ async def take_away(context: RequestContext) -> Response:
 
 
 async def _member(context: RequestContext) -> Member:
-    user_id = context.number("user")
-    found = next((one for one in await _members(context) if one.id == user_id and one.is_active), None)
-    if found is None:
+    member = await context.read(read_member, context.person.customer_id, context.number("user"))
+    if not member.is_active:
         raise NotFound("The customer has no such person.")
-    return found
-
-
-async def _members(context: RequestContext) -> list[Member]:
-    return await context.read(list_members, context.person.customer_id)
+    return member
 
 
 async def _shown(context: RequestContext) -> Response:
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    return context.page("people.html", members=await _members(context), roles=roles, role_names=dict(roles))
+    listed = await context.read(list_page, context, context.person.customer_id)
+    return context.page("people.html", listed=listed, query=context.query, roles=roles, role_names=dict(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMembers:
+    """A page of a customer's members."""
+
+    members: list[Member]
+    tabs: list[
+        tuple[str, str, int]
+    ]  # the value of `state`, its name, and how many there are; none while nobody was removed
+    state: str | None  # None for a search, which finds all
+    previous: str | None
+    next: str | None
+
+
+async def list_page(connection: Connection, context: PageContext, customer_id: int) -> ListedMembers:
+    """Returns the page of members that the address names: active ones, with `state=removed` the others, with `q` those that it finds."""
+    words, page = context.query("q").strip(), max(context.parameters.number("page") or 1, 1)
+    state = None if words else "removed" if context.query("state") == "removed" else "active"
+    is_active = None if state is None else state == "active"
+    found = await search_members(
+        connection, customer_id, words, is_active=is_active, offset=(page - 1) * _PAGE, limit=_PAGE + 1
+    )
+    active, removed = await count_members(connection, customer_id)
+    tabs = [("active", context.say("Current people"), active), ("removed", context.say("Removed people"), removed)]
+    return ListedMembers(
+        found[:_PAGE],
+        tabs if removed else [],
+        state,
+        context.here(page=page - 1) if page > 1 else None,
+        context.here(page=page + 1) if len(found) > _PAGE else None,
+    )
 
 
 def _invited(context: RequestContext, made: Invitation) -> Response:

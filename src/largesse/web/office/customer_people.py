@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
-from largesse.customers.member_store import Member, list_members
+from largesse.customers.member_store import Member, read_member
 from largesse.customers.members import AlreadyThere, invite, invite_again, reset, reset_by_mail, set_role
 from largesse.customers.roles import ROLES
 from largesse.customers.service_accounts import (
@@ -26,7 +26,7 @@ from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Choice, Email, Text
-from largesse.web.console.people import ROLE_NAMES
+from largesse.web.console.people import ROLE_NAMES, list_page
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
 
@@ -45,10 +45,16 @@ async def show(context: OfficeContext) -> Response:
     """Shows the people of a customer. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
-        members = await list_members(connection, customer.id)
+        listed = await list_page(connection, context, customer.id)
     roles = named(context, ROLE_NAMES)
     return page(
-        context, "customer_people.html", customer=customer, members=members, roles=roles, role_names=dict(roles)
+        context,
+        "customer_people.html",
+        customer=customer,
+        listed=listed,
+        query=context.query,
+        roles=roles,
+        role_names=dict(roles),
     )
 
 
@@ -116,11 +122,10 @@ async def make_reset(context: OfficeContext) -> Response:
 
 async def _member(context: OfficeContext, connection: Connection) -> Member:
     """Returns the member of the path. Raises NotFound, also for one who has never signed in."""
-    members = await list_members(connection, context.number("customer"))
-    found = next((one for one in members if one.id == context.number("user") and one.has_signed_in), None)
-    if found is None:
+    member = await read_member(connection, context.number("customer"), context.number("user"))
+    if not member.has_signed_in:
         raise NotFound("No such person signs in for the customer.")
-    return found
+    return member
 
 
 async def show_services(context: OfficeContext) -> Response:
