@@ -1,0 +1,142 @@
+"""Parcels of many lines: exported once each, in a file that a spreadsheet may open, sent all or none, and sent again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from tests.chained import actor_on
+from tests.orders.builder import insert_order
+
+from largesse.base.errors import FileRefused
+from largesse.customers.actor import Actor
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.inventory import Upload
+from largesse.fulfilment.parcels import (
+    Parcel,
+    ParcelState,
+    count_parcels,
+    find_tracked,
+    list_parcels,
+    list_to_pick,
+    note_return,
+    send_again,
+)
+from largesse.fulfilment.shipments import address_context, export_shipments, import_shipments
+from largesse.lines.states import LineKey
+
+VAULT = Vault((b"k" * 32,))
+HEADING = "shipment,carrier,tracking_number\n"
+
+
+@pytest.fixture
+async def actor(database: Database) -> Actor:
+    return await actor_on(database, VAULT)
+
+
+async def wait_for_parcels(database: Database, count: int, name: str = "Sam") -> list[int]:
+    """The numbers of so many parcels of one order that wait to be sent."""
+    address = json.dumps({"name": name, "street_address": "1 High Street", "country_code": "GB"}).encode()
+    sealed = [VAULT.addresses.seal(address, address_context(LineKey(1, 7, n + 1))) for n in range(count)]
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute(
+            """
+            INSERT INTO customers (id, key, name, plan, funding) OVERRIDING SYSTEM VALUE VALUES (1, 'acme', 'Acme', 'pro', 'invoiced');
+            INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1);
+            """
+        )
+        await insert_order(connection, 7, "REF", code_count=count)
+        await connection.execute(
+            "INSERT INTO lines (customer_id, order_id, number, code_lookup, sealed)"
+            " SELECT 1, 7, n, n, '' FROM generate_series(1, $1::int) AS n",
+            count,
+        )
+        await connection.execute(
+            "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)"
+            " SELECT 1, 7, n, 'chosen', now(), 1 FROM generate_series(1, $1::int) AS n",
+            count,
+        )
+        rows = await connection.fetch(
+            """
+            INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
+            SELECT 1, 7, number, 'production', 1, 'GB', sealed, now() FROM unnest($1::bytea[]) WITH ORDINALITY AS new (sealed, number)
+            RETURNING id
+            """,
+            sealed,
+        )
+    return [row["id"] for row in rows]
+
+
+async def exported(actor: Actor, *, again: bool = False) -> list[dict[str, str]]:
+    file = io.StringIO()
+    count = await export_shipments(actor, VAULT, "production", file, again=again)
+    rows = list(csv.DictReader(io.StringIO(file.getvalue())))
+    assert len(rows) == count
+    return rows
+
+
+async def ship(actor: Actor, text: str, most: int | None = None) -> tuple[int, int]:
+    return await import_shipments(actor, VAULT, "production", Upload("f.csv", (HEADING + text).encode()), most=most)
+
+
+async def listed(database: Database, state: ParcelState, beyond: int | None = None) -> list[Parcel]:
+    async with database.connection(OPERATOR) as connection:
+        return await list_parcels(connection, "production", state, beyond, 2)
+
+
+async def test_each_of_many_parcels_is_exported_once(database: Database, actor: Actor) -> None:
+    parcels = await wait_for_parcels(database, 1_001)
+    for again in (False, True):
+        assert [int(row["shipment"]) for row in await exported(actor, again=again)] == parcels
+    assert await exported(actor) == []
+    await database.execute(OPERATOR, "UPDATE shipments SET sealed_address = NULL WHERE id = $1", parcels[0])
+    assert len(await exported(actor, again=True)) == 1_000, "nobody packs a parcel without an address"
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+async def test_no_address_is_a_formula(database: Database, actor: Actor, name: str) -> None:
+    await wait_for_parcels(database, 1, name)
+    [row] = await exported(actor)
+    assert (row["name"], row["street_address"]) == (f"'{name}", "1 High Street")
+
+
+async def test_a_file_of_sent_parcels_has_limits_and_is_taken_whole(database: Database, actor: Actor) -> None:
+    one, two, three = await wait_for_parcels(database, 3)
+    long = "x" * 100
+    for text, code in (
+        (f"{one},DHL,1\n{two},DHL,2\n{three},DHL,3\n", "too_many_lines"),
+        (f"{one},DHL,1\n{two},{long}x,2\n", "too_long"),
+        (f"{one},DHL,1\n{two},DHL,{long}x\n", "too_long"),
+        (f"{one},DHL,1\n{one},DHL,2\n", "twice"),
+        (f"{one},DHL,1\n{three + 1},DHL,2\n", "no_parcel"),
+        (f"{one},DHL,1\n\u00b2,DHL,2\n", "no_parcel"),
+    ):
+        with pytest.raises(FileRefused) as refused:
+            await ship(actor, text, most=2)
+        assert refused.value.code == code
+    assert await listed(database, ParcelState.SENT) == []
+    assert await ship(actor, f"{one},{long},{long}\n{two},DHL,\n", most=2) == (2, 0)
+    assert await ship(actor, f"{one},UPS,9\n{three},DHL,3\n", most=2) == (1, 1)
+    assert [one.carrier for one in await listed(database, ParcelState.SENT, beyond=two)] == [long]
+
+
+async def test_a_parcel_that_goes_again_is_packed_again_and_in_no_other_list(database: Database, actor: Actor) -> None:
+    parcel, other = await wait_for_parcels(database, 2)
+    await exported(actor)
+    await ship(actor, f"{parcel},DHL,D1\n")
+    await note_return(actor, "production", parcel, "address")
+    assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[other], [], [parcel]]
+    await send_again(actor, "production", parcel)
+    assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[parcel, other], [], []]
+    async with database.connection(OPERATOR) as connection:
+        assert await count_parcels(connection, "production") == {ParcelState.WAITING: 2, ParcelState.BACK: 0}
+        assert [one.parcels for one in await list_to_pick(connection, "production")] == [2]
+        assert [one.id for one in await find_tracked(connection, "production", "D1")] == [parcel]
+        assert await find_tracked(connection, "staging", "D1") == []
+    assert [int(row["shipment"]) for row in await exported(actor)] == [parcel]
+    await ship(actor, f"{parcel},DHL,D2\n")
+    assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[other], [parcel], []]
