@@ -57,8 +57,8 @@ class RequestFilter(msgspec.Struct, frozen=True):
 
 def loggable_path(path: str) -> str:
     """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address."""
-    parts = [_HIDDEN if _is_private(part) else part for part in path[:MOST_PATH].split("/")]
-    return "/".join(parts).replace("\0", "")
+    parts = [_HIDDEN if _is_private(part) else part for part in path.split("/")]
+    return "/".join(parts)[:MOST_PATH].replace("\0", "")
 
 
 def _is_private(part: str) -> bool:
