@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import httpx
@@ -103,9 +104,7 @@ def test_codes_go_to_keys_that_are_for_codes(
 
 
 def test_a_key_is_used_from_its_networks_alone(service: Service, problem: Callable[..., str]) -> None:
-    import ipaddress
-
-    networks = [ipaddress.ip_network(one) for one in ("198.51.100.0/24", "2001:db8:7::/48")]
+    networks = [ip_network(one) for one in ("198.51.100.0/24", "2001:db8:7::/48")]
     with make_key(service, "office", networks=networks) as client:
         for inside in ("198.51.100.0", "198.51.100.255", "2001:db8:7::", "2001:db8:7:ffff::1", "::ffff:198.51.100.9"):
             assert client.get("/me", headers={"X-Forwarded-For": inside}).status_code == 200, inside
@@ -116,6 +115,19 @@ def test_a_key_is_used_from_its_networks_alone(service: Service, problem: Callab
         body = service.body("gift", "coffee", value=5)
         problem(client.post("/send/gift", json=body), 403, "network-not-allowed")  # from this machine
         assert service.state() == before
+
+
+def test_the_same_request_from_another_address_is_refused(service: Service, problem: Callable[..., str]) -> None:
+    """Heads are read once: what was read for one address is not taken for another."""
+    with make_key(service, "desk", networks=[ip_network("127.0.0.1")]) as here:
+        other = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(base_url=service.url, headers=here.headers, transport=other) as elsewhere:
+            body = service.body("gift", "coffee", value=5)
+            for _ in range(2):
+                assert here.get("/me").status_code == 200
+                problem(elsewhere.get("/me"), 403, "network-not-allowed")
+                assert here.post("/send/gift", json=body).status_code == 200
+                problem(elsewhere.post("/send/gift", json=body), 403, "network-not-allowed")
 
 
 def test_an_order_is_as_large_as_it_may_be_and_no_larger(
