@@ -199,6 +199,32 @@ def test_a_schedule_cannot_be_moved_past_the_date(ada: Browser, service: Service
     assert "The claim-by date is before this time. Move that first, or choose an earlier time." in answer.text
 
 
+def test_days_and_times_are_those_of_the_persons_zone(ada: Browser, service: Service) -> None:
+    """New York is four hours behind UTC in summer, and five in winter."""
+
+    def dates() -> tuple[str, str]:
+        [row] = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", reference)
+        until = claim_by(service, reference)
+        assert until is not None
+        return f"{row[0]:%Y-%m-%d %H:%M}", f"{until:%Y-%m-%d %H:%M:%S}"
+
+    service.sql("UPDATE people SET zone = 'America/New_York' WHERE email = 'ada@acme.example'")
+    try:
+        path = ready(ada, service)
+        deliver(ada, service, path, when="later", at="2031-07-01T21:30", claim_by="2031-07-20")
+        reference = place(ada, path)
+        assert dates() == ("2031-07-02 01:30", "2031-07-21 03:59:59")
+        page, seen = f"/app/orders/{reference}", claim_by(service, reference)
+        assert seen is not None
+        assert ada.submit(page, f"{page}/claim-by", seen=seen.isoformat(), claim_by="2031-12-20").status_code == 303
+        [row] = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", reference)
+        later = {"seen": row[0].isoformat(), "when": "later", "at": "2031-12-01T21:30"}
+        assert ada.submit(page, f"{page}/schedule", **later).status_code == 303
+        assert dates() == ("2031-12-02 02:30", "2031-12-21 04:59:59")
+    finally:
+        service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+
+
 def reminders(service: Service, reference: str) -> list[int]:
     rows = service.sql(
         "SELECT reminder_days FROM follow_ups f JOIN orders o ON o.id = f.order_id WHERE reference = $1", reference
