@@ -108,8 +108,10 @@ class SupplierServer:
             await asyncio.to_thread(self.released.wait, 30)
         if behaviour == "time_out":
             await asyncio.sleep(self.slow_s)
-        if behaviour == "no_json":
-            return Response("<html>", 200)
+        if behaviour == "redirect":  # who follows it orders twice
+            return Response(status_code=307, headers={"Location": f"{self.url}/orders"})
+        if behaviour in {"no_json", "huge"}:
+            return Response("<html>" if behaviour == "no_json" else f'"{"x" * 2_000_000}"', 200)
         if behaviour in {"foreign", "twice", "malformed"}:
             self._odd[id_] = behaviour
         return self._said(id_, order)

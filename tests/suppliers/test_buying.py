@@ -19,11 +19,12 @@ ONE = pytest.mark.parametrize(
     ("behaviour", "attempts"),
     [
         ("well", 1), ("pending", 1), ("lose_answer", 1), ("time_out", 1), ("no_json", 1), ("foreign", 1), ("malformed", 1),
+        ("redirect", 1), ("huge", 1),
     ],
 )  # fmt: skip
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(9)
 @ONE
 async def test_a_line_gets_its_voucher_and_it_is_bought_once(
     service: Any, opened: Opened, behaviour: str, attempts: int
