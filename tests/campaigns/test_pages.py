@@ -15,6 +15,7 @@ from tests.campaigns.test_giving import campaign_id, move, wrong
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import HOSTS
 
+from largesse.base.i18n.languages import DEFAULT
 from largesse.campaigns.service import close_campaign, pause_campaign
 from largesse.lines.attempts import ASKS_ALLOWANCE, FAILURES_TO_PAUSE
 
@@ -71,6 +72,7 @@ def test_a_visitor_asks_for_a_code_and_opens_the_gift(service: Service) -> None:
     cookie = asked.headers["set-cookie"]
     assert f"Path={visitor.path()}" in cookie
     assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
     assert "zoe" not in cookie.lower()
     assert "If Zoe@acme.example is invited" in words(visitor.get("/code"))
     work(service)
@@ -186,7 +188,7 @@ def test_too_many_codes_for_a_network_are_slowed(service: Service) -> None:
 
 
 def test_each_state_has_its_page(service: Service) -> None:
-    now = datetime.now(UTC)
+    now = datetime.now(UTC).replace(hour=12)
     token = reserve(service, gifts=1, opens_at=now + timedelta(days=2), closes_at=now + timedelta(days=9))
     visitor, number = Visitor(service, token), campaign_id(service, token)
 
@@ -199,7 +201,8 @@ def test_each_state_has_its_page(service: Service) -> None:
 
     says("Not open yet It opens on")
     move(service, timedelta(days=3))
-    says("Open until", may_ask=True)
+    last_whole_day = (now + timedelta(days=9 - 1)).date()
+    says(f"Open until {DEFAULT.day(last_whole_day)}.", may_ask=True)
     work(service)
     code = code_of(service, "zoe@acme.example")
     on_desk(service, lambda desk: pause_campaign(desk.actor, number, paused=True))
