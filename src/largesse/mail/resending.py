@@ -8,7 +8,9 @@ from datetime import datetime
 
 from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
 from largesse.base.errors import InvalidRequest, TooManyRequests
+from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.encryption.chain import Chain
 from largesse.events.order_changes import record_changes
@@ -107,43 +109,39 @@ async def resend_unclaimed(
     return len(rows)
 
 
-async def resend_chosen(
-    connection: Connection,
-    principal: Principal,
-    reference: str,
-    numbers: Mapping[int, int | None],
-    *,
-    address: str | None = None,
-) -> Chosen:
+async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int | None]) -> Chosen:
     """Sends the mail of the recipients who have the lines `numbers` once more, as `resend` does for one. The values are what that calls `seen`.
 
-    Skips recipients whose last mail has not left yet or is not the one that was seen, who have claimed every code, or who got MAX_RESENDS_A_DAY resends in 24 hours. Records who did
-    it, from `address`. Call it inside a transaction.
+    Skips recipients whose last mail has not left yet or is not the one that was seen, who have claimed every code, or who got MAX_RESENDS_A_DAY resends in 24 hours.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, and InvalidRequest for more than MAX_CHOSEN.
     """
-    if len(numbers) > MAX_CHOSEN:
-        raise InvalidRequest(f"At most {MAX_CHOSEN} recipients are mailed again at once.")
-    await commit_as_one(connection)
-    found = await find_own_order(connection, principal, reference)
-    order = (found["customer_id"], found["id"])
-    emails = await connection.fetch(resending_store.RECIPIENTS_CHOSEN, *order, list(numbers), f"%@{ERASED_DOMAIN}")
-    wanted = {email_key(row["recipient_email"]): numbers[row["number"]] for row in emails}
-    # As `resend`, which locks one of them.
-    rows = await connection.fetch(resending_store.LOCK_FIRST_MESSAGES, *order)
-    editions = {row["email"]: row["edition"] for row in await connection.fetch(resending_store.EDITIONS, *order)}
-    cancelled, claimed = await _moved_lines(connection, order)
-    sent = await connection.fetch(
-        resending_store.RESEND_CHOSEN,
-        *order,
-        [one for one in (row["email"] for row in rows) if wanted.get(email_key(one), -1) in {None, editions[one]}],
-        cancelled,
-        [*cancelled, *claimed],
-        MAX_RESENDS_A_DAY,
-        RANKED_TOGETHER,
-        RANK_GAP_S,
-    )
-    await _note(connection, principal, address, order, sent)
+    async with actor.transaction(Right.SEND) as transaction:
+        if len(numbers) > MAX_CHOSEN:
+            raise InvalidRequest(f"At most {MAX_CHOSEN} recipients are mailed again at once.")
+        connection = transaction.connection
+        await commit_as_one(connection)
+        found = await find_own_order(connection, actor.principal, reference)
+        order = (found["customer_id"], found["id"])
+        emails = await connection.fetch(resending_store.RECIPIENTS_CHOSEN, *order, list(numbers), f"%@{ERASED_DOMAIN}")
+        wanted = {email_key(row["recipient_email"]): numbers[row["number"]] for row in emails}
+        # As `resend`, which locks one of them.
+        rows = await connection.fetch(resending_store.LOCK_FIRST_MESSAGES, *order)
+        editions = {row["email"]: row["edition"] for row in await connection.fetch(resending_store.EDITIONS, *order)}
+        cancelled, claimed = await _moved_lines(connection, order)
+        sent = await connection.fetch(
+            resending_store.RESEND_CHOSEN,
+            *order,
+            [one for one in (row["email"] for row in rows) if wanted.get(email_key(one), -1) in {None, editions[one]}],
+            cancelled,
+            [*cancelled, *claimed],
+            MAX_RESENDS_A_DAY,
+            RANKED_TOGETHER,
+            RANK_GAP_S,
+        )
+        await _note(connection, actor.principal, actor.acting.who.address, order, sent)
+        if sent:
+            await transaction.record("order.resent", f"order {reference}", after={"recipients": len(sent)})
     return Chosen(len(sent), len(wanted) - len(sent))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
@@ -34,18 +32,6 @@ async def resend_unclaimed(actor: Actor, reference: str) -> int:
         if count:
             await transaction.record("order.resent", f"order {reference}", after={"recipients": count})
     return count
-
-
-async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int | None]) -> resending.Chosen:
-    """Sends the mail of the recipients who have these lines once more. Raises as `resending.resend_chosen` does."""
-    async with actor.transaction(Right.SEND) as transaction:
-        address = actor.acting.who.address
-        done = await resending.resend_chosen(
-            transaction.connection, actor.principal, reference, numbers, address=address
-        )
-        if done.count:
-            await transaction.record("order.resent", f"order {reference}", after={"recipients": done.count})
-    return done
 
 
 async def correct_address(actor: Actor, reference: str, email: str, corrected: str) -> None:

@@ -17,8 +17,8 @@ from largesse.db.pool import Row
 from largesse.lines.codes import IssuedCode
 from largesse.lines.store import find_recipient_lines
 from largesse.mail.recipients import Recipient, read_recipients
-from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unclaimed
-from largesse.mail.service import correct_address, resend_chosen, resend_mail, resend_unclaimed
+from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unclaimed, resend_chosen
+from largesse.mail.service import correct_address, resend_mail, resend_unclaimed
 from largesse.orders.acts import cancel_order, cancel_recipient, read_receipt, read_recipient_codes
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
 from largesse.orders.lookup import read_refundable
