@@ -13,9 +13,9 @@ import click
 from largesse.base.errors import OperatorError
 from largesse.base.money import label, to_decimal
 from largesse.cli.running import (
+    Command,
     Commands,
     acting_operator,
-    command,
     current_database,
     operator_actor,
     read_name,
@@ -77,7 +77,6 @@ _user = click.option("--user", metavar="EMAIL", help="Somebody who belongs to th
 @click.argument("account")
 @_service_account
 @_user
-@command
 async def accounts_assign(account: str, service_account: str | None, user: str | None) -> None:
     """Let a service account, or a person, use the funding account ACCOUNT, from the next request on.
 
@@ -90,7 +89,6 @@ async def accounts_assign(account: str, service_account: str | None, user: str |
 @click.argument("account")
 @_service_account
 @_user
-@command
 async def accounts_unassign(account: str, service_account: str | None, user: str | None) -> None:
     """Let a service account, or a person, no longer use the funding account ACCOUNT."""
     await _assign(account, service_account, user, may_use=False)
@@ -115,7 +113,6 @@ async def _assign(account: str, service_account: str | None, user: str | None, *
 @accounts.command("list")
 @customer_option("its accounts")
 @format_options
-@command
 async def accounts_list(customer: str | None, form: str | None) -> None:
     """List the funding accounts with their balances, and the service accounts that may draw from each."""
     async with reading(customer) as connection:
@@ -129,7 +126,6 @@ async def accounts_list(customer: str | None, form: str | None) -> None:
 @click.argument("name")
 @click.option("--currency", required=True, help="ISO 4217 code of its currency.")
 @environment_option("The environment in which it pays.")
-@command
 async def accounts_create(customer: str, name: str, currency: str, environment: str) -> None:
     """Create a funding account called NAME for the customer CUSTOMER, empty and assigned to nobody."""
     name = read_name(name, LONGEST_NAME)
@@ -141,7 +137,6 @@ async def accounts_create(customer: str, name: str, currency: str, environment: 
 @accounts.command("rename")
 @click.argument("account")
 @click.argument("name")
-@command
 async def accounts_rename(account: str, name: str) -> None:
     """Rename the funding account ACCOUNT. Its key stays."""
     name = read_name(name, LONGEST_NAME)
@@ -152,7 +147,6 @@ async def accounts_rename(account: str, name: str) -> None:
 
 @accounts.command("close")
 @click.argument("account")
-@command
 async def accounts_close(account: str) -> None:
     """Close the empty funding account ACCOUNT. It can no longer pay for orders or be topped up."""
     async with operator_on_account(account) as (actor, found):
@@ -162,7 +156,6 @@ async def accounts_close(account: str) -> None:
 
 @accounts.command("open")
 @click.argument("account")
-@command
 async def accounts_open(account: str) -> None:
     """Open the closed funding account ACCOUNT again."""
     async with operator_on_account(account) as (actor, found):
@@ -170,11 +163,10 @@ async def accounts_open(account: str) -> None:
     click.echo(f"{found['name']} is open.")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account")
 @click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC; otherwise everything.")
 @format_options
-@command
 async def statement(account: str, month: str | None, form: str | None) -> None:
     """Print every entry of the funding account ACCOUNT, oldest first, each with the balance after it.
 

@@ -10,7 +10,7 @@ from largesse.approvals.model import ApprovalRule
 from largesse.approvals.service import MOST_LISTED, end_rule
 from largesse.approvals.store import list_requests, list_rules
 from largesse.base.money import to_decimal
-from largesse.cli.running import ID, Commands, command, operator_actor, reading
+from largesse.cli.running import ID, Commands, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer
 from largesse.customers.member_store import list_members
@@ -29,7 +29,6 @@ def approvals() -> None:
 @click.argument("customer")
 @_environment
 @format_options
-@command
 async def approvals_list(customer: str, environment: str, form: str | None) -> None:
     """List the newest approval requests of CUSTOMER."""
     async with reading() as connection:
@@ -58,7 +57,6 @@ async def approvals_list(customer: str, environment: str, form: str | None) -> N
 @click.argument("customer")
 @_environment
 @format_options
-@command
 async def approvals_rules(customer: str, environment: str, form: str | None) -> None:
     """List the approval rules of CUSTOMER."""
     async with reading() as connection:
@@ -72,7 +70,6 @@ async def approvals_rules(customer: str, environment: str, form: str | None) -> 
 @click.argument("customer")
 @click.argument("rule", type=ID)
 @_environment
-@command
 async def approvals_end_rule(customer: str, rule: int, environment: str) -> None:
     """End the approval rule RULE of CUSTOMER, by its id. Requests that wait for it still wait."""
     async with operator_actor(customer, environment) as actor:

@@ -6,7 +6,7 @@ import click
 
 from largesse.automations.service import pause_automation
 from largesse.automations.store import list_automations
-from largesse.cli.running import ID, Commands, command, operator_actor, reading
+from largesse.cli.running import ID, Commands, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
 
@@ -23,7 +23,6 @@ def automations() -> None:
 @click.argument("customer")
 @_environment
 @format_options
-@command
 async def automations_list(customer: str, environment: str, form: str | None) -> None:
     """List the automations of CUSTOMER that have not ended."""
     async with reading() as connection:
@@ -39,7 +38,6 @@ async def automations_list(customer: str, environment: str, form: str | None) ->
 @click.argument("customer")
 @click.argument("automation", type=ID)
 @_environment
-@command
 async def automations_pause(customer: str, automation: int, environment: str) -> None:
     """Pause the automation AUTOMATION of CUSTOMER, by its id. Days that pass meanwhile are skipped."""
     async with operator_actor(customer, environment) as actor:
@@ -51,7 +49,6 @@ async def automations_pause(customer: str, automation: int, environment: str) ->
 @click.argument("customer")
 @click.argument("automation", type=ID)
 @_environment
-@command
 async def automations_resume(customer: str, automation: int, environment: str) -> None:
     """Resume the automation AUTOMATION of CUSTOMER, by its id."""
     async with operator_actor(customer, environment) as actor:

@@ -11,7 +11,7 @@ from largesse.base.errors import OperatorError
 from largesse.budgets.model import PERIODS, ROLES, Budget
 from largesse.budgets.service import MOST_NAME, NewBudget, change_budget, create_budget, end_budget
 from largesse.budgets.store import list_budgets, subject_names
-from largesse.cli.running import ID, Commands, acting_operator, command, operator_actor, read_limit, read_name, reading
+from largesse.cli.running import ID, Commands, acting_operator, operator_actor, read_limit, read_name, reading
 from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer, find_service_account
 from largesse.customers.member_store import find_member
@@ -33,7 +33,6 @@ def budgets() -> None:
 @click.argument("customer")
 @_environment
 @format_options
-@command
 async def budgets_list(customer: str, environment: str, form: str | None) -> None:
     """List the budgets of CUSTOMER with what was spent in the current period."""
     async with reading() as connection:
@@ -63,7 +62,6 @@ async def budgets_list(customer: str, environment: str, form: str | None) -> Non
 @click.option("--limit", metavar="AMOUNT", help="What may be spent in the period.")
 @click.option("--per-gift", metavar="AMOUNT", help="What one gift may cost.")
 @_environment
-@command
 async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
     *,
     customer: str,
@@ -112,7 +110,6 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
 @click.option("--limit", metavar="AMOUNT", help="What may be spent in the period, or `none`.")
 @click.option("--per-gift", metavar="AMOUNT", help="What one gift may cost, or `none`.")
 @_environment
-@command
 async def budgets_change(
     customer: str, budget: int, name: str | None, limit: str | None, per_gift: str | None, environment: str
 ) -> None:
@@ -135,7 +132,6 @@ async def budgets_change(
 @click.argument("customer")
 @click.argument("budget", type=ID)
 @_environment
-@command
 async def budgets_end(customer: str, budget: int, environment: str) -> None:
     """End the budget BUDGET of CUSTOMER, by its id. It no longer limits orders."""
     async with operator_actor(customer, environment) as actor:

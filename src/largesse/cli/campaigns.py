@@ -12,7 +12,7 @@ from largesse.base.money import to_number
 from largesse.campaigns import store
 from largesse.campaigns.model import Campaign
 from largesse.campaigns.service import close_campaign
-from largesse.cli.running import ID, Commands, command, operator_actor, reading
+from largesse.cli.running import ID, Commands, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.db.pool import Connection
@@ -46,7 +46,6 @@ def campaigns() -> None:
 @click.argument("customer")
 @_environment
 @format_options
-@command
 async def campaigns_list(customer: str, environment: str, form: str | None) -> None:
     """List the newest campaigns of CUSTOMER, with gifts taken and refunded."""
     async with reading() as connection:
@@ -61,7 +60,6 @@ async def campaigns_list(customer: str, environment: str, form: str | None) -> N
 @click.argument("campaign", type=ID)
 @_environment
 @format_options
-@command
 async def campaigns_show(customer: str, campaign: int, environment: str, form: str | None) -> None:
     """Show the campaign CAMPAIGN of CUSTOMER, by its id."""
     async with reading() as connection:
@@ -77,7 +75,6 @@ async def campaigns_show(customer: str, campaign: int, environment: str, form: s
 @click.argument("customer")
 @click.argument("campaign", type=ID)
 @_environment
-@command
 async def campaigns_end(customer: str, campaign: int, environment: str) -> None:
     """End the campaign CAMPAIGN of CUSTOMER, by its id. A worker refunds the remaining gifts. Visitors keep theirs."""
     async with operator_actor(customer, environment) as actor:

@@ -11,7 +11,7 @@ import click
 from largesse.base.cooperative import finish_soon
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, command, reading
+from largesse.cli.running import Commands, acting_operator, reading
 from largesse.cli.tables import environment_option, format_options, listing
 from largesse.contacts.group_store import list_fields
 from largesse.contacts.importing import CheckedContacts, check_contacts, guess_contact_columns
@@ -44,7 +44,6 @@ _environment = environment_option()
 @_customer
 @_environment
 @format_options
-@command
 async def contacts_list(customer: str, environment: str, form: str | None) -> None:
     """List a customer's contacts, without their postal addresses."""
     with listing(form, _COLUMNS, empty="There are no contacts.") as add:
@@ -60,7 +59,6 @@ async def contacts_list(customer: str, environment: str, form: str | None) -> No
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_customer
 @_environment
-@command
 async def contacts_import(file: Path, customer: str, environment: str) -> None:
     """Create and change a customer's contacts from the CSV file FILE, whose first row has headings.
 

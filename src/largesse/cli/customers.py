@@ -9,7 +9,7 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
-from largesse.cli.running import Commands, command, operator_actor, read_name, reading
+from largesse.cli.running import Commands, operator_actor, read_name, reading
 from largesse.cli.tables import format_options, show
 from largesse.customers.customer_store import list_customers
 from largesse.customers.customers import MOST_CUSTOMER_KEY, MOST_CUSTOMER_NAME, PLANS, change_customer, create_customer
@@ -35,7 +35,6 @@ _funding = click.Choice(tuple(SOURCES))
 @click.option("--funding", type=_funding, required=True, help="How orders are paid: from a balance, or by invoice.")
 @click.option("--key", help="What commands call it; derived from NAME by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
 async def customers_create(name: str, plan: str, funding: str, key: str | None, as_json: bool) -> None:
     """Create a customer called NAME, and print its key. It has no people, API keys or funding accounts yet."""
     name = read_name(name, MOST_CUSTOMER_NAME)
@@ -57,7 +56,6 @@ async def customers_create(name: str, plan: str, funding: str, key: str | None, 
 @click.option("--name", help="What it is called.")
 @click.option("--plan", type=_plan, help="What it may do.")
 @click.option("--funding", type=_funding, help="How orders are paid: from a balance, or by invoice.")
-@command
 async def customers_set(key: str, name: str | None, plan: str | None, funding: str | None) -> None:
     """Change name, plan or funding of the customer KEY. Options that you leave out change nothing."""
     if name is None and plan is None and funding is None:
@@ -87,7 +85,6 @@ async def _warn_of_unspendable(key: str, funding: str) -> None:
 @customers.command("list")
 @click.option("--nodes", is_flag=True, help="Show which node of a cluster stores each.")
 @format_options
-@command
 async def customers_list(form: str | None, *, nodes: bool) -> None:
     """List the customers, with how many service accounts and API keys each has."""
     async with reading() as connection:

@@ -16,16 +16,7 @@ import click
 from largesse.base.errors import OperatorError
 from largesse.base.money import label, to_number
 from largesse.base.settings import ENVIRONMENTS, load_settings
-from largesse.cli.running import (
-    NOT_WRITTEN,
-    Commands,
-    acting_operator,
-    command,
-    drop_output,
-    private_file,
-    progress,
-    reading,
-)
+from largesse.cli.running import NOT_WRITTEN, Commands, acting_operator, drop_output, private_file, progress, reading
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
 
@@ -39,7 +30,6 @@ def stock() -> None:
 @click.argument("product")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--value", help="What each number of the file is worth, where it has no column `value`.")
-@command
 async def stock_import(product: str, file: Path, value: str | None) -> None:
     """Add the voucher numbers of the CSV file FILE to the stock of PRODUCT.
 
@@ -67,7 +57,6 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
 
 @stock.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
 async def stock_list(as_json: bool) -> None:
     """List the stock of each gift and amount: numbers that are free and handed out, and waiting recipients."""
     from largesse.fulfilment.inventory import list_inventory
@@ -111,7 +100,6 @@ def shipments() -> None:
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of standard output.")
 @click.option("--again", is_flag=True, help="Everything not shipped yet, exported before or not.")
 @click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
-@command
 async def shipments_export(output: Path | None, again: bool, environment: str | None) -> None:
     """Write the parcels to send as CSV, each once. The file has names and addresses: keep it safe."""
     from largesse.fulfilment.shipments import export_shipments
@@ -142,7 +130,6 @@ def _parcels_written() -> Iterator[None]:
 @shipments.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
-@command
 async def shipments_import(file: Path, environment: str | None) -> None:
     """Mark the parcels of the CSV file FILE as shipped and mail their recipients.
 

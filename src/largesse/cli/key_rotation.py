@@ -10,14 +10,14 @@ import msgspec
 
 from largesse.base import clock
 from largesse.base.settings import load_settings
-from largesse.cli.running import acting_operator, command
+from largesse.cli.running import Command, acting_operator
 from largesse.installation import open_vault
 
 _SHOW_EVERY_S = 0.5
 _SAY_EVERY_S = 30.0
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--rest",
@@ -26,7 +26,6 @@ _SAY_EVERY_S = 30.0
     type=click.FloatRange(0, 100),
     help="How long to rest, as a multiple of how long it works: 0 is the quickest.",
 )
-@command
 async def reseal(as_json: bool, rest: float) -> None:
     """Encrypt everything under the newest master key, while the service runs.
 

@@ -10,7 +10,7 @@ import click
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import ENVIRONMENTS, Network
-from largesse.cli.running import ID, Commands, command, operator_actor, read_name, reading
+from largesse.cli.running import ID, Commands, operator_actor, read_name, reading
 from largesse.customers.api_keys import MOST_NAME, NewKey, create_key, delete_key, narrow_key, replace_key
 from largesse.customers.key_store import ApiKey, list_keys
 from largesse.customers.restrictions import (
@@ -56,7 +56,6 @@ def keys() -> None:
 @click.option("--name", required=True, help="What to call the key; unique for the customer.")
 @narrowing_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
 async def keys_create(
     customer: str,
     service_account: str,
@@ -81,7 +80,6 @@ async def keys_create(
 @keys.command("replace")
 @click.argument("key_id", type=ID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
 async def keys_replace(key_id: int, as_json: bool) -> None:
     """Create a second key beside the API key KEY_ID (see `keys list`) and print its secret, this once.
 
@@ -105,7 +103,6 @@ def _print_secret(made: NewKey, *, as_json: bool) -> None:
 @narrowing_options
 @click.option("--all-scopes", is_flag=True, help="For everything.")
 @click.option("--any-network", is_flag=True, help="From everywhere.")
-@command
 async def keys_set(
     key_id: int, scopes: tuple[str, ...], networks: tuple[str, ...], all_scopes: bool, any_network: bool
 ) -> None:
@@ -132,7 +129,6 @@ async def keys_set(
 @click.option("--customer", help="Only this customer's.")
 @click.option("--deleted", is_flag=True, help="Include deleted keys.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
 async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
     """List API keys, without their secrets."""
     async with reading(customer) as connection:
@@ -179,7 +175,6 @@ def _described(key: ApiKey, *, with_deleted: bool) -> dict[str, object]:
 
 @keys.command("delete")
 @click.argument("key_id", type=ID)
-@command
 async def keys_delete(key_id: int) -> None:
     """Delete the API key KEY_ID (see `keys list`). It stops working at once."""
     async with operator_actor() as actor:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from largesse.audit.service import AuditEvent, list_events
 from largesse.base import clock
 from largesse.base.errors import OperatorError
-from largesse.cli.running import HELP, command, read_since, reading
+from largesse.cli.running import HELP, Command, read_since, reading
 from largesse.cli.tables import customer_option, format_options, listing
 from largesse.customers.customer_store import find_customer
 from largesse.request_log.model import DAYS, STATUS_CLASSES, LoggedRequest, RequestFilter
@@ -29,11 +29,10 @@ _REQUESTS_SHOWN = (
 _STATUSES = {f"{one}xx": one for one in STATUS_CLASSES}
 
 
-@click.command()
+@click.command(cls=Command)
 @customer_option("its events")
 @click.option("--since", metavar="TIME", help=HELP)
 @format_options
-@command
 async def audit(customer: str | None, since: str | None, form: str | None) -> None:
     """Print the audit log, oldest first: who did what to what, and from where.
 
@@ -55,7 +54,7 @@ def _event_row(event: AuditEvent, form: str | None) -> dict[str, Any]:
     return row
 
 
-@click.command()
+@click.command(cls=Command)
 @customer_option("its requests")
 @click.option(
     "--since", metavar="TIME", help=f"{HELP} By default the last 24 hours; with --request-id all {DAYS} days."
@@ -63,7 +62,6 @@ def _event_row(event: AuditEvent, form: str | None) -> dict[str, Any]:
 @click.option("--status", metavar="CLASS", help=f"Only {', '.join(_STATUSES)}.")
 @click.option("--request-id", metavar="ID", help="Only requests of this `X-Request-Id`.")
 @format_options
-@command
 async def requests(
     customer: str | None, since: str | None, status: str | None, request_id: str | None, form: str | None
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from largesse.cli.running import HELP, Commands, command, operator_actor, read_printable, read_since
+from largesse.cli.running import HELP, Commands, operator_actor, read_printable, read_since
 from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
 
 
@@ -21,7 +21,6 @@ def mail() -> None:
     help="Only what was given up with these words in the mail server's answer, whatever their case, such as '530'.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say how many messages that would be.")
-@command
 async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
     """Send again the mail that bounced, was given up after three days, or is held.
 

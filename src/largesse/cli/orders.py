@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from largesse.base.errors import OperatorError
-from largesse.cli.running import Commands, acting_operator, command, operator_actor, progress, reading
+from largesse.cli.running import Command, Commands, acting_operator, operator_actor, progress, reading
 from largesse.cli.tables import customer_option, format_options, in_major_units, show
 from largesse.customers.customer_store import find_customer, find_follow_up
 from largesse.orders.claim_by_store import list_claim_by
@@ -48,7 +48,6 @@ def orders() -> None:
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000), help="How many at the most.")
 @click.option("--before", default=_AFTER_ALL, type=click.IntRange(1, _AFTER_ALL), help="Only orders with smaller ids.")
 @format_options
-@command
 async def orders_list(customer: str | None, limit: int, before: int, form: str | None) -> None:
     """List the newest orders, newest first, without codes, names or addresses."""
     async with reading() as connection:
@@ -58,8 +57,7 @@ async def orders_list(customer: str | None, limit: int, before: int, form: str |
     show(form, _COLUMNS, rows, empty="There are no orders.")
 
 
-@click.command("rebuild-reports")
-@command
+@click.command("rebuild-reports", cls=Command)
 async def rebuild_reports() -> None:
     """Rebuild what people list, search and add up, from the orders.
 
@@ -81,7 +79,6 @@ def unclaimed() -> None:
 @unclaimed.command("list")
 @customer_option("its orders")
 @format_options
-@command
 async def unclaimed_list(customer: str | None, form: str | None) -> None:
     """List the orders with a claim-by date that has not passed or is being carried out, the next one first."""
     async with reading() as connection:
@@ -97,7 +94,6 @@ async def unclaimed_list(customer: str | None, form: str | None) -> None:
     "--remind-after", metavar="DAYS", help="Days after which recipients are reminded, such as 3,10, or `none`."
 )
 @click.option("--api", type=click.Choice(["yes", "no"]), help="Whether it applies to orders of the API, too.")
-@command
 async def unclaimed_set(customer: str, claim_by_days: str | None, remind_after: str | None, api: str | None) -> None:
     """Set what happens to gifts that nobody claims, in new orders of the customer CUSTOMER without settings of their own.
 

@@ -14,7 +14,7 @@ from largesse.base import amounts
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.cli.accounts import operator_on_account
-from largesse.cli.running import Commands, acting_operator, command, operator_actor, read_printable, reading
+from largesse.cli.running import Command, Commands, acting_operator, operator_actor, read_printable, reading
 from largesse.cli.tables import customer_option, environment_option, format_options, in_major_units, listing, show
 from largesse.db.scope import OPERATOR
 from largesse.ledger.bank_file import MAX_BYTES, Columns, read_bank_file
@@ -51,12 +51,12 @@ def _read_amount(text: str, currency: str) -> int:
 
 @click.command(
     "top-up",
+    cls=Command,
     context_settings={"ignore_unknown_options": True},  # an amount may begin with a minus
 )
 @click.argument("account")
 @click.argument("amount")
 @click.option("--reference", help="Names the top-up; repeating one with the same amount changes nothing.")
-@command
 async def top_up_account(account: str, amount: str, reference: str | None) -> None:
     """Credit the funding account ACCOUNT with AMOUNT, in major units of its currency.
 
@@ -77,7 +77,6 @@ def top_ups() -> None:
 @customer_option("its top-ups")
 @click.option("--all", "ended", is_flag=True, help="Also those that were confirmed or cancelled.")
 @format_options
-@command
 async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> None:
     """List the top-ups that wait for their money and those that have expired, oldest first."""
     async with reading(customer) as connection:
@@ -96,7 +95,6 @@ async def top_ups_list(customer: str | None, ended: bool, form: str | None) -> N
 @top_ups.command("confirm", context_settings={"ignore_unknown_options": True})
 @click.argument("reference")
 @click.option("--amount", help="The amount received, in major units, if it differs from the requested one.")
-@command
 async def top_ups_confirm(reference: str, amount: str | None) -> None:
     """Credit the account of the top-up REFERENCE, whose money has arrived.
 
@@ -125,7 +123,6 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
 @click.option("--decimal", type=click.Choice([".", ","]), help="The sign before an amount's decimals.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be credited.")
 @format_options
-@command
 async def top_ups_import(
     file: Path,
     amount_column: str | None,
@@ -181,7 +178,6 @@ def receivables() -> None:
 @receivables.command("list")
 @customer_option("what it owes")
 @format_options
-@command
 async def receivables_list(customer: str | None, form: str | None) -> None:
     """List what each invoiced customer has ordered, paid and still owes, by environment and currency."""
     async with reading(customer) as connection:
@@ -198,7 +194,6 @@ async def receivables_list(customer: str | None, form: str | None) -> None:
     "--reference", required=True, help="Names the payment; repeating one with the same amount changes nothing."
 )
 @environment_option("The environment of the orders.")
-@command
 async def receivables_settle(customer: str, amount: str, currency: str, reference: str, environment: str) -> None:
     """Record that the customer CUSTOMER has paid AMOUNT of what it owes, in major units of the currency."""
     currency = currency.upper()

@@ -12,7 +12,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
-from largesse.cli.running import Commands, command, operator_actor, read_name, reading
+from largesse.cli.running import Commands, operator_actor, read_name, reading
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.customers.member_store import list_members
@@ -39,7 +39,6 @@ def users() -> None:
 @click.option("--name", help="What to call them; by default what is before the @.")
 @click.option("--role", type=click.Choice(ROLES), help="By default the one they have, and member for somebody new.")
 @_as_json
-@command
 async def users_invite(email: str, customer: str, name: str | None, role: str | None, as_json: bool) -> None:
     """Invite EMAIL, and print the invitation link once. It is also mailed if a mail server is set."""
     address = _address(email)
@@ -54,7 +53,6 @@ async def users_invite(email: str, customer: str, name: str | None, role: str | 
 @users.command("list")
 @customer_option("their people")
 @format_options
-@command
 async def users_list(customer: str | None, form: str | None) -> None:
     """List the people of customers: their role, and whether they have signed in."""
     async with reading() as connection:
@@ -67,7 +65,6 @@ async def users_list(customer: str | None, form: str | None) -> None:
 @click.argument("email")
 @click.argument("role", type=click.Choice(ROLES))
 @_of_customer
-@command
 async def users_set_role(email: str, role: str, customer: str) -> None:
     """Change the role of EMAIL, from their next request on."""
     async with operator_actor(customer) as actor:
@@ -79,7 +76,6 @@ async def users_set_role(email: str, role: str, customer: str) -> None:
 @users.command("deactivate")
 @click.argument("email")
 @_of_customer
-@command
 async def users_deactivate(email: str, customer: str) -> None:
     """Remove EMAIL from a customer, and end their sessions there at once."""
     async with operator_actor(customer) as actor:
@@ -92,7 +88,6 @@ async def users_deactivate(email: str, customer: str) -> None:
 @click.argument("email")
 @click.option("--second-step", is_flag=True, help="Forget their second step: app, passkeys and recovery codes.")
 @_as_json
-@command
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     """Print a link once with which EMAIL chooses a new password. Ends their sessions."""
     address = _address(email)
@@ -112,7 +107,6 @@ def staff() -> None:
 @click.option("--role", type=click.Choice(STAFF_ROLES), required=True, help="What they may do.")
 @click.option("--name", help="What to call them; by default what is before the @.")
 @_as_json
-@command
 async def staff_invite(email: str, role: str, name: str | None, as_json: bool) -> None:
     """Invite EMAIL, and print the invitation link once."""
     address = _address(email)
@@ -124,7 +118,6 @@ async def staff_invite(email: str, role: str, name: str | None, as_json: bool) -
 
 @staff.command("list")
 @format_options
-@command
 async def staff_list(form: str | None) -> None:
     """List the people of the back office: their role, and whether they have signed in."""
     async with reading() as connection:
@@ -135,7 +128,6 @@ async def staff_list(form: str | None) -> None:
 @staff.command("set-role")
 @click.argument("email")
 @click.argument("role", type=click.Choice(STAFF_ROLES))
-@command
 async def staff_set_role(email: str, role: str) -> None:
     """Change the role of EMAIL, from their next request on."""
     async with operator_actor() as actor:
@@ -146,7 +138,6 @@ async def staff_set_role(email: str, role: str) -> None:
 
 @staff.command("deactivate")
 @click.argument("email")
-@command
 async def staff_deactivate(email: str) -> None:
     """Deactivate EMAIL, and end their sessions at once."""
     async with operator_actor() as actor:
@@ -158,7 +149,6 @@ async def staff_deactivate(email: str) -> None:
 @staff.command("reset")
 @click.argument("email")
 @_as_json
-@command
 async def staff_reset(email: str, as_json: bool) -> None:
     """Print a link once with which EMAIL chooses a new password. Ends their sessions, and removes their second step."""
     async with operator_actor() as actor:

@@ -13,7 +13,7 @@ import msgspec
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, command
+from largesse.cli.running import Commands, acting_operator
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
@@ -33,7 +33,6 @@ def privacy() -> None:
 @privacy.command("export")
 @click.argument("email")
 @_customer
-@command
 async def privacy_export(email: str, customer: str | None) -> None:
     """Print what is stored about the recipient EMAIL, in JSON.
 
@@ -50,7 +49,6 @@ async def privacy_export(email: str, customer: str | None) -> None:
 @click.argument("email")
 @_customer
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON.")
-@command
 async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None:
     """Erase the recipient EMAIL, for good, and print a receipt.
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -128,18 +127,18 @@ def one_line() -> Iterator[None]:
         raise click.Abort from None
 
 
-def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Runs an asynchronous command."""
+class Command(click.Command):
+    """A command whose function is asynchronous."""
 
-    @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> None:
-        _log_to_stderr()
-        with one_line():
-            _check(kwargs)
-            asyncio.run(function(*args, **kwargs))
-            sys.stdout.flush()
+    def __init__(self, *, callback: Callable[..., Coroutine[Any, Any, None]], **options: Any) -> None:
+        def run(**given: Any) -> None:
+            _log_to_stderr()
+            with one_line():
+                _check(given)
+                asyncio.run(callback(**given))
+                sys.stdout.flush()
 
-    return run
+        super().__init__(callback=run, **options)
 
 
 def _log_to_stderr() -> None:
@@ -243,7 +242,9 @@ def _usage_in_one_line() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """A group whose errors, and those of its commands, are one line."""
+    """A group of asynchronous commands. Its errors, and theirs, are one line."""
+
+    command_class = Command
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from largesse.base.settings import load_settings
-from largesse.cli.running import command, operator_actor
+from largesse.cli.running import Command, operator_actor
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print ids and new API keys as JSON.")
-@command
 async def load(file: Path, as_json: bool) -> None:
     """Create or update what the seed file FILE describes; safe to repeat.
 
@@ -43,11 +42,10 @@ async def load(file: Path, as_json: bool) -> None:
         click.echo(f"API key {key}: {secret}  (shown this once)")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write, with its pictures beside it."
 )
-@command
 async def export(output: Path | None) -> None:
     """Write a seed file of what is in the database: to standard output, or to a file with its pictures beside it.
 

@@ -19,7 +19,7 @@ from largesse.base.database_address import for_programs
 from largesse.base.errors import OperatorError
 from largesse.base.logs import configure_logs
 from largesse.base.settings import ENVIRONMENTS, Settings, load_settings
-from largesse.cli.running import command, one_line
+from largesse.cli.running import Command, one_line
 from largesse.db.embedded import EmbeddedServer, has_cluster
 from largesse.db.grants import as_script, is_advice
 from largesse.db.migrate import roles_to_make, upgrade
@@ -41,7 +41,7 @@ _metrics_host = click.option(
 )
 
 
-@click.command("database-url")
+@click.command("database-url", cls=Command)
 @click.option(
     "--role",
     type=click.Choice(list(_ROLES)),
@@ -49,7 +49,6 @@ _metrics_host = click.option(
     show_default=True,
     help="The database role to sign in as.",
 )
-@command
 async def database_url(role: str) -> None:
     """Print the database's address for psql and pg_dump. It may contain a password.
 
@@ -62,11 +61,10 @@ async def database_url(role: str) -> None:
         click.echo(for_programs(url, _ROLES[role]))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--roles-sql", is_flag=True, help="Change nothing: print the SQL that makes the roles, for an administrator."
 )
-@command
 async def migrate(roles_sql: bool) -> None:
     """Upgrade the database to the current schema, with its roles and their rights, and chain the ledger."""
     settings = load_settings()

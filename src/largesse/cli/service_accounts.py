@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from largesse.base.errors import OperatorError
-from largesse.cli.running import Commands, command, operator_actor, read_limit, read_name, reading
+from largesse.cli.running import Commands, operator_actor, read_limit, read_name, reading
 from largesse.cli.tables import customer_option, format_options, major, show
 from largesse.customers.actor import Actor
 from largesse.customers.api_keys import MOST_NAME
@@ -32,7 +32,6 @@ def service_accounts() -> None:
 @service_accounts.command("list")
 @customer_option("this one's service accounts")
 @format_options
-@command
 async def service_accounts_list(customer: str | None, form: str | None) -> None:
     """List service accounts, with a line for each currency that has a limit."""
     async with reading(customer) as connection:
@@ -47,7 +46,6 @@ async def service_accounts_list(customer: str | None, form: str | None) -> None:
 @click.option("--currency", required=True, metavar="CODE", help="The currency, such as GBP.")
 @click.option("--largest-order", metavar="AMOUNT", help="What one order may cost, or `none`.")
 @click.option("--daily", metavar="AMOUNT", help="What the orders of a day (UTC) may cost, or `none`.")
-@command
 async def service_accounts_limit(
     service_account: str, currency: str, largest_order: str | None, daily: str | None
 ) -> None:
@@ -74,7 +72,6 @@ async def service_accounts_limit(
 @service_accounts.command("create")
 @click.argument("customer")
 @click.argument("name")
-@command
 async def service_accounts_create(customer: str, name: str) -> None:
     """Create a service account called NAME for CUSTOMER. It has no API key yet, and may use the funding accounts open to all."""
     name = read_name(name, MOST_NAME)
@@ -85,7 +82,6 @@ async def service_accounts_create(customer: str, name: str) -> None:
 
 @service_accounts.command("switch-off")
 @click.argument("service_account", metavar="CUSTOMER/KEY")
-@command
 async def service_accounts_switch_off(service_account: str) -> None:
     """Switch the service account CUSTOMER/KEY off: its keys are refused from their next request on."""
     await _switch(service_account, active=False)
@@ -93,7 +89,6 @@ async def service_accounts_switch_off(service_account: str) -> None:
 
 @service_accounts.command("switch-on")
 @click.argument("service_account", metavar="CUSTOMER/KEY")
-@command
 async def service_accounts_switch_on(service_account: str) -> None:
     """Switch the service account CUSTOMER/KEY on again, with the keys that it has."""
     await _switch(service_account, active=True)

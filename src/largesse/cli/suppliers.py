@@ -12,7 +12,7 @@ from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.money import to_decimal
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, command, reading
+from largesse.cli.running import Commands, acting_operator, reading
 from largesse.cli.tables import format_options, major, show
 from largesse.db.pool import Row
 from largesse.db.scope import OPERATOR
@@ -36,7 +36,6 @@ def suppliers() -> None:
 
 @suppliers.command("list")
 @format_options
-@command
 async def suppliers_list(form: str | None) -> None:
     """List the suppliers of LARGESSE_SUPPLIERS with the active products that name them."""
     described = read_descriptions(load_settings().suppliers)
@@ -61,7 +60,6 @@ async def suppliers_list(form: str | None) -> None:
 
 @suppliers.command("check")
 @click.argument("name")
-@command
 async def suppliers_check(name: str) -> None:
     """Call the supplier NAME for an order that does not exist. It buys nothing."""
     click.echo(await try_out(find_description(load_settings(), name)))
@@ -69,7 +67,6 @@ async def suppliers_check(name: str) -> None:
 
 @suppliers.command("balance")
 @click.argument("name")
-@command
 async def suppliers_balance(name: str) -> None:
     """Print the balance at the supplier NAME."""
     async with opened(find_description(load_settings(), name)) as supplier:
@@ -81,7 +78,6 @@ async def suppliers_balance(name: str) -> None:
 
 @suppliers.command("catalogue")
 @click.argument("name")
-@command
 async def suppliers_catalogue(name: str) -> None:
     """Print the catalogue of the supplier NAME as inactive products of a seed file."""
     async with opened(find_description(load_settings(), name)) as supplier:
@@ -91,7 +87,6 @@ async def suppliers_catalogue(name: str) -> None:
 
 @suppliers.command("import")
 @click.argument("name")
-@command
 async def suppliers_import(name: str) -> None:
     """Import the catalogue of the supplier NAME as drafts of products. Skips products that exist."""
     async with opened(find_description(load_settings(), name)) as supplier:
@@ -116,7 +111,6 @@ async def suppliers_import(name: str) -> None:
 )
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="How many at most.")
 @format_options
-@command
 async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit: int, form: str | None) -> None:
     """List the newest supplier orders, without any voucher number."""
     async with reading() as connection:
@@ -136,7 +130,6 @@ async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit:
     "--to", "until", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="The last day, in UTC. By default today."
 )
 @format_options
-@command
 async def suppliers_costs(since: datetime | None, until: datetime | None, form: str | None) -> None:
     """List costs and margins, by supplier and product.
 

@@ -10,15 +10,14 @@ from pathlib import Path
 import click
 
 from largesse.base.settings import load_settings
-from largesse.cli.running import command, current_database
+from largesse.cli.running import Command, current_database
 from largesse.db.roles import Role
 from largesse.installation import check_schema, open_database, open_vault
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for `verify --anchor`.")
 @click.option("--note", is_flag=True, help="Note it in the database too, for the accounts' people to see and compare.")
-@command
 async def anchor(as_json: bool, note: bool) -> None:
     """Print the last entry of each account and the last event of each audit log, with their marks. Store it elsewhere.
 
@@ -35,7 +34,7 @@ async def anchor(as_json: bool, note: bool) -> None:
         click.echo(f"{mac}  {end}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
 @click.option(
     "--anchor",
@@ -43,7 +42,6 @@ async def anchor(as_json: bool, note: bool) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Also compare with this output of an earlier `largesse anchor --json`.",
 )
-@command
 async def verify(as_json: bool, anchored: Path | None) -> None:
     """Audit the ledger, balances, orders and codes. Lists failures, and exits with 1 if there are any."""
     from largesse.verify.anchor import read_anchor
@@ -59,9 +57,8 @@ async def verify(as_json: bool, anchored: Path | None) -> None:
         sys.exit(1)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
-@command
 async def check(as_json: bool) -> None:
     """Check this configuration. Lists errors and warnings, and exits with 1 if there are errors.
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import click
 
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, command, reading
+from largesse.cli.running import Commands, acting_operator, reading
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
@@ -27,7 +27,6 @@ def webhooks() -> None:
 @webhooks.command("list")
 @customer_option("this one's subscriptions")
 @format_options
-@command
 async def webhooks_list(customer: str | None, form: str | None) -> None:
     """List webhook subscriptions, without their secrets."""
     async with reading(customer) as connection:
@@ -39,7 +38,6 @@ async def webhooks_list(customer: str | None, form: str | None) -> None:
 @webhooks.command("rotate-secret")
 @click.argument("subscription", metavar="ID", type=click.UUID)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
 async def webhooks_rotate_secret(subscription: UUID, as_json: bool) -> None:
     """Replace the secret of the webhook subscription ID (see `webhooks list`) and print the new one once.
 
