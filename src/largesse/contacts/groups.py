@@ -7,7 +7,6 @@ from largesse.base.text import free_key
 from largesse.contacts import group_store
 from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group
 from largesse.contacts.service import TooManyGroups, changing_contacts
-from largesse.contacts.store import Place
 from largesse.customers.actor import Actor, Transaction
 
 # Placeholders that every message has.
@@ -27,14 +26,13 @@ class TooManyFields(BrokenRule):
 async def create_group(actor: Actor, name: str) -> int:
     """Creates a group and returns its id. Raises NameTaken, TooManyGroups, and ContactFault for a name that none may have."""
     name = checked_group(name)
-    place = actor.place
     async with changing_contacts(actor) as transaction:
-        groups = await group_store.group_ids(transaction.connection, place)
+        groups = await group_store.group_ids(transaction.connection, actor.place)
         if name.lower() in groups:
             raise NameTaken("Another group has this name.")
         if len(groups) >= MOST_GROUPS:
             raise TooManyGroups
-        made = await group_store.insert_groups(transaction.connection, place, [name])
+        made = await group_store.insert_groups(transaction.connection, actor.place, [name])
         group_id = made[name.lower()]
         await transaction.record("contact_group.created", f"contact group {group_id}", after={"name": name})
     return group_id
@@ -43,50 +41,46 @@ async def create_group(actor: Actor, name: str) -> int:
 async def rename_group(actor: Actor, group_id: int, name: str) -> None:
     """Renames a group. Raises NotFound, NameTaken and ContactFault."""
     name = checked_group(name)
-    place = actor.place
     async with changing_contacts(actor) as transaction:
-        before = await _require_group(transaction, place, group_id)
-        if (await group_store.group_ids(transaction.connection, place)).get(name.lower(), group_id) != group_id:
+        before = await _require_group(transaction, group_id)
+        if (await group_store.group_ids(transaction.connection, actor.place)).get(name.lower(), group_id) != group_id:
             raise NameTaken("Another group has this name.")
-        await group_store.rename_group(transaction.connection, place, group_id, name)
+        await group_store.rename_group(transaction.connection, actor.place, group_id, name)
         subject = f"contact group {group_id}"
         await transaction.record("contact_group.renamed", subject, before={"name": before.name}, after={"name": name})
 
 
 async def remove_group(actor: Actor, group_id: int) -> None:
     """Deletes a group; its contacts stay. Raises NotFound."""
-    place = actor.place
     async with changing_contacts(actor) as transaction:
-        before = await _require_group(transaction, place, group_id)
-        await group_store.delete_group(transaction.connection, place, group_id)
+        before = await _require_group(transaction, group_id)
+        await group_store.delete_group(transaction.connection, actor.place, group_id)
         await transaction.record("contact_group.removed", f"contact group {group_id}", before={"name": before.name})
 
 
 async def create_field(actor: Actor, name: str) -> OwnField:
     """Defines a field, and returns it with the key that messages name it by. Raises NameTaken and TooManyFields."""
-    place = actor.place
     async with changing_contacts(actor) as transaction:
-        fields = await group_store.list_fields(transaction.connection, place)
+        fields = await group_store.list_fields(transaction.connection, actor.place)
         if any(one.name.lower() == name.lower() for one in fields):
             raise NameTaken("Another field has this name.")
         if len(fields) >= MOST_FIELDS:
             raise TooManyFields
         taken = {one.key for one in fields} | RESERVED
         field = OwnField(free_key(name, taken, "field", joint="_", longest=MAX_KEY - 3), name)
-        await group_store.insert_field(transaction.connection, place, field)
+        await group_store.insert_field(transaction.connection, actor.place, field)
         await transaction.record("contact_field.created", f"contact field {field.key}", after={"name": name})
     return field
 
 
 async def rename_field(actor: Actor, key: str, name: str) -> None:
     """Renames a field; messages use the same placeholder as before. Raises NotFound and NameTaken."""
-    place = actor.place
     async with changing_contacts(actor) as transaction:
-        before = await _require_field(transaction, place, key)
-        fields = await group_store.list_fields(transaction.connection, place)
+        before = await _require_field(transaction, key)
+        fields = await group_store.list_fields(transaction.connection, actor.place)
         if any(one.name.lower() == name.lower() and one.key != key for one in fields):
             raise NameTaken("Another field has this name.")
-        await group_store.rename_field(transaction.connection, place, key, name)
+        await group_store.rename_field(transaction.connection, actor.place, key, name)
         await transaction.record(
             "contact_field.renamed", f"contact field {key}", before={"name": before.name}, after={"name": name}
         )
@@ -94,22 +88,21 @@ async def rename_field(actor: Actor, key: str, name: str) -> None:
 
 async def remove_field(actor: Actor, key: str) -> None:
     """Deletes a field with all its values. Raises NotFound."""
-    place = actor.place
     async with changing_contacts(actor) as transaction:
-        before = await _require_field(transaction, place, key)
-        await group_store.delete_field(transaction.connection, place, key)
+        before = await _require_field(transaction, key)
+        await group_store.delete_field(transaction.connection, actor.place, key)
         await transaction.record("contact_field.removed", f"contact field {key}", before={"name": before.name})
 
 
-async def _require_group(transaction: Transaction, place: Place, group_id: int) -> Group:
-    group = await group_store.read_group(transaction.connection, place, group_id)
+async def _require_group(transaction: Transaction, group_id: int) -> Group:
+    group = await group_store.read_group(transaction.connection, transaction.actor.place, group_id)
     if group is None:
         raise NotFound("There is no such group.")
     return group
 
 
-async def _require_field(transaction: Transaction, place: Place, key: str) -> OwnField:
-    fields = await group_store.list_fields(transaction.connection, place)
+async def _require_field(transaction: Transaction, key: str) -> OwnField:
+    fields = await group_store.list_fields(transaction.connection, transaction.actor.place)
     found = next((one for one in fields if one.key == key), None)
     if found is None:
         raise NotFound("There is no such field.")
