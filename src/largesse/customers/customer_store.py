@@ -68,17 +68,23 @@ _MOST_WORDS = 8  # of a search; further ones are ignored
 
 
 @dataclass(frozen=True, slots=True)
-class Customer:
-    """A customer, with how many service accounts and API keys it has."""
+class ListedCustomer:
+    """A customer in a list."""
 
     id: int
     key: str
     name: str
     plan: str  # starter, pro or enterprise
     funding: str  # balance or invoiced
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Customer(ListedCustomer):
+    """A customer, with how many service accounts and API keys it has."""
+
     service_accounts: int
     api_keys: int
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +105,6 @@ async def list_customers(connection: Connection) -> list[Customer]:
     """Returns all customers, by key."""
     rows = await connection.fetch(_LIST)
     return [Customer(**row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedCustomer:
-    """A customer in a list."""
-
-    id: int
-    key: str
-    name: str
-    plan: str
-    funding: str
-    created_at: datetime
 
 
 async def search_customers(
