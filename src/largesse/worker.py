@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 import structlog
@@ -111,9 +110,7 @@ class Worker:
         log.info("worker.started")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         log.info("worker.draining")
         for loop in self._working:
             loop.stop()

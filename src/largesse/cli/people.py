@@ -7,12 +7,11 @@ from dataclasses import asdict
 
 import click
 
-from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
-from largesse.cli.running import Commands, operator_actor, read_name, reading
+from largesse.cli.running import Commands, operator_actor, read_email, read_name, reading
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.customers.member_store import list_members
@@ -41,7 +40,7 @@ def users() -> None:
 @_as_json
 async def users_invite(email: str, customer: str, name: str | None, role: str | None, as_json: bool) -> None:
     """Invite EMAIL, and print the invitation link once. It is also mailed if a mail server is set."""
-    address = _address(email)
+    address = read_email(email)
     if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
         raise OperatorError("--name must have 1 to 100 characters, and no control characters")
     mails = load_settings().smtp_url is not None
@@ -90,7 +89,7 @@ async def users_deactivate(email: str, customer: str) -> None:
 @_as_json
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     """Print a link once with which EMAIL chooses a new password. Ends their sessions."""
-    address = _address(email)
+    address = read_email(email)
     mails = load_settings().smtp_url is not None
     async with operator_actor() as actor:
         secret = await reset(actor, address, second_step=second_step, mails=mails)
@@ -109,7 +108,7 @@ def staff() -> None:
 @_as_json
 async def staff_invite(email: str, role: str, name: str | None, as_json: bool) -> None:
     """Invite EMAIL, and print the invitation link once."""
-    address = _address(email)
+    address = read_email(email)
     called = None if name is None else read_name(name, MOST_NAME, argument="--name")
     async with operator_actor() as actor:
         secret = await staff_service.invite(actor, address, name=called, role=role)
@@ -155,13 +154,6 @@ async def staff_reset(email: str, as_json: bool) -> None:
         member = await staff_service.find_staff(actor, email)
         secret = await staff_service.reset(actor, member.id)
     _print_link(f"/office/link/{secret}", f"A new password for {member.email}", as_json=as_json)
-
-
-def _address(email: str) -> str:
-    try:
-        return normalise_email(email.strip())
-    except EmailError as error:
-        raise OperatorError(f"EMAIL is not an e-mail address: {error}") from None
 
 
 def _print_link(path: str, title: str, *, as_json: bool) -> None:

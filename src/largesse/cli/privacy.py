@@ -10,10 +10,8 @@ from datetime import datetime
 import click
 import msgspec
 
-from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator
+from largesse.cli.running import Commands, acting_operator, read_email
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
@@ -39,7 +37,7 @@ async def privacy_export(email: str, customer: str | None) -> None:
     Everything except codes, PINs and vouchers: orders, their status, mail, parcels with addresses, contacts. It reads all orders, which takes a
     while if there are many.
     """
-    address = _read(email)
+    address = read_email(email)
     async with _operator(customer) as (actor, vault, customer_id):
         held = await export(actor, vault, address, customer_id)
     click.echo(json.dumps(held, indent=2, ensure_ascii=False, default=_plain))
@@ -56,7 +54,7 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
     not sent yet is cancelled, and a parcel that is not shipped cannot be shipped. It cannot find names in messages, and does not
     reach backups and logs of mail servers.
     """
-    address = _read(email)
+    address = read_email(email)
     async with _operator(customer) as (actor, vault, customer_id):
         receipt = await erase(actor, vault, address, customer_id)
     if as_json:
@@ -73,13 +71,6 @@ async def _operator(customer: str | None) -> AsyncIterator[tuple[Actor, Vault, i
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer) if customer else None
         yield actor, vault, customer_id
-
-
-def _read(email: str) -> str:
-    try:
-        return normalise_email(email.strip())
-    except EmailError as error:
-        raise OperatorError(f"EMAIL is not an e-mail address: {str(error).removesuffix('.')}") from None
 
 
 def _said(receipt: Receipt) -> str:

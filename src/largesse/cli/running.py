@@ -20,6 +20,7 @@ import structlog
 from largesse.audit.service import Acting, by_command
 from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
+from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError, Problem
 from largesse.base.settings import load_settings
 from largesse.base.text import unfit
@@ -57,6 +58,14 @@ def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
     if (held := unfit(name)) is not None:
         raise OperatorError(f"{argument} must not contain {held}")
     return name
+
+
+def read_email(text: str) -> str:
+    """Returns the e-mail address of the argument EMAIL in its normal form. Raises OperatorError."""
+    try:
+        return normalise_email(text.strip())
+    except EmailError as error:
+        raise OperatorError(f"EMAIL is not an e-mail address: {str(error).removesuffix('.')}") from None
 
 
 def read_printable(text: str, most: int, *, argument: str) -> str:
