@@ -22,7 +22,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.housekeeping import measure
 from largesse.jobs.leases import Lease
 from largesse.mail import messages
-from largesse.mail.fan_out import fan_out as fan_out_messages
+from largesse.mail.messages import fan_out as fan_out_messages
 from largesse.mail.outcomes import Sent
 from largesse.mail.outcomes import record as record_sent
 from largesse.webhooks import outcomes, queues

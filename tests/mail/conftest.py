@@ -22,8 +22,8 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import DrawnCode, SealedCodes, draw_codes
-from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
+from largesse.mail.messages import fan_out
 from largesse.mail.recipients import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import resend
 from largesse.mail.smtp import MailServer, SmtpTimeouts, SmtpTransport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.db.pool import Connection
-from largesse.mail.fan_out import fan_out
+from largesse.mail.messages import fan_out
 
 
 def test_addresses_that_only_look_alike_get_their_own_codes(service: Any) -> None:

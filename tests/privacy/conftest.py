@@ -19,8 +19,8 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import seal_email
 from largesse.lines.states import LineKey
-from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
+from largesse.mail.messages import fan_out
 from largesse.notes.service import note_context
 from largesse.reports.updates import apply_changes
 from largesse.webhooks.queues import fan_out as fan_out_events

@@ -181,7 +181,7 @@ def test_a_cancelled_order_and_a_scheduled_one_are_told_apart(
 
 
 async def _fan_out_mail(database: Database) -> None:
-    from largesse.mail.fan_out import fan_out
+    from largesse.mail.messages import fan_out
 
     async with database.transaction(WORKER) as connection:
         await fan_out(connection, 100)

@@ -21,8 +21,8 @@ from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiti
 from largesse.ledger.low_balance_store import CUSTOMERS_WATCHING
 from largesse.lines.states import LineKey
 from largesse.mail import store
-from largesse.mail.fan_out import fan_out
 from largesse.mail.mailbox import sealing_context
+from largesse.mail.messages import fan_out
 from largesse.mail.people.writing import queue_low_balances
 from largesse.mail.requeue import release
 

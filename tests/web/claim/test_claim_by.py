@@ -22,9 +22,8 @@ from largesse.customers.actor import command_actor
 from largesse.db.pool import Database
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
-from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import write
-from largesse.mail.messages import take
+from largesse.mail.messages import fan_out, take
 from largesse.orders import tasks
 from largesse.orders.follow_ups import NO_DEFAULTS, FollowUpDefaults
 from largesse.orders.schedule import set_defaults

@@ -14,9 +14,8 @@ from tests.web.claim.conftest import Codes, form_of
 from largesse.catalogue.pictures import read_picture, save_pictures
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
-from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import Letter
-from largesse.mail.messages import take
+from largesse.mail.messages import fan_out, take
 
 WORLD = """
 customers:

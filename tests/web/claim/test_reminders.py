@@ -17,9 +17,8 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
-from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import message_id, write
-from largesse.mail.messages import Message, take
+from largesse.mail.messages import Message, fan_out, take
 from largesse.mail.outcomes import Sent, record
 from largesse.orders.follow_ups import FollowUpDefaults
 

@@ -12,7 +12,7 @@ from tests.web.console.conftest import Browser, signed_in
 
 from largesse.db.pool import Database
 from largesse.db.scope import WORKER
-from largesse.mail.fan_out import fan_out
+from largesse.mail.messages import fan_out
 
 WORLD = RICH_WORLD.replace(
     "      - {email: bob@acme.example, name: Bob, role: member, active: false}\n",

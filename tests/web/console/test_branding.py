@@ -24,9 +24,8 @@ from largesse.db.pool import Database
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import claim_link, open_code
-from largesse.mail.fan_out import fan_out
 from largesse.mail.letter import Letter, write
-from largesse.mail.messages import take
+from largesse.mail.messages import fan_out, take
 
 __all__ = ["WORLD"]
 

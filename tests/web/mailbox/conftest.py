@@ -13,8 +13,8 @@ from tests.web.api.conftest import Service, service, serving, staging, start_ser
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import load_vault
-from largesse.mail.fan_out import fan_out
 from largesse.mail.mailer import Mailer
+from largesse.mail.messages import fan_out
 from largesse.main import build_app
 
 __all__ = ["service", "staging", "start_service"]
