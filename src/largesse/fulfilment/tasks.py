@@ -13,7 +13,6 @@ from prometheus_client import Gauge
 
 from largesse.base.money import canonical
 from largesse.db.pool import Connection, Row, commit_as_one
-from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.sharding import arguments
 from largesse.db.statements import read_now
@@ -24,7 +23,7 @@ from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import address_context
 from largesse.fulfilment.stock import list_low_stock
 from largesse.fulfilment.vouchers import allocate_all_waiting, open_voucher, seal_voucher
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext, with_connection
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.tasks import left_emails, read_left_emails
 
@@ -153,12 +152,6 @@ ADDRESSES = sealed_column(
 )
 
 
-async def _measure_inventory(context: WorkerContext) -> bool:
-    async with context.database.connection(WORKER) as connection:
-        await measure_inventory(connection)
-    return False
-
-
 async def _expire_gifts(context: WorkerContext) -> bool:
     return any(await context.in_shard_groups(store.CUSTOMERS_LATE, expire_late))
 
@@ -171,7 +164,7 @@ async def _allocate_waiting(context: WorkerContext) -> bool:
 
 TASKS = RoomTasks(
     periodic=(
-        PeriodicTask("measure_stock", _measure_inventory, every_s=60.0),
+        PeriodicTask("measure_stock", with_connection(measure_inventory), every_s=60.0),
         PeriodicTask("expire_gifts", _expire_gifts, every_s=60.0),
         PeriodicTask("serve_waiting", _allocate_waiting, every_s=30.0),
     )

@@ -9,13 +9,12 @@ from largesse.catalogue import tasks as catalogue
 from largesse.contacts import tasks as contacts
 from largesse.customers import tasks as customers
 from largesse.db.pool import Connection
-from largesse.db.scope import WORKER
 from largesse.db.statements import plan_by_index
 from largesse.drafts import tasks as drafts
 from largesse.events import tasks as events
 from largesse.fulfilment import tasks as fulfilment
 from largesse.jobs import registry
-from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.registry import PeriodicTask, RoomTasks, with_connection
 from largesse.lab import tasks as lab
 from largesse.lines import tasks as lines
 from largesse.mail import tasks as mail
@@ -44,17 +43,6 @@ async def measure(connection: Connection) -> None:
             gauge.set(await registry.count(connection, waiting))
 
 
-async def _prune(context: WorkerContext) -> bool:
-    async with context.database.connection(WORKER) as connection:
-        return await prune(connection)
-
-
-async def _measure(context: WorkerContext) -> bool:
-    async with context.database.connection(WORKER) as connection:
-        await measure(connection)
-    return False
-
-
 ROOMS = (
     lines.TASKS,
     catalogue.TASKS,
@@ -76,8 +64,8 @@ ROOMS = (
     lab.TASKS,
     RoomTasks(
         periodic=(
-            PeriodicTask("measure", _measure, every_s=_MEASURE_EVERY_S),
-            PeriodicTask("prune", _prune, every_s=_PRUNE_EVERY_S),
+            PeriodicTask("measure", with_connection(measure), every_s=_MEASURE_EVERY_S),
+            PeriodicTask("prune", with_connection(prune), every_s=_PRUNE_EVERY_S),
         )
     ),
 )

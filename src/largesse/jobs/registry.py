@@ -216,6 +216,16 @@ class PeriodicTask:
     needs_mail_server: bool = False
 
 
+def with_connection(do: Callable[[Connection], Awaitable[bool | None]]) -> Callable[[WorkerContext], Awaitable[bool]]:
+    """Returns the step that calls `do` with a connection of the worker. There may be more to do if it returns True."""
+
+    async def step(context: WorkerContext) -> bool:
+        async with context.database.connection(WORKER) as connection:
+            return await do(connection) or False
+
+    return step
+
+
 @dataclass(frozen=True, slots=True)
 class RoomTasks:
     """What a package registers. `gauges` show the number of waiting rows. The test lab brings `due_times` forward."""

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from largesse.base.email import email_key, erased_email, is_erased
 from largesse.db.fragments import Fragment, compose, identifier, placeholder
 from largesse.db.pool import Connection, Row
-from largesse.db.scope import WORKER
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
 from largesse.events.store import erase_recipients_of
-from largesse.jobs.registry import DueTimes, PeriodicTask, RoomTasks, WorkerContext
+from largesse.jobs.registry import DueTimes, PeriodicTask, RoomTasks, with_connection
 from largesse.lines.attempts import prune_guesses
 from largesse.lines.codes import SealedCodes, open_code
 from largesse.lines.states import LineKey
@@ -224,14 +223,8 @@ def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Ro
     )
 
 
-async def _prune_guesses(context: WorkerContext) -> bool:
-    async with context.database.connection(WORKER) as connection:
-        await prune_guesses(connection)
-    return False
-
-
 TASKS = RoomTasks(
-    periodic=(PeriodicTask("prune_guesses", _prune_guesses, every_s=60.0),),
+    periodic=(PeriodicTask("prune_guesses", with_connection(prune_guesses), every_s=60.0),),
     due_times=(
         DueTimes(
             "line_states",
