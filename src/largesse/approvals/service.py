@@ -104,15 +104,15 @@ async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
     Raises InvalidRequest, TooManyRules, RuleNameTaken, NobodyMayApprove, NotFound for an approver who is not there, and OperatorError for an
     unknown currency.
     """
-    assert actor.environment is not None, "rules are of an environment"
-    rule = msgspec.structs.replace(rule, customer_id=actor.customer_id, environment=actor.environment)
+    customer_id, environment = actor.place
+    rule = msgspec.structs.replace(rule, customer_id=customer_id, environment=environment)
     _require_sound(rule)
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
         if rule.currency is not None:
             await require_currency(connection, rule.currency)
-        existing = await store.list_rules(connection, actor.customer_id, actor.environment)
+        existing = await store.list_rules(connection, *actor.place)
         if len(existing) >= MOST_RULES:
             raise TooManyRules
         if any(one.name.lower() == rule.name.lower() for one in existing):
@@ -129,9 +129,8 @@ async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
 
 async def end_rule(actor: Actor, rule_id: int) -> str:
     """Ends a rule and returns its name. It applies to no later send. Requests that wait for it still wait. Raises NotFound."""
-    assert actor.environment is not None, "rules are of an environment"
     async with actor.transaction(Right.SETTINGS) as transaction:
-        name = await store.end_rule(transaction.connection, actor.customer_id, actor.environment, rule_id)
+        name = await store.end_rule(transaction.connection, *actor.place, rule_id)
         if name is None:
             raise NotFound("There is no such rule.")
         await transaction.record("approval_rule.ended", f"approval rule {rule_id}", before={"name": name})
@@ -157,8 +156,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
     With `lock` it is locked until the transaction ends.
     """
-    assert actor.environment is not None, "requests are of an environment"
-    request = await store.find_request(connection, actor.customer_id, actor.environment, request_id, lock=lock)
+    request = await store.find_request(connection, *actor.place, request_id, lock=lock)
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
         if _may_see(actor, request, rules):
@@ -168,8 +166,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
 async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
     """Returns the newest requests that the person may see."""
-    assert actor.environment is not None, "requests are of an environment"
-    requests = await store.list_requests(connection, actor.customer_id, actor.environment, most=MOST_LISTED)
+    requests = await store.list_requests(connection, *actor.place, most=MOST_LISTED)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
     decided = await _list_decided(actor, connection)
@@ -187,7 +184,6 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
     Raises NotFound if the person may not decide, OwnRequest, RequestEnded, AlreadyDecided, and RequestChanged if the draft is not the one in the
     request.
     """
-    assert actor.environment is not None, "requests are of an environment"
     async with actor.transaction() as transaction:
         connection = transaction.connection
         seen = await read_request(actor, connection, request_id, lock=True)

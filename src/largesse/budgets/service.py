@@ -164,8 +164,7 @@ def _require_sound(new: NewBudget | Budget) -> None:
 
 async def _current(transaction: Transaction) -> list[Budget]:
     actor, connection = transaction.actor, transaction.connection
-    assert actor.environment is not None, "budgets are of an environment"
-    return await store.list_budgets(connection, actor.customer_id, actor.environment, await read_now(connection))
+    return await store.list_budgets(connection, *actor.place, await read_now(connection))
 
 
 async def _require_room(transaction: Transaction, name: str, *, but: int = 0) -> list[Budget]:
@@ -191,8 +190,7 @@ async def _subject(transaction: Transaction, new: NewBudget) -> Mapping[str, obj
     if new.kind == "group":
         await _require_people(transaction, new.user_ids)
         return {"people": len(set(new.user_ids))}
-    assert actor.environment is not None, "budgets are of an environment"
-    place = actor.customer_id, actor.environment, new.currency
+    place = *actor.place, new.currency
     name = await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place)
     if name is None:
         raise NotFound("There is no such person, service account or account in that currency.")
@@ -210,21 +208,20 @@ async def _require_people(transaction: Transaction, user_ids: Collection[int]) -
 async def _lock_sales(transaction: Transaction, currency: str) -> int:
     """Locks the account that every order of the currency changes, and returns its id."""
     actor, connection = transaction.actor, transaction.connection
-    assert actor.environment is not None, "budgets are of an environment"
-    own = await own_accounts(connection, actor.customer_id, actor.environment, currency)
+    own = await own_accounts(connection, *actor.place, currency)
     await lock_accounts(connection, actor.customer_id, [own["sales"]])
     return own["sales"]
 
 
 async def _add(transaction: Transaction, new: NewBudget, now: datetime) -> Budget:
     actor, connection = transaction.actor, transaction.connection
-    assert actor.environment is not None, "budgets are of an environment"
     values = asdict(new) | {"user_ids": frozenset(new.user_ids if new.kind == "group" else ())}
     if new.kind not in {"person", "service_account", "account"}:
         values["subject_id"] = None
     if new.kind != "role":
         values["role"] = None
-    budget = Budget(customer_id=actor.customer_id, id=0, environment=actor.environment, starts_at=now, **values)
+    customer_id, environment = actor.place
+    budget = Budget(customer_id=customer_id, id=0, environment=environment, starts_at=now, **values)
     return msgspec.structs.replace(budget, id=await store.add_budget(connection, budget))
 
 

@@ -86,11 +86,8 @@ async def remove_subscription(actor: Actor, subscription_id: UUID) -> None:
 
 async def rotate_secret(actor: Actor, vault: Vault, subscription_id: UUID) -> RotatedSecret:
     """Rotates the secret of a subscription. For 24 hours deliveries are signed with the previous one too. Raises NotFound."""
-    assert actor.environment is not None, "a command says whose subscription it is"
     async with actor.transaction(Right.SETTINGS) as transaction:
-        rotated = await store.rotate_secret(
-            transaction.connection, vault, actor.customer_id, actor.environment, subscription_id
-        )
+        rotated = await store.rotate_secret(transaction.connection, vault, *actor.place, subscription_id)
         await transaction.record("webhook.secret_rotated", f"subscription {subscription_id}")
     return rotated
 
