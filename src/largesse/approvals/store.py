@@ -139,23 +139,24 @@ async def find_rules(connection: Connection, customer_id: int, rule_ids: Collect
 
 async def add_rule(connection: Connection, rule: ApprovalRule) -> int:
     """Adds a rule and returns its id."""
-    rule_id: int = await connection.fetchval(
-        _ADD_RULE,
-        rule.customer_id,
-        rule.environment,
-        rule.name,
-        rule.role,
-        rule.currency,
-        rule.above_minor,
-        rule.beyond_budget,
-        sorted(rule.account_ids),
-        sorted(rule.product_ids),
-        sorted(rule.collection_ids),
-        sorted(rule.approver_ids),
-        rule.needed,
-        rule.expires_days,
+    return int(
+        await connection.fetchval(
+            _ADD_RULE,
+            rule.customer_id,
+            rule.environment,
+            rule.name,
+            rule.role,
+            rule.currency,
+            rule.above_minor,
+            rule.beyond_budget,
+            sorted(rule.account_ids),
+            sorted(rule.product_ids),
+            sorted(rule.collection_ids),
+            sorted(rule.approver_ids),
+            rule.needed,
+            rule.expires_days,
+        )
     )
-    return rule_id
 
 
 async def end_rule(connection: Connection, customer_id: int, environment: str, rule_id: int) -> str | None:

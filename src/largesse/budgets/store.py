@@ -311,8 +311,7 @@ async def count_earlier(connection: Connection, budget: Budget, since: datetime,
         budget.subject_id if budget.kind == "account" else None,
         *([budget.customer_id] if on_node else []),
     )
-    spent_minor: int = await connection.fetchval(_SUM_EARLIER, *key)
-    return spent_minor
+    return int(await connection.fetchval(_SUM_EARLIER, *key))
 
 
 async def read_spent(connection: Connection, key: PeriodKey) -> int:

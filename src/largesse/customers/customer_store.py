@@ -190,8 +190,7 @@ async def set_follow_up(connection: Connection, customer_id: int, stored: str | 
 
 async def takes_notes(connection: Connection, customer_id: int) -> bool:
     """Returns whether recipients of a customer's gifts may write a thank-you note."""
-    taken: bool = await connection.fetchval(_TAKES_NOTES, customer_id)
-    return taken
+    return bool(await connection.fetchval(_TAKES_NOTES, customer_id))
 
 
 async def set_takes_notes(connection: Connection, customer_id: int, taken: bool) -> None:
@@ -221,8 +220,7 @@ async def find_service_account(connection: Connection, customer: str, key: str) 
 
 async def add_service_account(connection: Connection, customer_id: int, key: str, name: str) -> int:
     """Adds a service account and returns its id."""
-    account_id: int = await connection.fetchval(_ADD_SERVICE_ACCOUNT, customer_id, key, name)
-    return account_id
+    return int(await connection.fetchval(_ADD_SERVICE_ACCOUNT, customer_id, key, name))
 
 
 async def lock_service_account(connection: Connection, customer_id: int, account_id: int) -> Row:

@@ -137,8 +137,7 @@ async def read_place(connection: Connection, customer_id: int, email: str) -> Ro
 async def add_user(connection: Connection, customer_id: int, email: str, name: str, role: str) -> int:
     """Adds a member, or makes the one of that address active again, with that name and role. Returns their id."""
     await open_credentials(connection)
-    user_id: int = await connection.fetchval(_ADD, customer_id, email, name, role)
-    return user_id
+    return int(await connection.fetchval(_ADD, customer_id, email, name, role))
 
 
 async def set_user_role(connection: Connection, customer_id: int, user_id: int, role: str) -> None:

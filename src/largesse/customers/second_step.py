@@ -91,14 +91,12 @@ async def new_recovery_codes(connection: Connection, person_id: int, sql: SignIn
 
 async def count_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> int:
     """Returns how many recovery codes a person has left."""
-    count: int = await connection.fetchval(sql.count_recovery_codes, person_id)
-    return count
+    return int(await connection.fetchval(sql.count_recovery_codes, person_id))
 
 
 async def asks_second_step(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether a person has a second step."""
-    has_one: bool = await connection.fetchval(sql.asks_second_step, person_id)
-    return has_one
+    return bool(await connection.fetchval(sql.asks_second_step, person_id))
 
 
 async def take_code(connection: Connection, vault: Vault, person_id: int, typed: str, sql: SignInSql = PEOPLE) -> bool:

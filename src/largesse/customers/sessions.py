@@ -194,14 +194,12 @@ def browser_name(browser: str) -> str:
 
 async def knows_device(connection: Connection, person_id: int, device: bytes | None, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether a person has signed in with that browser before."""
-    knows: bool = await connection.fetchval(sql.knows_device, person_id, device)
-    return knows
+    return bool(await connection.fetchval(sql.knows_device, person_id, device))
 
 
 async def is_new_device(connection: Connection, person_id: int, device: bytes | None) -> bool:
     """Returns whether a person who has signed in before uses a new browser."""
-    is_new: bool = await connection.fetchval(_IS_NEW_DEVICE, person_id, device)
-    return is_new
+    return bool(await connection.fetchval(_IS_NEW_DEVICE, person_id, device))
 
 
 async def find_session(database: Database, secret: str) -> Session | None:

@@ -153,8 +153,7 @@ async def find_person_id(connection: Connection, email: str) -> int | None:
 async def add_person(connection: Connection, email: str) -> int:
     """Returns the id of the person who signs in with that address, and adds them if there is none."""
     await open_credentials(connection)
-    person_id: int = await connection.fetchval(_ADD, email, email_key(email))
-    return person_id
+    return int(await connection.fetchval(_ADD, email, email_key(email)))
 
 
 async def set_password(connection: Connection, person_id: int, password: str, sql: SignInSql = PEOPLE) -> None:

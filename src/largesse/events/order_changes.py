@@ -93,8 +93,7 @@ async def remove_changes(connection: Connection, changes: Sequence[Change]) -> N
 
 async def count_changes(connection: Connection, *, up_to: int) -> int:
     """Returns how many changes up to that id are left."""
-    count: int = await connection.fetchval(_COUNT, up_to)
-    return count
+    return int(await connection.fetchval(_COUNT, up_to))
 
 
 async def change_all_orders(connection: Connection) -> tuple[int, int]:

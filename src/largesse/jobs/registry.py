@@ -266,8 +266,7 @@ async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:
 
 async def count(connection: Connection, waiting: Waiting) -> int:
     """Returns how many rows wait. The number is exact below 10,000, else an estimate."""
-    number: int = await connection.fetchval(waiting.counting, _COUNTED)
-    return number
+    return int(await connection.fetchval(waiting.counting, _COUNTED))
 
 
 async def age_s(connection: Connection, waiting: Waiting) -> float:

@@ -58,8 +58,7 @@ async def read_sender(connection: Connection, line: LineKey) -> int | None:
 
 async def was_mailed(connection: Connection, line: LineKey) -> bool:
     """Returns whether a note of the line's order that is less than an hour old was mailed."""
-    mailed: bool = await connection.fetchval(_WAS_MAILED, line.customer_id, line.order_id)
-    return mailed
+    return bool(await connection.fetchval(_WAS_MAILED, line.customer_id, line.order_id))
 
 
 async def insert_note(

@@ -250,8 +250,7 @@ class DueCounts:
 
 async def next_id(connection: Connection) -> int:
     """Returns the id of a new request, which is the encryption context of its address."""
-    request_id: int = await connection.fetchval(_NEXT_ID)
-    return request_id
+    return int(await connection.fetchval(_NEXT_ID))
 
 
 async def read_today(connection: Connection) -> date:
@@ -269,8 +268,7 @@ async def add_request(
 
 async def count_open(connection: Connection) -> int:
     """Returns how many requests are open."""
-    count: int = await connection.fetchval(_COUNT_OPEN)
-    return count
+    return int(await connection.fetchval(_COUNT_OPEN))
 
 
 async def list_open(connection: Connection, *, limit: int) -> Sequence[PrivacyRequest]:
