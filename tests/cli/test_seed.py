@@ -31,7 +31,7 @@ def test_the_demo_is_exported_with_its_pictures(run: Run, database: str, tmp_pat
 
 def test_a_device_and_a_link_are_not_replaced(run: Run, database: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert_refused(run("export", "--output", "pipe"), "pipe is no regular file")
+    assert_refused(run("export", "--output", "pipe"), "pipe is not a regular file")
     assert (tmp_path / "pipe").is_fifo()
     (tmp_path / "kept").mkdir()
     (tmp_path / "seed.yaml").symlink_to("kept/seed.yaml")
