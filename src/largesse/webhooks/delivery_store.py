@@ -1,4 +1,4 @@
-"""SQL of deliveries, for people, API callers and members of staff. Workers take deliveries by `queue_store`."""
+"""SQL of deliveries, for people, API callers and members of staff. Workers take deliveries by `queues`."""
 
 from __future__ import annotations
 
