@@ -72,6 +72,13 @@ def test_numbers_go_in_and_are_listed(database: str, run: Run, tmp_path: Path) -
         assert refused.stderr.startswith(("Error: ", "Usage: "))
         assert isinstance(refused.exception, SystemExit), "no traceback"
         assert "SECRET" not in refused.stderr
+    (tmp_path / "wrong.csv").write_text("number,value\nSECRET-9,7\n")
+    for named, more in (
+        ("wrong.csv: line 2: value", ()),
+        ("wrong.csv: line 2: value", ("--value", "5")),
+        ("--value", ("--value", "x")),
+    ):
+        assert run("stock", "import", "tea", "wrong.csv", *more).stderr.startswith(f"Error: {named}"), more
 
 
 def test_parcels_go_out_once_and_come_back_shipped(database: str, run: Run, tmp_path: Path) -> None:
@@ -85,7 +92,10 @@ def test_parcels_go_out_once_and_come_back_shipped(database: str, run: Run, tmp_
     assert len(list(csv.DictReader(io.StringIO(run("shipments", "export", "--again").stdout)))) == 1
     (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n99,Post\n")
     refused = run("shipments", "import", "shipped.csv")
-    assert (refused.exit_code, refused.stderr) == (1, "Error: line 3: there is no shipment 99 in production\n")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "Error: shipped.csv: line 3: there is no shipment 99 in production\n",
+    )
     (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{row['shipment']},Post\n")
     assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 1; shipped before: 0.\n"
     assert run("shipments", "import", "shipped.csv").stdout == "Parcels shipped: 0; shipped before: 1.\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from largesse.base.errors import OperatorError
+from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.money import label, to_number
 from largesse.base.settings import ENVIRONMENTS, load_settings
 from largesse.cli.running import NOT_WRITTEN, Commands, acting_operator, drop_output, private_file, progress, reading
@@ -43,7 +43,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     async with acting_operator() as (database, actor):
         async with database.connection(OPERATOR) as connection:
             stocked = await find_inventory_product(connection, product)
-        with progress("numbers") as on_progress:
+        with progress("numbers") as on_progress, _naming(file):
             imported = await import_vouchers(
                 actor, await open_vault(database, load_settings()), stocked, file, value=value, on_progress=on_progress
             )
@@ -53,6 +53,15 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     )
     if imported.unread:
         click.echo(f"Not read: {', '.join(imported.unread)}.")
+
+
+@contextlib.contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Names the file in what is wrong with it. What is wrong with --value is about no file."""
+    try:
+        yield
+    except FileRefused as refused:
+        raise refused if refused.code.startswith("all_") else OperatorError(f"{file}: {refused}") from None
 
 
 @stock.command("list")
@@ -140,7 +149,7 @@ async def shipments_import(file: Path, environment: str | None) -> None:
 
     settings = load_settings()
     async with acting_operator() as (database, actor):
-        shipped, before = await import_shipments(
-            actor, await open_vault(database, settings), environment or settings.environment, file
-        )
+        vault = await open_vault(database, settings)
+        with _naming(file):
+            shipped, before = await import_shipments(actor, vault, environment or settings.environment, file)
     click.echo(f"Parcels shipped: {shipped:,}; shipped before: {before:,}.")

@@ -55,9 +55,9 @@ def read_rows(
         with path.open("rb") as file, open_text(file) as text:
             yield from _read(text, required, optional, alone)
     except NotText:
-        raise FileRefused("no_text", f"{path.name} is not a text file: save it as CSV in UTF-8") from None
+        raise FileRefused("no_text", "this is not a text file: save it as CSV in UTF-8") from None
     except csv.Error as error:
-        raise FileRefused("no_csv", f"{path.name} is not a CSV file: {error}") from None
+        raise FileRefused("no_csv", f"this is not a CSV file: {error}") from None
 
 
 def _read(

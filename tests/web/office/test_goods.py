@@ -69,7 +69,7 @@ def test_numbers_are_imported_once_and_never_shown(
     wade.get(here)
     refused = wade.upload(f"{here}/numbers", b"number,value\nSECRET-4,SECRET-5\n")
     assert refused.status_code == 422
-    assert "Line 2 has an amount that cannot be read." in refused.text
+    assert "people.csv: Line 2 has an amount that cannot be read." in refused.text
     unnamed = wade.upload(f"{here}/numbers", b"SECRET-6,SECRET-7\n")
     assert "These columns are missing: number. It may have: number, value, pin, use_by." in unnamed.text
     for answer in (wade.get(here), wade.get("/office/stock"), refused, unnamed):

@@ -1,4 +1,4 @@
-"""Errors of uploaded files, in the language of the page. They never repeat a number or a name from the file."""
+"""Errors of uploaded files, in the language of the page. They never repeat a number or a name that stands in the file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from types import MappingProxyType
 
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.templates import text
+from largesse.base.text import cleaned
 from largesse.web.office.context import OfficeContext
 
 CHOOSE_FILE = text("Choose a file.")
+_MOST_NAME = 100  # characters of a file name
 _TOO_LARGE = text("The file is larger than %(most)s MB.")
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
@@ -42,13 +44,21 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
 )
 
 
+def file_name(context: OfficeContext) -> str:
+    """Returns the name of the uploaded file; empty if none was uploaded."""
+    return cleaned(context.file_names.get("file", ""), "")[:_MOST_NAME]
+
+
 def refused(context: OfficeContext, refusal: FileRefused) -> str:
-    """Returns why a file was refused, in the language of the page."""
+    """Returns why a file was refused, in the language of the page, with its name. What is wrong with a field, or was typed, names no file."""
     numbers = {
         name: context.language.number(value) if isinstance(value, int) else value
         for name, value in refusal.values.items()
     }
-    return context.say(_REFUSED[refusal.code], **numbers)
+    said, name = context.say(_REFUSED[refusal.code], **numbers), file_name(context)
+    if not name or refusal.code.startswith("all_"):
+        return said
+    return context.say("%(file)s: %(said)s", file=name, said=said)
 
 
 def uploaded(context: OfficeContext, most_bytes: int) -> bytes | None:

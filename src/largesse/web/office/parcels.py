@@ -32,7 +32,7 @@ from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.files import refused, uploaded
+from largesse.web.office.files import file_name, refused, uploaded
 
 HERE = "/office/parcels"
 MOST_BYTES = 1024 * 1024
@@ -151,7 +151,7 @@ async def import_file(context: OfficeContext) -> Response:
     content = uploaded(context, MOST_BYTES)
     if content is None:
         return await ask_numbers(context)
-    environment, file = context.services.settings.environment, Upload("file", content)
+    environment, file = context.services.settings.environment, Upload(file_name(context), content)
     try:
         done, before = await import_shipments(context.actor, context.services.vault, environment, file, most=MOST_SENT)
     except FileRefused as refusal:

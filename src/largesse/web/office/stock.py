@@ -26,7 +26,7 @@ from largesse.staff.model import StaffRight
 from largesse.web.console.form import Text
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.files import refused, uploaded
+from largesse.web.office.files import file_name, refused, uploaded
 
 HERE = "/office/stock"
 MOST_BYTES = 2 * 1024 * 1024
@@ -81,7 +81,7 @@ async def add(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         key = (await find_stocked(connection, context.number("product"))).key
         product = await find_inventory_product(connection, key)
-    file = Upload("file", content)
+    file = Upload(file_name(context), content)
     try:
         with context.services.timeouts.suspended():  # each thousand numbers are a transaction
             imported = await import_vouchers(
