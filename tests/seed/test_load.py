@@ -225,6 +225,20 @@ async def test_who_can_send_nothing_for_want_of_an_account_is_told(
     assert (await load(connection, world)).warnings == loaded.warnings
 
 
+async def test_money_that_an_invoiced_customer_cannot_spend_is_warned_of(connection: asyncpg.Connection) -> None:
+    world = UNFUNDED.replace("currency: GBP,", "currency: GBP, balance: 100.00,")
+    await load(connection, world)
+    invoiced = world.replace("funding: balance", "funding: invoiced")
+    said = (
+        "world.yaml:3: customers[0].key: the accounts of acme hold £100.00, which its orders do not use while it is invoiced. "
+        "The money stays there, and refunds of earlier orders are added to it. `funding: balance` lets it be spent again."
+    )
+    assert (await load(connection, invoiced)).warnings == [said]
+    assert said not in (await load(connection, world)).warnings
+    await connection.execute("UPDATE customers SET managed = 'office' WHERE key = 'acme'")
+    assert said not in (await load(connection, invoiced)).warnings, "it pays as the office says"
+
+
 async def test_the_demo_warns_of_nothing(connection: asyncpg.Connection) -> None:
     assert (await load_seed(connection, CHAIN, demo_seed())).warnings == []
 

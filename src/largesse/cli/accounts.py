@@ -116,7 +116,7 @@ async def _assign(account: str, service_account: str | None, user: str | None, *
 async def accounts_list(customer: str | None, form: str | None) -> None:
     """List the funding accounts with their balances, and the service accounts that may draw from each."""
     async with reading(customer) as connection:
-        records = await list_accounts(connection, customer)
+        records = await list_accounts(connection, [customer] if customer else None)
     rows = (in_major_units(record, "balance") for record in records)
     show(form, _COLUMNS, rows, empty="There are no funding accounts.")
 

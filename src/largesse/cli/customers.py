@@ -8,14 +8,13 @@ from dataclasses import asdict
 import click
 
 from largesse.base.errors import OperatorError
-from largesse.base.money import label
 from largesse.cli.running import Commands, operator_actor, read_name, reading
 from largesse.cli.tables import format_options, show
 from largesse.customers.customer_store import list_customers
 from largesse.customers.customers import MOST_CUSTOMER_KEY, MOST_CUSTOMER_NAME, PLANS, change_customer, create_customer
 from largesse.db.sharding import node_names
 from largesse.ledger.payment_sources import SOURCES
-from largesse.ledger.store import list_accounts, unspendable
+from largesse.ledger.store import list_accounts, unspendable, warn_of_unspendable
 
 _COLUMNS = ("id", "key", "name", "plan", "funding", "service_accounts", "api_keys", "created_at")
 
@@ -72,14 +71,10 @@ async def customers_set(key: str, name: str | None, plan: str | None, funding: s
 async def _warn_of_unspendable(key: str, funding: str) -> None:
     """Warns of money in the accounts of an invoiced customer."""
     async with reading() as connection:
-        held = unspendable(await list_accounts(connection, key), funding)
+        held = unspendable(await list_accounts(connection, [key]), funding)
     if held:
-        sums = ", ".join(label(minor, currency) for currency, minor in sorted(held.items()))
-        click.echo(
-            f"Warning: the accounts of {key} hold {sums}, which its orders do not use while it is invoiced. The money stays there, and refunds "
-            f"of earlier orders are added to it. `largesse customers set {key} --funding balance` lets it be spent again.",
-            err=True,
-        )
+        remedy = f"`largesse customers set {key} --funding balance`"
+        click.echo(f"Warning: {warn_of_unspendable(key, held, remedy)}", err=True)
 
 
 @customers.command("list")

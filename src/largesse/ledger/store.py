@@ -6,11 +6,12 @@ Money moves through `posting` alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from largesse.base.errors import NotFound, OperatorError
+from largesse.base.money import label
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
@@ -59,7 +60,7 @@ _LISTED_ACCOUNTS = """
                  WHERE x.customer_id = a.customer_id AND x.account_id = a.id ORDER BY u.email) AS people,
            a.currency, a.balance_minor, a.closed_at IS NOT NULL AS is_closed
     FROM accounts a JOIN customers c ON c.id = a.customer_id
-    WHERE a.kind = 'funding' AND ($1::text IS NULL OR c.key = $1)
+    WHERE a.kind = 'funding' AND ($1::text[] IS NULL OR c.key = ANY($1))
     ORDER BY c.key, a.key
 """
 _ALL_ACCOUNTS = """
@@ -214,9 +215,9 @@ async def list_unfunded(connection: Connection, service_account_ids: Sequence[in
     return [(row["id"], row["keyed"] or ["production", "staging"]) for row in rows if row["keyed"] or row["idle"]]
 
 
-async def list_accounts(connection: Connection, customer: str | None = None) -> list[OperatorAccount]:
-    """Returns all funding accounts, or those of one customer, by customer and key."""
-    rows = await connection.fetch(_LISTED_ACCOUNTS, customer)
+async def list_accounts(connection: Connection, customers: Collection[str] | None = None) -> list[OperatorAccount]:
+    """Returns all funding accounts, or those of the customers of these keys, by customer and key."""
+    rows = await connection.fetch(_LISTED_ACCOUNTS, customers)
     return [OperatorAccount(**row) for row in rows]
 
 
@@ -227,6 +228,15 @@ def unspendable(accounts: Iterable[OperatorAccount], funding: str) -> dict[str, 
         if not names_account(funding) and account.environment == "production":
             held[account.currency] += account.balance_minor
     return dict(+held)
+
+
+def warn_of_unspendable(customer: str, held: Mapping[str, int], remedy: str) -> str:
+    """Returns a warning of money that an invoiced customer cannot spend. `remedy` is what lets it be spent again."""
+    sums = ", ".join(label(minor, currency) for currency, minor in sorted(held.items()))
+    return (
+        f"the accounts of {customer} hold {sums}, which its orders do not use while it is invoiced. The money stays there, and refunds "
+        f"of earlier orders are added to it. {remedy} lets it be spent again."
+    )
 
 
 async def list_all_accounts(connection: Connection, words: str, after: int, most: int) -> list[ListedAccount]:

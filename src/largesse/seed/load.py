@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,8 +19,9 @@ from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Table, Values
 from largesse.encryption.chain import Chain
 from largesse.jobs.outbox import mail_invitation
+from largesse.ledger.payment_sources import names_account
 from largesse.ledger.posting import top_up
-from largesse.ledger.store import ACCOUNTS, assign, list_unfunded
+from largesse.ledger.store import ACCOUNTS, assign, list_accounts, list_unfunded, unspendable, warn_of_unspendable
 from largesse.seed.document import (
     ApiKey,
     Collection,
@@ -105,6 +106,7 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
         accounts = await loader.save_accounts(chain)
         secrets = await loader.save_api_keys()
         await loader.warn_of_unfunded()
+        await loader.warn_of_unspendable()
     ids = {
         "products": loader.products,
         "collections": loader.collections,
@@ -126,6 +128,7 @@ class _Loader:
         self.warnings: list[str] = []
         self.new_users: list[int] = []
         self.customers: _Ids = {}
+        self._written: list[Customer] = []  # customers that are as the file says
         self.service_accounts: _OwnIds = {}
         self.products: _Ids = {}
         self.collections: _Ids = {}
@@ -146,6 +149,7 @@ class _Loader:
         rows = [_values(CUSTOMERS, customer) for customer in customers]
         saved = await self._save(CUSTOMERS, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
+        self._written = [customer for customer, is_kept in zip(customers, saved.kept, strict=True) if not is_kept]
 
     async def save_users(self) -> None:
         owned = [(customer, user) for customer in self._seed.customers for user in customer.users]
@@ -290,6 +294,17 @@ class _Loader:
                         f"the customer pays from a balance, but no funding account in {' or '.join(environments)} is open "
                         f"to the service account {account.key!r}: it cannot send",
                     )
+
+    async def warn_of_unspendable(self) -> None:
+        """Warns of invoiced customers whose accounts hold money."""
+        invoiced = [customer for customer in self._written if not names_account(customer.funding)]
+        accounts = defaultdict(list)
+        keys = [customer.key for customer in invoiced]
+        for account in await list_accounts(self._connection, keys) if keys else ():
+            accounts[account.customer].append(account)
+        for customer in invoiced:
+            if held := unspendable(accounts[customer.key], customer.funding):
+                self._warn(customer, warn_of_unspendable(customer.key, held, "`funding: balance`"))
 
     def _warn(self, described: _Described, text: str) -> None:
         self.warnings.append(described.place.mistake("email" if isinstance(described, User) else "key", text))

@@ -143,7 +143,7 @@ async def one(context: OfficeContext) -> Response:
     """Shows a customer: terms, accounts and notes. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
-        accounts = await list_accounts(connection, customer.key)
+        accounts = await list_accounts(connection, [customer.key])
         notes = await list_notes(connection, customer.id)
         currencies = await list_currencies(connection, customer.id)
     held = sorted(unspendable(accounts, customer.funding).items())
