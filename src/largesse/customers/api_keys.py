@@ -17,7 +17,6 @@ from largesse.customers import key_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import ServiceAccount
 from largesse.customers.key_store import ApiKey, NameTaken
-from largesse.customers.restrictions import networks_text, scopes_text
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 
@@ -136,9 +135,12 @@ async def delete_key(actor: Actor, key_id: int) -> ApiKey:
     return key
 
 
-def _restrictions(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, str]:
-    """Returns what a key may be used for and from where, as the audit log shows it."""
-    return {"for": scopes_text(scopes), "from": networks_text(networks)}
+def _restrictions(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, list[str] | None]:
+    """Returns what a key may be used for and from where, for the audit log."""
+    return {
+        "scopes": None if scopes is None else list(scopes),
+        "networks": None if networks is None else [str(network) for network in networks],
+    }
 
 
 def numbered(name: str, number: int) -> str:

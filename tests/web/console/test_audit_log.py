@@ -193,6 +193,27 @@ def test_amounts_that_an_earlier_release_stored_as_text_are_shown(service: Servi
     assert rows(ada)[0] == "The operator changed the budget budget 9 Limit: £10.00 → £20.00"
 
 
+def test_what_a_key_may_do_is_worded_for_the_reader_also_of_an_earlier_release(service: Service, ada: Browser) -> None:
+    service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)
+        SELECT 1, now(), 'production', 'command', 'x', act, 'API key 9', before::json, after::json, ''::bytea
+        FROM (VALUES
+            ('key.narrowed', '{"for": "everything", "from": "everywhere"}', '{"for": "send", "from": "192.0.2.0/24"}'),
+            ('key.narrowed', '{"scopes": ["send", "read"], "networks": ["192.0.2.0/24"]}', '{"scopes": null, "networks": null}'),
+            ('key.created', NULL, '{"scopes": null, "networks": null}')) AS new (act, before, after)
+        """
+    )
+    ada.get("/app/audit")
+    created, lifted, narrowed = (re.findall("(?:Allowed networks|Scopes): .*", entry)[0] for entry in rows(ada)[:3])
+    assert created == "Allowed networks: Every network Scopes: Everything"
+    assert lifted == "Allowed networks: 192.0.2.0/24 → Every network Scopes: send, read → Everything"
+    assert narrowed == "Scopes: Everything → send Allowed networks: Every network → 192.0.2.0/24"
+    ada.headers["Accept-Language"] = "de"
+    ada.get("/app/audit")
+    assert "Alle Netze" in rows(ada)[0]
+
+
 def test_what_has_no_name_is_said_in_the_readers_language(service: Service, ada: Browser) -> None:
     service.sql(
         """

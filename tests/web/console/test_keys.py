@@ -167,7 +167,7 @@ def test_a_key_is_made_for_less_and_says_so(service: Service, ada: Browser) -> N
     assert "reader HR bot Read, Webhooks 198.51.100.7/32 , 192.0.2.0/24 " in ada.read("/app/keys")
     assert "Ada" in ada.text
     [act] = service.sql("SELECT after FROM audit_events ORDER BY id DESC LIMIT 1")
-    assert '"for":"read, webhooks","from":"198.51.100.7/32, 192.0.2.0/24"' in act["after"]
+    assert '"scopes":["read","webhooks"],"networks":["198.51.100.7/32","192.0.2.0/24"]' in act["after"]
 
 
 def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, ada: Browser) -> None:
@@ -183,8 +183,8 @@ def test_what_a_key_may_do_is_changed_for_its_next_request(service: Service, ada
     assert ask(service, secret, "/products", host="203.0.113.5") == 200
     acts = service.sql("SELECT act, before, after FROM audit_events WHERE act = 'key.narrowed' ORDER BY id")
     assert [tuple(act)[1:] for act in acts] == [
-        ('{"for":"everything","from":"everywhere"}', '{"for":"send","from":"192.0.2.0/24"}'),
-        ('{"for":"send","from":"192.0.2.0/24"}', '{"for":"everything","from":"everywhere"}'),
+        ('{"scopes":null,"networks":null}', '{"scopes":["send"],"networks":["192.0.2.0/24"]}'),
+        ('{"scopes":["send"],"networks":["192.0.2.0/24"]}', '{"scopes":null,"networks":null}'),
     ]
 
 

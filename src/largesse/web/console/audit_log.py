@@ -18,7 +18,7 @@ from largesse.customers.member_store import list_members
 from largesse.db.scope import for_customer
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.reports.names import Names, find_subjects, read_names
-from largesse.web.console.audit_words import KINDS, LABELS, SENTENCES, acts_of, kind_of
+from largesse.web.console.audit_words import KINDS, LABELS, NOTHING, SENTENCES, UNLIMITED, acts_of, kind_of
 from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.kit.query import INT64
@@ -172,7 +172,9 @@ def entry_of(
     for name in (one for one in LABELS if one in {**before, **after} and one not in used):
         is_set = name in before and name in after  # a null on one side only is not a change
         old, new = (
-            _value(context, event, names, members, name, roles) if is_set or members.get(name) is not None else None
+            _value(context, event, names, members, name, roles)
+            if is_set or members.get(name) is not None or (name in UNLIMITED and name in members)
+            else None
             for members in (before, after)
         )
         if old != new:
@@ -225,8 +227,9 @@ def _value(
 ) -> str:
     """Returns the text of a member's value: amounts as money, roles and people by their names."""
     value = members[name]
-    if value is None or value == []:
-        return context.say("None")
+    missing, said = UNLIMITED.get(name, NOTHING)
+    if value in (missing, []):
+        return context.say(said)
     if isinstance(value, bool):
         return context.say("Yes") if value else context.say("No")
     if name.endswith("_minor") and isinstance(value, int):

@@ -150,8 +150,8 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "event": text("Event"),
         "events": text("Events"),
         "fields": text("Fields"),
-        "for": text("Scopes"),
-        "from": text("Allowed networks"),
+        "for": text("Scopes"),  # of earlier releases
+        "from": text("Allowed networks"),  # of earlier releases
         "funding": text("Payment"),
         "gift": text("Gift"),
         "limit": text("Limit"),  # of earlier releases
@@ -160,6 +160,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "largest_order_minor": text("Per order"),
         "lines": text("Codes"),
         "name": text("Name"),
+        "networks": text("Allowed networks"),
         "of": text("Of"),
         "of_api": text("Orders of the API"),
         "order": text("Order"),
@@ -179,6 +180,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "replaces": text("Replaces"),
         "required": text("Required"),
         "role": text("Role"),
+        "scopes": text("Scopes"),
         "seconds": text("Seconds"),
         "service_account": text("Service account"),
         "shipped": text("Parcels"),
@@ -190,6 +192,16 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "until": text("Until"),
         "user_ids": text("People who are notified"),
         "value": text("Amount"),
+    }
+)
+# What stands for no limit in a member, and what it means to the reader. In other members, null means none.
+NOTHING = (None, text("None"))
+UNLIMITED: Mapping[str, tuple[str | None, str]] = MappingProxyType(
+    {
+        "scopes": (None, text("Everything")),
+        "networks": (None, text("Every network")),
+        "for": ("everything", text("Everything")),  # of earlier releases
+        "from": ("everywhere", text("Every network")),  # of earlier releases
     }
 )
 # The kinds of acts by which the log can be filtered: an icon, a name, and the prefixes of the acts.
