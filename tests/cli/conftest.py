@@ -13,6 +13,7 @@ import asyncpg
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.closing import closing
 
 from largesse.cli import main
 
@@ -84,11 +85,8 @@ def commands_in(group: click.Group) -> dict[str, click.Command]:
 
 def sql(url: str, statement: str, *values: Any) -> list[asyncpg.Record]:
     async def fetch() -> list[asyncpg.Record]:
-        connection = await asyncpg.connect(url)
-        try:
+        async with closing(asyncpg.connect(url)) as connection:
             return await connection.fetch(statement, *values)
-        finally:
-            await connection.close()
 
     return asyncio.run(fetch())
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.chained import forge
 from tests.cli.conftest import Run, assert_refused, sql
+from tests.closing import closing
 
 from largesse.db.pool import Database
 
@@ -36,11 +37,8 @@ UNCHAIN = """
 
 def script(url: str, statements: str) -> None:
     async def execute() -> None:
-        database = await Database.connect(url, max_connections=1)
-        try:
+        async with closing(Database.connect(url, max_connections=1)) as database:
             await forge(database, statements)
-        finally:
-            await database.close()
 
     asyncio.run(execute())
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.chained import actor_on
 from tests.cli.conftest import MASTER_KEY, Run, assert_refused, sql
+from tests.closing import closing
 
 from largesse.customers.actor import Actor
 from largesse.db.pool import Database
@@ -92,11 +93,8 @@ def ask(database: str, loaded: dict[str, Any]) -> Ask:
 
 async def as_acme(database: str, operation: Callable[[Actor], Awaitable[TopUp]]) -> TopUp:
     """Runs an operation as the first customer, in production."""
-    pool = await Database.connect(database)
-    try:
+    async with closing(Database.connect(database)) as pool:
         return await operation(await actor_on(pool, Vault((bytes.fromhex(MASTER_KEY),)), 1, "production"))
-    finally:
-        await pool.close()
 
 
 def cancel(database: str, top_up: TopUp) -> None:

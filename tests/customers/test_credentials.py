@@ -9,6 +9,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 from tests.background import run
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, KEEPS_WAITING
 
 from largesse.customers.member_store import add_user, bind_user, set_user_role
@@ -181,13 +182,10 @@ async def test_what_is_kept_is_told_for_the_key_alone(filled: str, app: Database
         assert await connection.fetchrow(told, VAULT.credentials_key, person_id) == ("kept", b"sealed")
         assert await connection.fetchrow(told, VAULT.credentials_key, 0) == (None, None)
     for role in (Role.WORKER, Role.READ):
-        other = await Database.connect(filled, role=role)
-        try:
+        async with closing(Database.connect(filled, role=role)) as other:
             for function in ("password_of", "totp_of"):
                 with pytest.raises(asyncpg.InsufficientPrivilegeError):
                     await other.fetchval(WORKER, f"SELECT {function}($1, $2)", VAULT.credentials_key, person_id)
-        finally:
-            await other.close()
 
 
 async def test_a_password_that_is_replaced_meanwhile_no_longer_holds(filled: str, app: Database) -> None:
@@ -217,16 +215,13 @@ async def holds_in_one(connection: Connection, person_id: int) -> bool:
 
 
 async def test_the_worker_makes_no_link_without_the_key(filled: str) -> None:
-    worker = await Database.connect(filled, role=Role.WORKER)
-    try:
+    async with closing(Database.connect(filled, role=Role.WORKER)) as worker:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             async with worker.transaction(WORKER) as connection:
                 await new_link(connection, "reset", person_id=1, ends_others=False)
         worker.credentials_key = VAULT.credentials_key
         async with worker.transaction(WORKER) as connection:
             await new_link(connection, "reset", person_id=1, ends_others=False)
-    finally:
-        await worker.close()
 
 
 async def test_what_ends_or_shows_takes_no_key(app: Database) -> None:
@@ -279,8 +274,7 @@ async def opens(app: Database, vault: Vault) -> bool:
 
 async def test_keys_change_with_master_keys(database_url: str) -> None:
     new, both = Vault((bytes(32),)), Vault((bytes(32), bytes(range(32))))
-    app = await Database.connect(database_url, role=Role.APP)
-    try:
+    async with closing(Database.connect(database_url, role=Role.APP)) as app:
         async with connect_once(database_url, OPERATOR, role=Role.OPERATOR) as connection:
             await prove_master_key(connection, VAULT, keep=True)
             assert (await opens(app, VAULT), await opens(app, new)) == (True, False)
@@ -294,14 +288,11 @@ async def test_keys_change_with_master_keys(database_url: str) -> None:
             await prove_master_key(connection, both, keep=True)
             assert await note_sealing(connection, both)
         assert await opens(app, new)
-    finally:
-        await app.close()
 
 
 async def test_a_login_that_has_the_rights_of_the_role_is_refused_as_well(filled: str) -> None:
     """Behind PgBouncer, or with SQL of one's own, whoever logs in acts as themselves."""
-    connection = await asyncpg.connect(filled)
-    try:
+    async with closing(asyncpg.connect(filled)) as connection:
         await connection.execute(
             "BEGIN; SET LOCAL citus.enable_create_role_propagation = off; "  # on one server, it means nothing
             f"CREATE ROLE credentials_serves LOGIN IN ROLE {Role.APP}; SET LOCAL SESSION AUTHORIZATION credentials_serves"
@@ -309,5 +300,3 @@ async def test_a_login_that_has_the_rights_of_the_role_is_refused_as_well(filled
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="credentials_serves has not shown"):
             await connection.execute("UPDATE sessions SET ends_at = 'infinity'")
         await connection.execute("ROLLBACK")
-    finally:
-        await connection.close()

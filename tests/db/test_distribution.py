@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
+from tests.closing import closing
 
 from largesse.base.errors import OperatorError
 from largesse.db import migrate, sharding
@@ -26,12 +27,9 @@ async def test_without_the_extension_nothing_is_spread_and_nothing_wrong(
     assert await sharding.trouble(connection) is None
     with pytest.raises(OperatorError, match="one server"):
         await sharding.node_names(connection, [1])
-    database = await Database.connect(database_url, role=Role.APP)
-    try:
+    async with closing(Database.connect(database_url, role=Role.APP)) as database:
         assert not database.is_distributed
         await check_schema(database)
-    finally:
-        await database.close()
 
 
 async def test_tables_that_were_spread_are_not_served_without_the_extension(
@@ -40,12 +38,9 @@ async def test_tables_that_were_spread_are_not_served_without_the_extension(
     await connection.execute("INSERT INTO distribution DEFAULT VALUES")
     with pytest.raises(OperatorError, match="the extension citus is missing"):
         await migrate.upgrade(database_url)
-    database = await Database.connect(database_url, role=Role.WORKER)
-    try:
+    async with closing(Database.connect(database_url, role=Role.WORKER)) as database:
         with pytest.raises(OperatorError, match="the extension citus is missing"):
             await check_schema(database)
-    finally:
-        await database.close()
     await connection.execute("DELETE FROM distribution")
     await migrate.upgrade(database_url)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.closing import closing
 
 from largesse.base.errors import OperatorError
 from largesse.db import cluster, postmaster
@@ -86,11 +87,8 @@ def query(url: str, sql: str) -> object:
     """The first value a statement returns."""
 
     async def run() -> object:
-        connection = await asyncpg.connect(url)
-        try:
+        async with closing(asyncpg.connect(url)) as connection:
             return await connection.fetchval(sql)
-        finally:
-            await connection.close()
 
     return asyncio.run(run())
 

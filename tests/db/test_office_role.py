@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.db.test_rights import acting
 
 from largesse.db.office_rights import HIDDEN_OF_OFFICE, NOT_OF_OFFICE, OF_STAFF, SHOWN_TO_OFFICE
@@ -81,8 +82,7 @@ async def test_it_sees_the_rows_of_all_customers_of_tables_that_it_reads(module_
 
 async def test_without_the_master_key_it_makes_no_session_and_no_owner(module_database_url: str) -> None:
     """An injection, or the password of its login, is not enough."""
-    database = await Database.connect(module_database_url, role=Role.OFFICE)
-    try:
+    async with closing(Database.connect(module_database_url, role=Role.OFFICE)) as database:
         for statement in (
             "INSERT INTO staff (email, email_key, name, role) VALUES ('x', 'x', 'x', 'owner')",
             "INSERT INTO staff_sessions (hash, staff_id, browser, awaits_second_step, ends_at)"  # noqa: ISC004
@@ -93,5 +93,3 @@ async def test_without_the_master_key_it_makes_no_session_and_no_owner(module_da
             with pytest.raises(asyncpg.InsufficientPrivilegeError, match="takes the key of the credentials"):
                 await database.execute(OFFICE, statement)
         assert await database.fetchval(OFFICE, "SELECT staff_password_of('wrong', 1)") is None
-    finally:
-        await database.close()

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 from tests.background import run
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.db import migrate, sharding
@@ -210,12 +211,11 @@ async def test_what_was_changed_by_hand_is_put_right(database_url: str) -> None:
 
 async def test_behind_pgbouncer_each_transaction_takes_the_role(filled: str) -> None:
     """Of sessions that are nobody's for long: the address says that it is PgBouncer's."""
-    pooled = await Database.connect(f"{filled}{'&' if '?' in filled else '?'}pgbouncer=true", role=Role.APP)
-    try:
+    async with closing(
+        Database.connect(f"{filled}{'&' if '?' in filled else '?'}pgbouncer=true", role=Role.APP)
+    ) as pooled:
         who: list[Any] = [await pooled.fetchval(scope, "SELECT current_user") for scope in (ACME, LOOKUP, ACME)]
         assert [who[0], who[2]] == [Role.APP, Role.APP] != [who[1]] * 2
         async with pooled.transaction(LOOKUP) as connection:
             assert await connection.fetchval("SELECT current_user") == Role.APP
         assert await pooled.fetch(ACME, "SELECT DISTINCT customer_id FROM lines") == [(OWN,)]
-    finally:
-        await pooled.close()

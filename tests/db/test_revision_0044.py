@@ -11,6 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.db.revision_0044.facts import API_KEY, AT, CODE, MASTER_KEY, NUMBER, PASSWORD, PIN, REFERENCE, SESSION
 from tests.db.test_release import SUMS, summed
 from tests.db.test_release import command as largesse
@@ -104,8 +105,7 @@ async def opens(session: asyncpg.Connection, url: str) -> None:
     kept = await session.fetchval("SELECT password FROM people WHERE email = 'ada@acme.example'")
     assert await Passwords().is_right(kept, PASSWORD)
     await session.execute("UPDATE clock SET ahead_by = $1::text::timestamptz - now()", AT)
-    database = await Database.connect(url, role=Role.APP)
-    try:
+    async with closing(Database.connect(url, role=Role.APP)) as database:
         authenticator = Authenticator(database, "staging")
         await authenticator.authenticate(API_KEY)  # or Unauthorized
         await authenticator.close()
@@ -114,5 +114,3 @@ async def opens(session: asyncpg.Connection, url: str) -> None:
         assert found.person is not None
         assert (found.person.email, found.person.role) == ("ada@acme.example", "admin")
         assert await database.fetchval(LOOKUP, "SELECT current_user::text") == Role.APP
-    finally:
-        await database.close()

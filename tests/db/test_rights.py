@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.base.errors import OperatorError
@@ -34,14 +35,11 @@ APPEND_ONLY = ("entries", "audit_events", "code_readings", "order_acts", "line_e
 @asynccontextmanager
 async def acting(url: str, role: Role) -> AsyncIterator[Session]:
     """A session that acts as a role; what it has done is undone."""
-    connection = await asyncpg.connect(url)
-    try:
+    async with closing(asyncpg.connect(url)) as connection:
         await connection.execute(
             f"SET ROLE {role}; SET largesse.customers = '{{}}'; SET largesse.environments = '{{}}'"
         )
         yield connection
-    finally:
-        await connection.close()
 
 
 async def test_a_migrated_database_grants_just_that_and_is_the_owners(module_database_url: str) -> None:
@@ -168,8 +166,7 @@ async def test_what_is_kept_of_passwords_and_second_steps_is_hidden(
 
 
 async def test_each_column_of_a_table_in_part_hidden_is_declared(module_database_url: str) -> None:
-    connection = await asyncpg.connect(module_database_url)
-    try:
+    async with closing(asyncpg.connect(module_database_url)) as connection:
         hidden, shown = {**HIDDEN, **HIDDEN_OF_OFFICE}, {**SHOWN, **SHOWN_TO_OFFICE}
         for table in {*hidden, *shown}:
             columns = await connection.fetch(
@@ -177,18 +174,13 @@ async def test_each_column_of_a_table_in_part_hidden_is_declared(module_database
                 table,
             )
             assert sorted(row["attname"] for row in columns) == sorted((*hidden[table], *shown[table]))
-    finally:
-        await connection.close()
 
 
 async def test_a_session_acts_as_its_role_from_the_start(module_database_url: str) -> None:
-    database = await Database.connect(module_database_url, role=Role.APP)
-    try:
+    async with closing(Database.connect(module_database_url, role=Role.APP)) as database:
         assert await database.fetchval(OPERATOR, "SELECT current_user") == Role.APP
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await database.execute(for_customer(1, "staging"), "DELETE FROM entries")
-    finally:
-        await database.close()
 
 
 @pytest.fixture
@@ -277,12 +269,9 @@ async def test_who_may_not_act_as_a_role_is_told_whose_address_it_takes(
 
 async def acts(url: str, role: Role) -> str:
     """As whom a process that is to act as `role` acts in the end."""
-    database = await Database.connect(url, role=role)
-    try:
+    async with closing(Database.connect(url, role=role)) as database:
         name: str = await database.fetchval(OPERATOR, "SELECT current_user::text")
         return name
-    finally:
-        await database.close()
 
 
 async def owners(connection: Session) -> set[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from tests import parsed
+from tests.closing import closing
 
 from largesse.db.pool import Connection, Database, Row, act_for, connect_once, scope_of
 from largesse.db.scope import LOOKUP, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers
@@ -136,11 +137,8 @@ async def test_reads_go_on_beside_each_other_in_the_same_scope(database: Databas
         second.set()
         return await connection.fetchrow(TOLD)
 
-    of_two = await Database.connect(database_url, max_connections=2)
-    try:
+    async with closing(Database.connect(database_url, max_connections=2)) as of_two:
         assert await of_two.at_once(acme, wait, go) == [("{7}", "{staging}")] * 2
-    finally:
-        await of_two.close()
     # Where there is one connection alone, one comes after the other.
     assert await database.at_once(acme, go, go, wait) == [("{7}", "{staging}")] * 3
 

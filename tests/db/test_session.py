@@ -15,6 +15,7 @@ from uuid import UUID
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.faults.proxy import Proxy
 
 from largesse.base.database_address import DatabaseAddress
@@ -131,30 +132,27 @@ async def test_a_session_whose_client_is_lost_within_a_command_is_ended(
         await other.execute("SET lock_timeout = '1s'")
         with pytest.raises(asyncpg.LockNotAvailableError):
             await other.execute("UPDATE held SET id = 3")
-    healthy = await Database.connect(database_url)
-    try:
+    async with closing(Database.connect(database_url)) as healthy:
         await asyncio.sleep(0.5)
         assert await end_orphans(healthy) == 1
         await beside.execute("UPDATE held SET id = 3")
-    finally:
-        await healthy.close()
 
 
 async def test_sessions_at_work_and_at_rest_are_no_orphans(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("largesse.db.postmaster._WAITED_S", 0.0)
-    healthy = await Database.connect(database_url)
-    try:
-        async with database.connection(OPERATOR) as resting, database.transaction(OPERATOR) as idle:
-            await idle.execute("SELECT 1")
-            working = asyncio.create_task(database.fetchval(OPERATOR, "SELECT pg_sleep(0.5)"))
-            await asyncio.sleep(0.2)
-            assert await end_orphans(healthy) == 0
-            await working
-            assert await resting.fetchval("SELECT 1") == 1
-    finally:
-        await healthy.close()
+    async with (
+        closing(Database.connect(database_url)) as healthy,
+        database.connection(OPERATOR) as resting,
+        database.transaction(OPERATOR) as idle,
+    ):
+        await idle.execute("SELECT 1")
+        working = asyncio.create_task(database.fetchval(OPERATOR, "SELECT pg_sleep(0.5)"))
+        await asyncio.sleep(0.2)
+        assert await end_orphans(healthy) == 0
+        await working
+        assert await resting.fetchval("SELECT 1") == 1
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.worker.test_metrics import free_port
 
 from largesse.base.settings import load_settings
@@ -25,12 +26,9 @@ class Looked:
 
     async def set(self, statement: str) -> None:
         """Runs a statement; `{database}` stands for the database's name."""
-        connection = await asyncpg.connect(self.url)
-        try:
+        async with closing(asyncpg.connect(self.url)) as connection:
             name = await connection.fetchval("SELECT quote_ident(current_database())")
             await connection.execute(statement.format(database=name))
-        finally:
-            await connection.close()
 
     async def findings(self) -> list[CheckResult]:
         found = await check_database(load_settings({"LARGESSE_DATABASE_URL": self.url}))

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
+from tests.closing import closing
 from tests.web.api.conftest import (
     RICH_WORLD,
     Service,
@@ -68,13 +69,10 @@ class Place:
         return asyncio.run(self._reseal(vault, **changes))
 
     async def _reseal(self, vault: Vault, **changes: object) -> Resealed:
-        database = await Database.connect(self.url)
-        try:
+        async with closing(Database.connect(self.url)) as database:
             async with database.connection(OPERATOR) as connection:
                 await prove_master_key(connection, vault, keep=True)
             return await reseal(database, vault, **{"idle": IDLE, "rest": 0.0, **changes})
-        finally:
-            await database.close()
 
     def is_refused(self, vault: Vault) -> str:
         """What a process is told that starts with this vault; nothing when it may."""
@@ -104,11 +102,8 @@ class Place:
 
     def verify(self, vault: Vault) -> None:
         async def run() -> None:
-            database = await Database.connect(self.url)
-            try:
+            async with closing(Database.connect(self.url)) as database:
                 report = await audit(database, vault)
-            finally:
-                await database.close()
             assert report.findings == []
 
         asyncio.run(run())

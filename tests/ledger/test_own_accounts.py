@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 from tests.chained import loaded
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.db.pipeline import Statement
@@ -196,8 +197,7 @@ async def test_a_session_that_sends_statements_one_by_one_creates_the_same(
     database: Database, database_url: str
 ) -> None:
     separator = "&" if "?" in database_url else "?"
-    pooled = await Database.connect(f"{database_url}{separator}pgbouncer=true", max_connections=1)
-    try:
+    async with closing(Database.connect(f"{database_url}{separator}pgbouncer=true", max_connections=1)) as pooled:
         await database.execute(OPERATOR, "ALTER TABLE accounts RENAME TO mislaid")
         async with started(pooled) as cache:
             with pytest.raises(asyncpg.UndefinedTableError):
@@ -206,8 +206,6 @@ async def test_a_session_that_sends_statements_one_by_one_creates_the_same(
             found = await cache.find(KEYS[0])
         async with started(database) as cache:
             assert await cache.find(KEYS[0]) == found
-    finally:
-        await pooled.close()
     assert await ids_spent(database) == 3
 
 

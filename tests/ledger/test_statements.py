@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from tests.closing import closing
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
@@ -62,8 +63,7 @@ async def test_months_hold_every_entry_once(database: Database, count: int) -> N
 async def test_who_takes_a_statement_slowly_gets_it_whole(database_url: str, rests_s: float) -> None:
     """Resting for less and for longer than a transaction may be left alone; what is written meanwhile is not of it."""
     limits = Limits(statement_s=7, lock_s=3, idle_in_transaction_s=1)
-    database = await Database.connect(database_url, max_connections=1, limits=limits)
-    try:
+    async with closing(Database.connect(database_url, max_connections=1, limits=limits)) as database:
         await database.execute(OPERATOR, _TOP_UPS, 1, 4_500)
         async with database.connection(OPERATOR) as connection:
             statement = await read_statement(connection, 1, 1)
@@ -74,8 +74,6 @@ async def test_who_takes_a_statement_slowly_gets_it_whole(database_url: str, res
             await database.execute(OPERATOR, _TOP_UPS, 4_501, 4_502)  # on the only connection there may be
         assert taken == list(range(1, 4_501))
         assert statement.closing_minor == 4_500
-    finally:
-        await database.close()
 
 
 _TOP_UPS = """

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
+
+from tests.chained import CHAIN
 
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Database
 from largesse.encryption.vault import Vault
 from largesse.ledger.own_accounts import OwnAccounts
 from largesse.lines.codes import SealedCodes, draw_codes
 from largesse.orders.ids import new_reference
 from largesse.orders.options import Options
 from largesse.orders.order import Gift, Order, new_order
+from largesse.orders.placer import Placer
 from largesse.orders.request import OrderSpec
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -51,6 +57,15 @@ def build_order(
         codes=drawn,
         sealed=list(SealedCodes(VAULT, drawn, reference)),
     )
+
+
+@asynccontextmanager
+async def open_placer(database: Database, **limits: Any) -> AsyncIterator[Placer]:
+    placer = Placer(database, CHAIN, **limits)
+    try:
+        yield placer
+    finally:
+        await placer.close()
 
 
 async def insert_order(connection: Connection, order_id: int, reference: str, **columns: object) -> None:

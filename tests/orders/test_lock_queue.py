@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.chained import CHAIN
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
-from tests.orders.builder import NOW, build_order
+from tests.orders.builder import NOW, build_order, open_placer
 
 from largesse.base.errors import Unavailable
 from largesse.customers.principal import Principal
@@ -69,8 +70,7 @@ class Town:
 
 @pytest.fixture
 async def town(database_url: str) -> AsyncIterator[Town]:
-    database = await Database.connect(database_url, max_connections=20)
-    try:
+    async with closing(Database.connect(database_url, max_connections=20)) as database:
         own = {}
         async with database.connection(OPERATOR) as connection:
             await load_seed(connection, CHAIN, parse_seed(WORLD.encode(), "world.yaml"))
@@ -78,17 +78,14 @@ async def town(database_url: str) -> AsyncIterator[Town]:
                 accounts = await own_accounts(connection, customer, "production", "GBP")
                 own[customer] = OwnAccounts(accounts["receivable"], accounts["sales"])
         yield Town(database, own)
-    finally:
-        await database.close()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("codes", [1, MANY])
 async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, codes: int) -> None:
     """Before, two locked customers held both tasks for small orders, and one the task for large ones."""
-    placer = Placer(town.database, CHAIN)
     held: list[asyncio.Task[Placed]] = []
-    try:
+    async with open_placer(town.database) as placer:
         async with town.locked(*range(1, CUSTOMERS)):
             for _ in range(3):
                 held += [asyncio.create_task(placer.place(town.order(n, codes=codes))) for n in range(1, CUSTOMERS)]
@@ -99,15 +96,12 @@ async def test_any_number_of_locked_customers_keep_no_other_waiting(town: Town, 
             assert not any(task.done() for task in held)
         async with asyncio.timeout(30):
             await asyncio.gather(*held)
-    finally:
-        await placer.close()
     assert await town.placed() == len(held) + 6
 
 
 async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -> None:
     """Eleven are locked, and the one freed is placed while the ten others stay so: whoever's turn it was."""
-    placer = Placer(town.database, CHAIN, timeout_s=60)
-    try:
+    async with open_placer(town.database, timeout_s=60) as placer:
         async with town.locked(*range(2, CUSTOMERS)):
             async with town.locked(1):
                 held = [asyncio.create_task(placer.place(town.order(n))) for n in range(1, CUSTOMERS)]
@@ -117,13 +111,10 @@ async def test_who_becomes_free_does_not_wait_for_those_who_do_not(town: Town) -
             assert not any(task.done() for task in held[1:])
         async with asyncio.timeout(30):
             await asyncio.gather(*held)
-    finally:
-        await placer.close()
 
 
 async def test_an_order_does_not_wait_for_ever(town: Town) -> None:
-    placer = Placer(town.database, CHAIN, timeout_s=0.3)
-    try:
+    async with open_placer(town.database, timeout_s=0.3) as placer:
         async with town.locked(1, 2, 3, 4):
             waiting = [placer.place(town.order(n, codes=codes)) for n in (1, 2, 3, 4) for codes in (1, MANY)]
             async with asyncio.timeout(30):
@@ -131,21 +122,16 @@ async def test_an_order_does_not_wait_for_ever(town: Town) -> None:
         assert [type(outcome) for outcome in outcomes] == [Unavailable] * 8
         assert all(isinstance(o, Unavailable) and o.retry_after_s == 5 for o in outcomes)
         await placer.place(town.order(1))
-    finally:
-        await placer.close()
     assert await town.placed() == 1
 
 
 async def test_orders_that_waited_are_placed_together(town: Town) -> None:
-    placer = Placer(town.database, CHAIN)
-    try:
+    async with open_placer(town.database) as placer:
         async with town.locked(1):
             held = [asyncio.create_task(placer.place(town.order(1))) for _ in range(100)]
             await asyncio.sleep(0.4)
         async with asyncio.timeout(30):
             await asyncio.gather(*held)
-    finally:
-        await placer.close()
     transactions = await town.database.fetchval(OPERATOR, "SELECT count(DISTINCT xmin::text) FROM orders")
     assert transactions <= 3
 
@@ -178,8 +164,7 @@ async def test_a_customer_fills_half_the_room_at_most(town: Town) -> None:
 
 async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_waiting(town: Town) -> None:
     """The other transaction holds no account: only writing the order finds it, and the other orders of its batch must not pay for that."""
-    placer = Placer(town.database, CHAIN, timeout_s=60)
-    try:
+    async with open_placer(town.database, timeout_s=60) as placer:
         async with town.database.connection(OPERATOR) as other:
             taking = other.transaction()
             await taking.start()
@@ -200,8 +185,6 @@ async def test_a_reference_that_somebody_is_taking_keeps_only_its_own_order_wait
             await taking.rollback()
         async with asyncio.timeout(30):
             await held
-    finally:
-        await placer.close()
     assert await town.placed() == 121
 
 
@@ -249,8 +232,7 @@ async def test_accounts_are_locked_in_the_order_of_their_ids_whatever_the_plan(
     name = await town.database.fetchval(OPERATOR, "SELECT current_database()")
     for plan in ("indexscan", "indexonlyscan", "bitmapscan"):
         await town.database.execute(OPERATOR, f'ALTER DATABASE "{name}" SET enable_{plan} = off')
-    fresh = await Database.connect(database_url)
-    try:
+    async with closing(Database.connect(database_url)) as fresh:
         last = "SELECT id FROM accounts WHERE id = ANY($1::int[]) ORDER BY ctid DESC LIMIT 1"
         assert await fresh.fetchval(OPERATOR, last, ids) == ids[0]
         for at, number in enumerate(ids):
@@ -268,8 +250,6 @@ async def test_accounts_are_locked_in_the_order_of_their_ids_whatever_the_plan(
                 await locker.execute("ROLLBACK")
             held = set(ids) - {row["id"] for row in free}
             assert sorted(held) == ids[: at + 1]
-    finally:
-        await fresh.close()
 
 
 def _account_ids(orders: list[Order]) -> list[int]:

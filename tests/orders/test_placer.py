@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 import asyncpg
 import msgspec
 import pytest
-from tests.chained import CHAIN
+from tests.chained import CHAIN, loaded
 from tests.distributed import IS_DISTRIBUTED, KEEPS_WAITING
-from tests.orders.builder import build_order
+from tests.orders.builder import build_order, open_placer
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.customers.access import KeyStatus
@@ -95,14 +95,10 @@ class Desk:
 
 @pytest.fixture
 async def desk(database_url: str) -> AsyncIterator[Desk]:
-    database = await Database.connect(database_url)
-    try:
+    async with loaded(database_url, WORLD) as database:
         async with database.connection(OPERATOR) as connection:
-            await load_seed(connection, CHAIN, parse_seed(WORLD, "world.yaml"))
             own = await own_accounts(connection, 1, "production", "GBP")
         yield Desk(database, OwnAccounts(own["receivable"], own["sales"]))
-    finally:
-        await database.close()
 
 
 TAKE = """
@@ -117,8 +113,7 @@ TAKE = """
 @pytest.mark.parametrize("codes", [1, 101])
 async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: Desk, codes: int) -> None:
     """`b` is still being taken when the order is tried for the second time."""
-    placer = Placer(desk.database, CHAIN)
-    try:
+    async with open_placer(desk.database) as placer:
         async with desk.database.connection(OPERATOR) as first, desk.database.connection(OPERATOR) as second:
             taking_a, taking_b = first.transaction(), second.transaction()
             await taking_a.start()
@@ -132,16 +127,13 @@ async def test_a_reference_that_another_process_is_taking_is_waited_for(desk: De
             await desk.waited_for(second)
             await taking_b.commit()
         outcomes = await asyncio.gather(*placing, return_exceptions=True)
-    finally:
-        await placer.close()
     assert [type(outcome).__name__ for outcome in outcomes] == ["ReferenceUsed", "ReferenceUsed", "Placed"]
     assert await desk.references() == {"a", "b", "c"}
     assert await desk.balance_minor() == 10_000 - 10 * codes
 
 
 async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> None:
-    placer = Placer(desk.database, CHAIN)
-    try:
+    async with open_placer(desk.database) as placer:
         async with desk.database.connection(OPERATOR) as other:
             taking = other.transaction()
             await taking.start()
@@ -150,14 +142,11 @@ async def test_a_reference_that_another_process_gave_up_is_free(desk: Desk) -> N
             await desk.waited_for(other)
             await taking.rollback()
         assert (await placing).order.reference_key == (1, "production", "a")
-    finally:
-        await placer.close()
     assert await desk.balance_minor() == 9_900
 
 
 async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None:
     """All of these go in one batch: the first of their customer is being placed while they gather."""
-    placer = Placer(desk.database, CHAIN)
     orders = [
         desk.order("first"),
         desk.order("same"),
@@ -168,10 +157,8 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
         desk.order("last", cost_minor=9_700),
         desk.order("broke"),
     ]
-    try:
+    async with open_placer(desk.database) as placer:
         outcomes = await asyncio.gather(*(placer.place(order) for order in orders), return_exceptions=True)
-    finally:
-        await placer.close()
     wrong = {at: type(outcome) for at, outcome in enumerate(outcomes) if isinstance(outcome, BaseException)}
     assert wrong == {2: ReferenceUsed, 3: InsufficientBalance, 4: Unauthorized, 7: InsufficientBalance}
     assert await desk.references() == {"first", "same", None, "last"}
@@ -183,16 +170,13 @@ async def test_an_order_refused_costs_its_neighbours_nothing(desk: Desk) -> None
 
 async def test_an_order_that_cannot_be_written_costs_its_neighbours_nothing(desk: Desk) -> None:
     """What was let through and overflows only as it is written fails alone, with each of the batch placed or refused as without it."""
-    placer = Placer(desk.database, CHAIN)
     odd = desk.order("odd")
     odd = msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, expiry_after_days=2**40))
-    try:
+    async with open_placer(desk.database) as placer:
         placing = [
             placer.place(order) for order in (desk.order("a"), odd, desk.order("b", cost_minor=10_001), desk.order("c"))
         ]
         outcomes = await asyncio.gather(*placing, return_exceptions=True)
-    finally:
-        await placer.close()
     assert [type(outcome) for outcome in outcomes] == [
         Placed,
         # A cluster is sent rows as values, which the driver writes as what the columns are.
@@ -206,12 +190,11 @@ async def test_an_order_that_cannot_be_written_costs_its_neighbours_nothing(desk
 
 async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
     """Somebody holds the account of one customer, and its orders wait; those of another do not, small as they are or nearly large."""
-    placer = Placer(desk.database, CHAIN)
     other = dataclasses.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
     async with desk.database.connection(OPERATOR) as connection:
         own = await own_accounts(connection, 2, "production", "GBP")
     accounts = (own["receivable"], own["sales"])
-    try:
+    async with open_placer(desk.database) as placer:
         async with desk.database.connection(OPERATOR) as holder:
             holding = holder.transaction()
             await holding.start()
@@ -228,8 +211,6 @@ async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
             assert not waiting.done()
             await holding.rollback()
         await waiting
-    finally:
-        await placer.close()
 
 
 async def test_closing_places_what_waits(desk: Desk) -> None:
@@ -259,12 +240,9 @@ async def test_closing_places_what_is_held_even_then(desk: Desk) -> None:
 
 async def test_many_large_orders_of_one_customer_are_waited_for(desk: Desk) -> None:
     """Repeated all at once, each gets its 409: what is bounded is their codes, not how many they are."""
-    placer = Placer(desk.database, CHAIN)
-    try:
+    async with open_placer(desk.database) as placer:
         orders = [desk.order("again", codes=101, cost_minor=1) for _ in range(80)]
         outcomes = await asyncio.gather(*map(placer.place, orders), return_exceptions=True)
-    finally:
-        await placer.close()
     assert Counter(type(outcome) for outcome in outcomes) == {Placed: 1, ReferenceUsed: 79}
 
 

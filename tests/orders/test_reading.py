@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.orders.reading import BEGIN, read_references
@@ -26,8 +27,7 @@ def reference(number: int) -> str:
 # Between some and others of these the indexes grow a level, one before the other.
 @pytest.mark.parametrize("orders", [0, 20, 100, 150, 200, 250, 300, 350, 400, 500, 1_000])
 async def test_a_look_up_reads_no_other_orders_before_the_first_analyze(database_url: str, orders: int) -> None:
-    connection = await asyncpg.connect(database_url)
-    try:
+    async with closing(asyncpg.connect(database_url)) as connection:
         await connection.execute("ALTER TABLE orders SET (autovacuum_enabled = off)")
         await connection.execute(ORDERS, 1, orders)
         wanted = [(1, "production", reference(7)), (2, "production", reference(7)), (1, "staging", reference(7))]
@@ -40,5 +40,3 @@ async def test_a_look_up_reads_no_other_orders_before_the_first_analyze(database
         free = [(1, "production", f"free-{n}") for n in range(50)]
         assert await read_references(connection, [*wanted, *free]) == {wanted[0]: "00000000000000000007"}
         assert await connection.fetchval(rows_read) <= 2 * len(wanted)
-    finally:
-        await connection.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
@@ -229,29 +230,27 @@ async def test_sums_are_read_by_their_days_and_not_once_for_each_group(database_
     await connection.execute(SUMS_OF_MANY_GROUPS)
     await connection.execute("ANALYZE report_groups, report_sums")
     await connection.close()
-    database = await Database.connect(database_url, role=Role.APP)
-    try:
-        async with database.connection(for_customer(1, "production")) as connection:
-            added = await add_up(connection, wanted())
-            scans = await connection.fetchval("SELECT pg_stat_get_xact_numscans('report_sums_pkey'::regclass)")
-    finally:
-        await database.close()
+    async with (
+        closing(Database.connect(database_url, role=Role.APP)) as database,
+        database.connection(for_customer(1, "production")) as connection,
+    ):
+        added = await add_up(connection, wanted())
+        scans = await connection.fetchval("SELECT pg_stat_get_xact_numscans('report_sums_pkey'::regclass)")
     assert sum(one.sums.orders for one in added) >= 100 * GROUPS
     assert scans < 20
 
 
 @pytest.mark.parametrize("search", ["thank", "guest1 thank"])
 async def test_of_what_a_search_goes_through_each_order_is_looked_up_by_itself(filled_url: str, search: str) -> None:
-    database = await Database.connect(filled_url, role=Role.APP)
-    try:
-        async with database.connection(for_customer(1, "production")) as connection:
-            found = await find_orders(connection, wanted(search=search, group=GroupFilter(source="api")), LOOKED_AT)
-            scans = await connection.fetchval(
-                "SELECT pg_stat_get_xact_numscans('report_orders_grouped'::regclass)"
-                " + pg_stat_get_xact_numscans('report_orders'::regclass)"
-            )
-    finally:
-        await database.close()
+    async with (
+        closing(Database.connect(filled_url, role=Role.APP)) as database,
+        database.connection(for_customer(1, "production")) as connection,
+    ):
+        found = await find_orders(connection, wanted(search=search, group=GroupFilter(source="api")), LOOKED_AT)
+        scans = await connection.fetchval(
+            "SELECT pg_stat_get_xact_numscans('report_orders_grouped'::regclass)"
+            " + pg_stat_get_xact_numscans('report_orders'::regclass)"
+        )
     assert found.places
     assert scans == 0
 

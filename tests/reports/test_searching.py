@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.closing import closing
 from tests.reports.generator import SOURCES
 from tests.reports.test_finding import wanted
 
@@ -67,12 +68,11 @@ def test_an_order_is_found_by_its_own_reference_whole_and_in_parts() -> None:
 @asynccontextmanager
 async def serving(url: str) -> AsyncIterator[Connection]:
     """A transaction as the serving process has it, whose scans and rows are counted from nothing on."""
-    database = await Database.connect(url, role=Role.APP)
-    try:
-        async with database.connection(for_customer(1, "production")) as connection:
-            yield connection
-    finally:
-        await database.close()
+    async with (
+        closing(Database.connect(url, role=Role.APP)) as database,
+        database.connection(for_customer(1, "production")) as connection,
+    ):
+        yield connection
 
 
 async def scans(connection: Connection, index: str) -> int:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 from tests.chained import acting_on, chain_up, forge
+from tests.closing import closing
 from tests.verify.test_audit import MASTER_KEY, VAULT, fill
 from tests.verify.test_forging_roles import attack
 
@@ -134,13 +135,10 @@ async def findings(database: Database) -> set[str]:
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     await fill(database_url)
-    database = await Database.connect(database_url)
-    try:
+    async with closing(Database.connect(database_url)) as database:
         await claim(database, LINE, OTHER)
         assert await findings(database) == set()
         yield database
-    finally:
-        await database.close()
 
 
 @pytest.mark.sampled(5)

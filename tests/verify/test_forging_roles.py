@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 from tests.chained import chain_of, chain_up, make_early
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, execute_each
 
 from largesse.base.errors import OperatorError
@@ -71,13 +72,10 @@ OWNER = (
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    database = await Database.connect(database_url)
-    try:
+    async with closing(Database.connect(database_url)) as database:
         async with database.connection(OPERATOR) as connection:
             await load_seed(connection, await chain_of(connection, KEY), parse_seed(WORLD, "world.yaml"))
         yield database
-    finally:
-        await database.close()
 
 
 async def findings(database: Database) -> set[str]:

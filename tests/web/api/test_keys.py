@@ -7,6 +7,7 @@ import threading
 
 import httpx
 import pytest
+from tests.closing import closing
 
 from largesse.customers.authenticator import Authenticator, new_secret
 from largesse.db.pool import Database
@@ -164,8 +165,7 @@ def test_a_key_deleted_under_load_is_let_in_no_more(service) -> None:
 
 async def test_last_seen_is_noted_off_the_request(service) -> None:
     query = "SELECT last_seen_at FROM api_keys WHERE key = 'globex'"
-    database = await Database.connect(service.database_url)
-    try:
+    async with closing(Database.connect(service.database_url)) as database:
         authenticator = Authenticator(database, "production")
         await authenticator.authenticate(service.keys["globex"])
         assert await database.fetchval(OPERATOR, query) is None
@@ -175,8 +175,6 @@ async def test_last_seen_is_noted_off_the_request(service) -> None:
         again = Authenticator(database, "production")
         await again.close()
         assert await database.fetchval(OPERATOR, query) == first
-    finally:
-        await database.close()
 
 
 class TestRateLimit:

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
 from tests.web.api.conftest import Service, on_database
 from tests.web.half_sent import in_two
@@ -192,8 +193,7 @@ def test_the_deletion_waits(service) -> None:
         return httpx.post(f"{service.url}/orders/{reference}/cancel", headers=headers, timeout=60)
 
     async def hold_up(connection: asyncpg.Connection) -> tuple[bool, httpx.Response, httpx.Response]:
-        deleter = await asyncpg.connect(service.database_url)
-        try:
+        async with closing(asyncpg.connect(service.database_url)) as deleter:
             async with connection.transaction():
                 order = await connection.fetchrow("SELECT customer_id, id FROM orders WHERE reference = $1", reference)
                 await connection.execute(
@@ -208,8 +208,6 @@ def test_the_deletion_waits(service) -> None:
                 waited = not deleting.done()
             cancelled = await cancelling
             await deleting
-        finally:
-            await deleter.close()
         return waited, cancelled, await asyncio.to_thread(cancel)
 
     waited, cancelled, again = service.run(hold_up)
@@ -271,8 +269,7 @@ def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:
     key_id = service.sql("SELECT id FROM api_keys WHERE key = 'hr'")[0][0]
 
     async def narrow(connection: asyncpg.Connection) -> None:
-        other = await asyncpg.connect(service.database_url)
-        try:
+        async with closing(asyncpg.connect(service.database_url)) as other:
             async with other.transaction():
                 await other.execute("SELECT FROM api_keys WHERE id = $1 FOR KEY SHARE", key_id)
                 narrowing = asyncio.create_task(narrow_key(connection, key_id, scopes=["read"], networks=None))
@@ -280,8 +277,6 @@ def test_narrowing_waits_for_what_is_being_written(service: Service) -> None:
                     assert not narrowing.done()
                     await asyncio.sleep(0.005)
             await narrowing
-        finally:
-            await other.close()
 
     on_database(service.database_url, narrow)
     assert service.sql("SELECT scopes FROM api_keys WHERE id = $1", key_id)[0][0] == ["read"]

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 from prometheus_client import REGISTRY
+from tests.closing import closing
 
 from largesse.base import clock
 from largesse.customers.principal import Principal
@@ -250,11 +251,8 @@ async def test_an_index_serves_each_filter(service: Any, filters: dict[str, Any]
     )
     service.sql("ANALYZE api_requests")
     wanted = RequestFilter(**filters)
-    connection = await asyncpg.connect(service.database_url)
-    try:
+    async with closing(asyncpg.connect(service.database_url)) as connection:
         plan = await connection.fetch(f"EXPLAIN {newest(wanted)}", 7, "production", 2**62, 50, *wanted.values)
-    finally:
-        await connection.close()
     text = "\n".join(row[0] for row in plan)
     assert index in text
     assert "Seq Scan on api_requests" not in text
