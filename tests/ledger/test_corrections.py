@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 from msgspec.structs import replace as replace_struct
-from tests.chained import actor_on, loaded
+from tests.chained import actor_on
+from tests.ledger.worlds import ACME, FLOAT, TEAM, VAULT, YEN, database
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.customers.actor import Actor
@@ -39,27 +39,10 @@ from largesse.staff.model import StaffMember
 from largesse.verify.ledger import LEDGER
 from largesse.verify.office import CORRECTIONS
 
-WORLD = b"""
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    funding_accounts:
-      - {key: gbp, name: Float, master: true, currency: GBP, balance: 100}
-      - {key: jpy, name: Yen, currency: JPY}
-"""
-KEY = b"k" * 32
-VAULT = Vault((KEY,))
-ACME, FLOAT, YEN = 1, 1, 2
+__all__ = ["database"]
+
 FAY, MAX, ZOE = 11, 12, 13
 LARGEST = 1_000_000_000_00
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with loaded(database_url, WORLD, KEY) as database:
-        yield database
 
 
 async def member(database: Database, id_: int) -> Actor:
@@ -269,7 +252,7 @@ async def test_a_closed_account_gets_nothing(database: Database) -> None:
     [
         "UPDATE corrections SET amount_minor = 1",
         "UPDATE corrections SET proposed_by = 99",
-        "UPDATE corrections SET account_id = 2",
+        f"UPDATE corrections SET account_id = {TEAM}",
         "UPDATE corrections SET state = 'approved', decided_by = proposed_by, decided_at = now(), transfer_id = 1",
     ],
 )

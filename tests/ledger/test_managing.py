@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
-from tests.chained import actor_on, chain_of, loaded
+from tests.chained import actor_on, chain_of
+from tests.ledger.worlds import ACME, ADA, DEPOSITS, FLOAT, INITECH, KEY, TEAM, TEST, THEIRS, VAULT, YEN, database
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, OperatorError
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
-from largesse.encryption.vault import Vault
 from largesse.events.kinds import AccountLow
 from largesse.ledger.accounts import (
     MOST_ACCOUNTS,
@@ -35,36 +34,7 @@ from largesse.ledger.top_ups import cancel_top_up, request_top_up
 from largesse.ledger.transfers import Transfer, transfer
 from largesse.orders.reading import read_account
 
-WORLD = b"""
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users: [{email: ada@acme.example, name: Ada, role: admin}]
-    service_accounts: [{key: bot, name: Bot}]
-    funding_accounts:
-      - {key: gbp, name: Float, master: true, currency: GBP, balance: 100}
-      - {key: team, name: Team, currency: GBP, service_accounts: [bot]}
-      - {key: jpy, name: Yen, currency: JPY}
-      - {key: test, name: Test, currency: GBP, environment: staging}
-  - key: globex
-    name: Globex
-    plan: pro
-    funding: balance
-    funding_accounts: [{key: gbp, name: Theirs, master: true, currency: GBP}]
-  - {key: initech, name: Initech, plan: pro, funding: invoiced}
-"""
-KEY = b"k" * 32
-VAULT = Vault((KEY,))
-ACME, INITECH, ADA = 1, 3, 1
-FLOAT, TEAM, YEN, TEST, THEIRS = 1, 2, 3, 4, 6
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with loaded(database_url, WORLD, KEY) as database:
-        yield database
+__all__ = ["database"]
 
 
 async def do(database: Database, operation: Any, *, customer_id: int = ACME, **arguments: Any) -> Any:
@@ -133,7 +103,7 @@ async def test_transfers_to_and_fro_at_once_do_not_wait_in_a_circle(database: Da
         ({"to_id": TEST}, NotFound),
         ({"to_id": THEIRS}, NotFound),
         ({"from_id": THEIRS}, NotFound),
-        ({"to_id": 5}, NotFound),  # the customer's deposits
+        ({"to_id": DEPOSITS}, NotFound),
     ],
 )
 async def test_what_is_not_moved(database: Database, changed: dict[str, int], error: type[Exception]) -> None:
@@ -192,7 +162,7 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
     asked = await do(database, request_top_up, account_id=TEAM, amount_minor=1)
     assert await refused_why(database, close_account, account_id=TEAM) is Why.AWAITS
     await do(database, cancel_top_up, reference=asked.reference)
-    for account in (THEIRS, TEST, 5, 999):
+    for account in (THEIRS, TEST, DEPOSITS, 999):
         with pytest.raises(NotFound):
             await do(database, close_account, account_id=account)
     there = await database.fetchval(
@@ -222,7 +192,7 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
 async def test_who_is_not_told(database: Database, watch: Watch, error: type[Exception]) -> None:
     with pytest.raises(error):
         await do(database, watch_balance, account_id=FLOAT, watch=watch)
-    for account in (THEIRS, TEST, 5):
+    for account in (THEIRS, TEST, DEPOSITS):
         with pytest.raises(NotFound):
             await do(database, watch_balance, account_id=account, watch=Watch(1, (ADA,)))
     async with database.connection(OPERATOR) as connection:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.chained import actor_on, forge
-from tests.ledger.test_corrections import ACME, MAX, VAULT, database, member, propose
+from tests.ledger.test_corrections import MAX, member, propose
+from tests.ledger.worlds import ACME, GLOBEX, INITECH, VAULT, database
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
@@ -64,12 +65,7 @@ async def test_what_is_owed_can_be_paid_and_no_more(database: Database) -> None:
 
 
 async def test_what_customers_owe_is_listed_page_by_page(database: Database) -> None:
-    await database.execute(
-        OPERATOR,
-        "INSERT INTO customers (key, name, plan, funding) SELECT 'c' || n, 'C' || n, 'pro', 'invoiced' FROM generate_series(1, 2) AS n",
-    )
-    others = await database.fetch(OPERATOR, "SELECT id FROM customers WHERE key <> 'acme' ORDER BY id")
-    accounts = [await charge(database, 1_00, customer_id) for customer_id in (ACME, *(row["id"] for row in others))]
+    accounts = [await charge(database, 1_00, customer_id) for customer_id in (ACME, GLOBEX, INITECH)]
     async with database.connection(OPERATOR) as connection:
         first = await list_owed(connection, None, 2)
         rest = await list_owed(connection, first[-1].account_id, 2)

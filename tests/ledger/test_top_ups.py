@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.chained import actor_on, loaded
+from tests.chained import actor_on
+from tests.ledger.worlds import ACME, ADA, FLOAT, GLOBEX, TEST, THEIRS, VAULT, YEN, database
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.encryption.vault import Vault
 from largesse.ledger.top_ups import (
     MAX_WAITING,
     WAITS_FOR,
@@ -27,34 +26,7 @@ from largesse.ledger.top_ups import (
 )
 from largesse.ledger.transfer_references import new_transfer_reference
 
-WORLD = b"""
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users: [{email: ada@acme.example, name: Ada, role: admin}]
-    funding_accounts:
-      - {key: gbp, name: Float, master: true, currency: GBP}
-      - {key: jpy, name: Yen, currency: JPY}
-      - {key: test, name: Test, currency: GBP, environment: staging}
-  - key: globex
-    name: Globex
-    plan: pro
-    funding: balance
-    funding_accounts:
-      - {key: gbp, name: Theirs, master: true, currency: GBP}
-"""
-KEY = b"k" * 32
-VAULT = Vault((KEY,))
-ACME, GLOBEX, ADA = 1, 2, 1
-FLOAT, YEN, TEST, THEIRS = 1, 2, 3, 4
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with loaded(database_url, WORLD, KEY) as database:
-        yield database
+__all__ = ["database"]
 
 
 async def ask(
