@@ -71,9 +71,18 @@ async def edited(database: Database, object_id: int, kind: str = "product") -> E
     return found
 
 
+async def newest(database: Database, object_id: int, kind: str = "product") -> int:
+    """What somebody has seen who opens it now."""
+    return (await edited(database, object_id, kind)).seen
+
+
+async def save(database: Database, actor: Actor, object_id: int, **typed: str) -> None:
+    await save_draft(actor, "product", object_id, await product(database, **typed), await newest(database, object_id))
+
+
 async def published(database: Database, actor: Actor, key: str = "coffee", **typed: str) -> int:
     object_id = await create(actor, "product", key, await product(database, **typed))
-    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await publish(actor, "product", object_id, await newest(database, object_id))
     return object_id
 
 
@@ -87,7 +96,7 @@ async def test_a_product_is_sold_once_its_draft_is_published(
     version = await beside.fetchval("SELECT version FROM catalogue_version")
     assert (await catalogue.at(version)).product(object_id, "GB", 1) is None
 
-    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await publish(actor, "product", object_id, await newest(database, object_id))
 
     # One change, which says what it changed: no process reads the whole catalogue for it.
     assert await beside.fetchval("SELECT version FROM catalogue_version") == version + 1
@@ -107,7 +116,7 @@ async def test_a_product_is_sold_once_its_draft_is_published(
 
 async def test_the_second_of_two_is_shown_what_changed(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
-    seen = (await edited(database, object_id)).seen
+    seen = await newest(database, object_id)
     await save_draft(actor, "product", object_id, await product(database, name="Tea"), seen)
 
     with pytest.raises(ChangedMeanwhile) as caught:
@@ -124,7 +133,7 @@ async def test_the_second_of_two_is_shown_what_changed(database: Database, actor
 
 async def test_of_many_at_once_one_wins(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
-    seen = (await edited(database, object_id)).seen
+    seen = await newest(database, object_id)
     contents = [await product(database, name=f"Coffee {number}") for number in range(5)]
 
     results = await asyncio.gather(
@@ -140,7 +149,7 @@ async def test_what_a_file_manages_is_changed_only_after_it_is_released(
 ) -> None:
     object_id = await published(database, actor)
     await beside.execute("UPDATE products SET managed = 'file'")
-    seen = (await edited(database, object_id)).seen
+    seen = await newest(database, object_id)
     content = await product(database, name="Tea")
 
     for attempt in (
@@ -157,7 +166,7 @@ async def test_what_a_file_manages_is_changed_only_after_it_is_released(
 
     await release(actor, "product", object_id)
     await release(actor, "product", object_id)  # nothing more
-    await save_draft(actor, "product", object_id, content, (await edited(database, object_id)).seen)
+    await save_draft(actor, "product", object_id, content, await newest(database, object_id))
     assert await beside.fetchval("SELECT count(*) FROM audit_events WHERE act = 'catalogue.released'") == 1
     with pytest.raises(NotFound):
         await release(actor, "product", 999)
@@ -165,22 +174,20 @@ async def test_what_a_file_manages_is_changed_only_after_it_is_released(
 
 async def test_the_last_publication_is_undone_and_that_too(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
-    await save_draft(
-        actor, "product", object_id, await product(database, name="Tea"), (await edited(database, object_id)).seen
-    )
-    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await save(database, actor, object_id, name="Tea")
+    await publish(actor, "product", object_id, await newest(database, object_id))
 
-    await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await undo(actor, "product", object_id, await newest(database, object_id))
     assert (await edited(database, object_id)).content.name == "Coffee"
-    await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await undo(actor, "product", object_id, await newest(database, object_id))
     assert (await edited(database, object_id)).content.name == "Tea"
 
 
 async def test_a_draft_of_before_an_undo_is_published_once_it_is_saved_again(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
-    tea, opened = await product(database, name="Tea"), (await edited(database, object_id)).seen
+    tea, opened = await product(database, name="Tea"), await newest(database, object_id)
     await save_draft(actor, "product", object_id, tea, opened)
-    opened = (await edited(database, object_id)).seen
+    opened = await newest(database, object_id)
     await undo(actor, "product", object_id, opened)
     with pytest.raises(ChangedMeanwhile):  # the form of before the undo
         await save_draft(actor, "product", object_id, tea, opened)
@@ -190,7 +197,7 @@ async def test_a_draft_of_before_an_undo_is_published_once_it_is_saved_again(dat
         with pytest.raises(ChangedMeanwhile):
             await acting
     await save_draft(actor, "product", object_id, tea, behind.seen)
-    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await publish(actor, "product", object_id, await newest(database, object_id))
 
     assert (await edited(database, object_id)).content.name == "Tea"
 
@@ -198,7 +205,7 @@ async def test_a_draft_of_before_an_undo_is_published_once_it_is_saved_again(dat
 async def test_the_first_publication_is_undone_by_not_selling_it(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
 
-    await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await undo(actor, "product", object_id, await newest(database, object_id))
 
     assert not (await edited(database, object_id)).content.active
 
@@ -210,15 +217,14 @@ async def test_what_was_never_published_in_the_office_cannot_be_undone(
     await beside.execute("DELETE FROM catalogue_versions")
 
     with pytest.raises(StateConflict, match="nothing to undo"):
-        await undo(actor, "product", object_id, (await edited(database, object_id)).seen)
+        await undo(actor, "product", object_id, await newest(database, object_id))
 
 
 async def test_versions_are_bounded(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
     object_id = await published(database, actor)
     for number in range(KEPT_VERSIONS + 1):
-        content = await product(database, name=f"Coffee {number}")
-        await save_draft(actor, "product", object_id, content, (await edited(database, object_id)).seen)
-        await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+        await save(database, actor, object_id, name=f"Coffee {number}")
+        await publish(actor, "product", object_id, await newest(database, object_id))
 
     async with database.connection(OPERATOR) as connection:
         versions = await store.list_versions(connection, "product", object_id, 100)
@@ -231,13 +237,11 @@ async def test_a_draft_publishes_itself_at_its_time(
     database: Database, actor: Actor, vault: Vault, beside: asyncpg.Connection
 ) -> None:
     object_id = await published(database, actor)
-    await save_draft(
-        actor, "product", object_id, await product(database, name="Tea"), (await edited(database, object_id)).seen
-    )
+    await save(database, actor, object_id, name="Tea")
     now = await beside.fetchval("SELECT clock_now()")
     with pytest.raises(Faulty):
-        await schedule(actor, "product", object_id, now, (await edited(database, object_id)).seen)
-    await schedule(actor, "product", object_id, now + timedelta(hours=1), (await edited(database, object_id)).seen)
+        await schedule(actor, "product", object_id, now, await newest(database, object_id))
+    await schedule(actor, "product", object_id, now + timedelta(hours=1), await newest(database, object_id))
     worker = worker_actor(database, await acting_on(database, vault))
 
     async with database.connection(WORKER) as connection:
@@ -254,9 +258,7 @@ async def test_a_scheduled_draft_of_before_a_publication_stays_and_says_why(
     database: Database, actor: Actor, vault: Vault, beside: asyncpg.Connection
 ) -> None:
     object_id = await published(database, actor)
-    await save_draft(
-        actor, "product", object_id, await product(database, name="Tea"), (await edited(database, object_id)).seen
-    )
+    await save(database, actor, object_id, name="Tea")
     await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now(), based_on = 0")
 
     async with database.connection(WORKER) as connection:
@@ -285,8 +287,8 @@ async def test_a_draft_that_cannot_be_written_stops_no_other(
 async def test_a_schedule_is_taken_back(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
     object_id = await create(actor, "product", "coffee", await product(database))
     at = await beside.fetchval("SELECT clock_now() + interval '1 hour'")
-    await schedule(actor, "product", object_id, at, (await edited(database, object_id)).seen)
-    await schedule(actor, "product", object_id, None, (await edited(database, object_id)).seen)
+    await schedule(actor, "product", object_id, at, await newest(database, object_id))
+    await schedule(actor, "product", object_id, None, await newest(database, object_id))
 
     draft = (await edited(database, object_id)).draft
     assert draft is not None
@@ -299,10 +301,10 @@ async def test_what_was_never_published_goes_with_its_draft_unless_something_nam
     tea = await create(actor, "product", "tea", await product(database))
     coffee = await create(actor, "product", "coffee", await product(database))
     treats = await create(actor, "collection", "treats", await collection(database))
-    await publish(actor, "collection", treats, (await edited(database, treats, "collection")).seen)
+    await publish(actor, "collection", treats, await newest(database, treats, "collection"))
 
-    assert await discard_draft(actor, "product", tea, (await edited(database, tea)).seen)
-    assert not await discard_draft(actor, "product", coffee, (await edited(database, coffee)).seen)
+    assert await discard_draft(actor, "product", tea, await newest(database, tea))
+    assert not await discard_draft(actor, "product", coffee, await newest(database, coffee))
 
     assert [row["key"] for row in await beside.fetch("SELECT key FROM products")] == ["coffee"]
     with pytest.raises(NotFound):
@@ -313,7 +315,7 @@ async def test_there_is_nothing_to_publish_without_a_draft(database: Database, a
     object_id = await published(database, actor)
 
     with pytest.raises(NothingToPublish):
-        await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+        await publish(actor, "product", object_id, await newest(database, object_id))
     with pytest.raises(NothingToPublish):
         await publish_many(actor, "product", ["coffee"])
 
@@ -334,9 +336,9 @@ async def test_a_picture_is_part_of_the_draft(database: Database, actor: Actor, 
     object_id = await published(database, actor)
     picture = read_picture(png(100, 100))
 
-    await set_picture(actor, object_id, picture, (await edited(database, object_id)).seen)
+    await set_picture(actor, object_id, picture, await newest(database, object_id))
     assert await beside.fetchval("SELECT picture FROM products") is None
-    await publish(actor, "product", object_id, (await edited(database, object_id)).seen)
+    await publish(actor, "product", object_id, await newest(database, object_id))
 
     assert await beside.fetchval("SELECT picture FROM products") == picture.name
     assert await beside.fetchval("SELECT count(*) FROM pictures") == 1
@@ -361,18 +363,12 @@ async def test_a_change_says_which_templates_and_collections_it_breaks(
 ) -> None:
     object_id = await published(database, actor)
     treats = await create(actor, "collection", "treats", await collection(database))
-    await publish(actor, "collection", treats, (await edited(database, treats, "collection")).seen)
+    await publish(actor, "collection", treats, await newest(database, treats, "collection"))
     template = "INSERT INTO templates (customer_id, key, name, product_id, gift_name, value_minor, currency, country) "
     await beside.execute(template + "VALUES (1, 'a', 'Ten', $1, 'Coffee', 1000, 'GBP', 'GB')", object_id)
     await beside.execute(template + "VALUES (1, 'b', 'Five', $1, 'Coffee', 500, 'GBP', 'IE')", object_id)
     await beside.execute(template + "VALUES (1, 'c', 'Never', $1, 'Coffee', 700, 'GBP', 'IE')", object_id)
-    await save_draft(
-        actor,
-        "product",
-        object_id,
-        await product(database, denominations="5 25", countries="GB"),
-        (await edited(database, object_id)).seen,
-    )
+    await save(database, actor, object_id, denominations="5 25", countries="GB")
 
     async with database.connection(OPERATOR) as connection:
         impact = await read_impact(connection, await edited(database, object_id))
@@ -384,7 +380,7 @@ async def test_a_change_says_which_templates_and_collections_it_breaks(
         "collection",
         treats,
         await collection(database, value_points="25"),
-        (await edited(database, treats, "collection")).seen,
+        await newest(database, treats, "collection"),
     )
     await beside.execute(
         "INSERT INTO templates (customer_id, key, name, collection_id, gift_name, value_minor, currency) "

@@ -8,6 +8,8 @@ import os
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -114,12 +116,19 @@ async def test_no_server_is_no_conversation() -> None:
     assert await check_mail_server(None) == []
 
 
-async def test_a_server_that_will_do() -> None:
-    found = await finding(PostOffice(), "smtp://127.0.0.1:PORT")
-    assert found.level is Level.OK
-    assert "answers, not encrypted. It takes addresses of any letters." in found.text
-    found = await finding(PostOffice(utf8=False), "smtp://127.0.0.1:PORT")
-    assert "ASCII letters alone before the @" in found.text
+@pytest.mark.parametrize(
+    ("server", "url", "level", "said"),
+    [
+        (PostOffice, "smtp://", Level.OK, "answers, not encrypted. It takes addresses of any letters."),
+        (partial(PostOffice, utf8=False), "smtp://", Level.OK, "ASCII letters alone before the @"),
+        (Offering, "smtp://?starttls=required", Level.ERROR, "does not offer STARTTLS"),
+        (PostOffice, "smtps://", Level.ERROR, "does not speak TLS there"),
+    ],
+)
+async def test_what_a_server_answers(server: Callable[[], PostOffice], url: str, level: Level, said: str) -> None:
+    found = await finding(server(), url.replace("://", "://127.0.0.1:PORT"))
+    assert found.level is level
+    assert said in found.text
 
 
 @pytest.mark.parametrize("implicit", [False, True], ids=["starttls", "smtps"])
@@ -143,12 +152,6 @@ async def test_a_refused_login(trusted: ssl.SSLContext) -> None:
     assert "wrong" not in found.text
 
 
-async def test_starttls_that_is_required_and_not_offered() -> None:
-    found = await finding(Offering(), "smtp://127.0.0.1:PORT?starttls=required")
-    assert found.level is Level.ERROR
-    assert "does not offer STARTTLS" in found.text
-
-
 @pytest.mark.parametrize("implicit", [False, True], ids=["starttls", "smtps"])
 async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path, implicit: bool) -> None:
     tls, _ = make_tls(tmp_path, "127.0.0.1")
@@ -158,12 +161,6 @@ async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path, implicit: b
     assert found.level is Level.ERROR
     assert "its certificate is not trusted (self-signed certificate)" in found.text
     assert server.logins == []
-
-
-async def test_tls_where_none_is_spoken() -> None:
-    found = await finding(PostOffice(), "smtps://127.0.0.1:PORT")
-    assert found.level is Level.ERROR
-    assert "does not speak TLS there" in found.text
 
 
 async def test_nobody_listens() -> None:

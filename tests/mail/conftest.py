@@ -265,6 +265,14 @@ class Office:
             _, made = await fan_out(connection, 100)
         return made
 
+    async def send_order(
+        self, recipients: Sequence[tuple[str, str | None, int]], **said: Any
+    ) -> tuple[str, list[DrawnCode]]:
+        """Writes an order and sends what is due now; returns what `order` does."""
+        written = await self.order(recipients, **said)
+        await self.send()
+        return written
+
     async def send(self) -> None:
         """Sends what is due now until nothing is."""
         await self.fan_out()

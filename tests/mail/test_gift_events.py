@@ -25,8 +25,7 @@ def told(found: list[GiftEvent]) -> list[tuple[str, int, str | None]]:
 
 
 async def test_each_line_of_a_mail_that_was_sent_is_told(office: Office) -> None:
-    reference, codes = await office.order([(SAM, "Sam", 2), (KIM, None, 1)])
-    await office.send()
+    reference, codes = await office.send_order([(SAM, "Sam", 2), (KIM, None, 1)])
     found = await events(office)
     assert told(found) == [("gift.sent", 1, SAM), ("gift.sent", 2, SAM), ("gift.sent", 3, KIM)]
     assert {(event.reference, event.customer_id) for event in found} == {(reference, office.principal.customer_id)}
@@ -36,25 +35,21 @@ async def test_each_line_of_a_mail_that_was_sent_is_told(office: Office) -> None
 
 
 async def test_mail_that_is_not_due_or_held_tells_nothing(office: Office) -> None:
-    await office.order([(SAM, "Sam", 1)], due_in_s=3600)
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)], due_in_s=3600)
     office.use(None)
-    await office.order([(KIM, "Kim", 1)])
-    await office.send()
+    await office.send_order([(KIM, "Kim", 1)])
     assert (await office.states(), await events(office)) == (["held"], [])
 
 
 async def test_captured_mail_counts_as_sent(office: Office) -> None:
-    await office.order([(SAM, "Sam", 1)], environment="staging")
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)], environment="staging")
     assert told(await events(office)) == [("gift.sent", 1, SAM)]
     assert await office.database.fetchval(OPERATOR, "SELECT environment FROM events") == "staging"
 
 
 async def test_a_bounce_is_told_and_each_mail_has_an_event_of_its_own(office: Office) -> None:
     office.server.says[SAM] = "550 5.1.1 no such user"
-    reference, _ = await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, "Sam", 1)])
     await requeue(
         await office.operator(),
         RequeueFilter(await office.database.fetchval(OPERATOR, "SELECT now() - interval '1 day'")),
@@ -70,8 +65,7 @@ async def test_a_bounce_is_told_and_each_mail_has_an_event_of_its_own(office: Of
 
 async def test_mail_given_up_after_three_days_is_told_as_bounced(office: Office) -> None:
     office.server.says[SAM] = "450 4.2.0 not now"
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     assert await events(office) == []
     await office.advance(3 * 86_400)
     await office.send()

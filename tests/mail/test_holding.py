@@ -27,8 +27,7 @@ async def release(office: Office) -> int:
 
 async def test_production_without_a_mail_server_holds_its_mail_until_there_is_one(office: Office) -> None:
     office.use(None)
-    reference, _ = await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, "Sam", 1), (KIM, None, 1)])
     for told in await office.deliveries(reference):
         assert (told.state, told.sent_at, told.attempts) == ("held", None, 0)
         assert told.reason == "no mail server is set"
@@ -48,20 +47,17 @@ async def test_production_without_a_mail_server_holds_its_mail_until_there_is_on
 async def test_staging_is_captured_beside_held_mail_and_the_demo_captures_both(office: Office) -> None:
     office.use(None)
     await office.order([(SAM, "Sam", 1)])
-    await office.order([(SAM, "Sam", 1)], environment="staging")
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)], environment="staging")
     assert await office.states() == ["held", "captured"]
     office.use(None, captures=True)
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     assert await office.states() == ["held", "captured", "captured"]
 
 
 async def test_what_production_captured_before_is_given_up_and_can_be_sent(office: Office) -> None:
     office.use(None, captures=True)
     reference, _ = await office.order([(SAM, "Sam", 1)])
-    await office.order([(KIM, None, 1)], environment="staging")
-    await office.send()
+    await office.send_order([(KIM, None, 1)], environment="staging")
     assert await office.states() == ["captured", "captured"]
     await office.database.execute(OPERATOR, (REVISIONS / "0009_captured_in_production.sql").read_text())
     assert await office.states() == ["exhausted", "captured"]
@@ -83,15 +79,13 @@ async def test_what_production_captured_before_is_given_up_and_can_be_sent(offic
 @pytest.mark.long
 async def test_held_mail_leaves_in_bites_and_new_mail_passes(office: Office) -> None:
     office.use(None)
-    await office.order([(f"guest{n}@example.com", None, 1) for n in range(1100)])
-    await office.send()
+    await office.send_order([(f"guest{n}@example.com", None, 1) for n in range(1100)])
     assert set(await office.states()) == {"held"}
     await office.advance(10)
     office.use(office.server.url)
     assert await release(office) == 1000
     assert await release(office) == 0, "the first bite has not left yet"
-    await office.order([(SAM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1)])
     assert len(office.server.got) == 1001
     assert office.server.got[-1].rcpt_tos == [SAM]
     assert await release(office) == 100
@@ -101,8 +95,7 @@ async def test_held_mail_leaves_in_bites_and_new_mail_passes(office: Office) -> 
 
 async def test_a_mail_held_for_long_still_has_three_days_to_be_taken(office: Office) -> None:
     office.use(None)
-    await office.order([(SAM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1)])
     await office.advance(10 * GIVE_UP_AFTER_S)
     office.use(office.server.url)
     office.server.says[SAM] = "450 later"
@@ -116,16 +109,14 @@ async def test_a_mail_held_for_long_still_has_three_days_to_be_taken(office: Off
 
 async def test_held_mail_has_not_left_to_be_sent_again(office: Office) -> None:
     office.use(None)
-    reference, _ = await office.order([(SAM, None, 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, None, 1)])
     with pytest.raises(InvalidRequest, match="not left"):
         await office.resend(reference, SAM)
 
 
 async def test_how_much_is_held_is_measured(office: Office) -> None:
     office.use(None)
-    await office.order([(SAM, None, 1), (KIM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1), (KIM, None, 1)])
     async with office.database.connection(OPERATOR) as connection:
         await measure(connection)
     assert metrics.MAIL_HELD._value.get() == 2

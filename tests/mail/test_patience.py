@@ -34,8 +34,7 @@ def test_no_wait_is_shorter_than_the_protocol_asks_for() -> None:
 async def test_a_server_that_takes_its_time_gets_one_copy(office: Office, mail_server: PostOffice) -> None:
     mail_server.takes_s = SLOW_S
     office.use(office.server.url, PATIENCE)
-    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1), (KIM, None, 1)])
     assert mail_server.recipients() == [SAM, KIM]
     assert await office.states() == ["sent", "sent"]
     assert mail_server.connections == 1
@@ -48,8 +47,7 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     office.use(office.server.url, SmtpTimeouts(5, 5, 5, 5, answer_s=0.3))
     await office.order([(KIM, None, 1)])
     await office.order([(SAM, "Sam", 1)])
-    await office.order([("lee@example.com", None, 1)])
-    await office.send()
+    await office.send_order([("lee@example.com", None, 1)])
     assert mail_server.recipients() == [KIM, SAM, "lee@example.com"]
     assert await office.states() == ["sent", "pending", "sent"]
     row = await office.database.fetchrow(OPERATOR, "SELECT attempts, reason FROM messages WHERE email = $1", SAM)

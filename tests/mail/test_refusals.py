@@ -146,8 +146,7 @@ async def test_a_server_that_refuses_everything_bounces_nobody(office: Office, s
 async def test_one_recipient_that_does_not_exist_bounces_alone_too(office: Office) -> None:
     for number, answer in enumerate(["550 5.1.1 unknown", "550 no such user", "552 5.2.2 mailbox full"]):
         office.server.says[SAM] = answer
-        reference, _ = await office.order([(SAM, None, 1)])
-        await office.send()
+        reference, _ = await office.send_order([(SAM, None, 1)])
         assert (await office.states())[number] == "bounced", answer
     [told] = await office.deliveries(reference)
     assert (told.state, told.fault, told.reason) == ("bounced", "recipient", "552 5.2.2 mailbox full")
@@ -161,8 +160,7 @@ async def test_an_unclear_refusal_is_a_bounce_where_the_connection_takes_another
     recipients = [KIM, LEE]
     recipients.insert(place, SAM)
     office.server.says[SAM] = answer
-    await office.order([(address, None, 1) for address in recipients])
-    await office.send()
+    await office.send_order([(address, None, 1) for address in recipients])
     states = await office.states()
     assert states.pop(place) == "bounced"
     assert states == ["sent", "sent"]
@@ -170,27 +168,23 @@ async def test_an_unclear_refusal_is_a_bounce_where_the_connection_takes_another
 
 async def test_an_unclear_refusal_alone_is_tried_again_until_it_is_clear(office: Office) -> None:
     office.server.says[SAM] = "554 Transaction failed"
-    await office.order([(SAM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1)])
     assert await office.states() == ["pending"]
     await office.advance(40)
-    await office.order([(KIM, None, 1)])
-    await office.send()
+    await office.send_order([(KIM, None, 1)])
     assert await office.states() == ["bounced", "sent"]
 
 
 async def test_what_an_earlier_connection_refused_is_not_explained_by_the_next(office: Office) -> None:
     """The server is put right, and started again, while a worker goes on."""
     office.server.says = {SAM: "554 Transaction failed", KIM: "hang up"}
-    await office.order([(SAM, None, 1), (KIM, None, 1), (LEE, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1), (KIM, None, 1), (LEE, None, 1)])
     assert await office.states() == ["pending", "pending", "sent"]
 
 
 async def test_the_fault_of_a_server_lasts_three_days_at_most(office: Office) -> None:
     office.server.says[SAM] = "530 5.7.0 Authentication required"
-    await office.order([(SAM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1)])
     await office.advance(GIVE_UP_AFTER_S + 1)
     await office.send()
     assert await office.states() == ["exhausted"]
@@ -211,8 +205,7 @@ async def test_a_server_that_will_not_talk_is_said_to_be_away(office: Office, gr
 
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     office.use(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    reference, _ = await office.order([(SAM, None, 1), (KIM, None, 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, None, 1), (KIM, None, 1)])
     server.close()
     told = await office.deliveries(reference)
     assert [(one.state, one.attempts, one.fault) for one in told] == [("pending", 0, "server")] * 2
@@ -236,8 +229,7 @@ async def test_whatever_bytes_a_server_says_are_written_down(office: Office, spo
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     office.use(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    await office.order([(SAM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1)])
     row = await office.database.fetchrow(OPERATOR, "SELECT attempts, reason FROM messages")
     assert row is not None
     assert row["attempts"] == 1

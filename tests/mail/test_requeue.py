@@ -22,8 +22,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 async def bounce(office: Office, answers: dict[str, str], quantity: int = 1) -> str:
     """An order to those recipients, whose mail the server refuses with those answers; returns its reference."""
     office.server.says = dict(answers)
-    reference, _ = await office.order([(address, None, quantity) for address in answers])
-    await office.send()
+    reference, _ = await office.send_order([(address, None, quantity) for address in answers])
     office.server.says = {}
     return reference
 
@@ -74,8 +73,7 @@ async def test_of_a_parcel_that_was_sent_again_only_the_last_mail_goes_out_again
 
 async def test_what_was_given_up_after_three_days_has_three_more(office: Office) -> None:
     office.server.says[SAM] = "450 later"
-    reference, _ = await office.order([(SAM, None, 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, None, 1)])
     await office.advance(GIVE_UP_AFTER_S + 1)
     await office.send()
     assert await office.states() == ["exhausted"]
@@ -93,8 +91,7 @@ async def test_what_was_given_up_after_three_days_has_three_more(office: Office)
 async def test_what_is_held_goes_out_when_asked_for(office: Office) -> None:
     url = office.server.url
     office.use(None)
-    await office.order([(SAM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, None, 1)])
     assert await office.states() == ["held"]
     office.use(url)
     assert await requeue(await office.operator(), RequeueFilter(LONG_AGO, "no mail server")) == 1

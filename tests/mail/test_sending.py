@@ -23,8 +23,7 @@ SAM, KIM = "sam@example.com", "kim@example.com"
 
 
 async def test_each_recipient_gets_one_message_with_all_their_codes(office: Office) -> None:
-    _, codes = await office.order([(SAM, "Sam", 2), (KIM, None, 1), ("SAM@example.com", None, 1)])
-    await office.send()
+    _, codes = await office.send_order([(SAM, "Sam", 2), (KIM, None, 1), ("SAM@example.com", None, 1)])
     sam, kim = office.server.messages()
     assert (sam["To"], kim["To"]) == ("Sam <sam@example.com>", KIM)
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[SAM], [KIM]]
@@ -53,8 +52,7 @@ async def test_nothing_leaves_before_its_time(office: Office) -> None:
 
 
 async def test_lines_that_begin_with_a_dot_arrive_as_written(office: Office) -> None:
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     [message] = office.server.messages()
     html = message.get_body(("html",))
     assert html is not None
@@ -90,8 +88,7 @@ async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Offic
 )
 async def test_what_the_mail_server_answers(office: Office, answer: str, state: str, reason: str) -> None:
     office.server.says[SAM] = answer
-    reference, _ = await office.order([(SAM, "Sam", 1), (KIM, "Kim", 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, "Sam", 1), (KIM, "Kim", 1)])
     assert await office.states() == [state, "sent"]
     [sam, kim] = await office.deliveries(reference)
     assert (sam.email, sam.state, sam.reason, sam.attempts, sam.sent_at) == (SAM, state, reason, 1, None)
@@ -110,8 +107,7 @@ async def test_what_the_mail_server_answers(office: Office, answer: str, state: 
 async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_recipient_chose(office: Office) -> None:
     german, _ = await office.order([(SAM, "Sam", 2)])
     await office.database.execute(OPERATOR, "UPDATE orders SET country = 'DE'")
-    await office.order([(KIM, None, 1)])
-    await office.send()
+    await office.send_order([(KIM, None, 1)])
     await office.database.execute(
         OPERATOR,
         """
@@ -129,8 +125,7 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
 
 
 async def test_a_retry_is_the_same_message(office: Office) -> None:
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     await office.database.execute(OPERATOR, "UPDATE messages SET state = 'pending', finished_at = NULL")
     await office.send()
     first, second = office.server.messages()
@@ -168,16 +163,14 @@ async def test_an_away_server_costs_no_attempt_and_the_messages_go_back(office: 
 
 
 async def test_international_addresses_need_a_server_that_takes_them(office: Office) -> None:
-    await office.order([("zoë@bücher.example", "Zoë", 1), ("sam@bücher.example", "Sam", 1)])
-    await office.send()
+    await office.send_order([("zoë@bücher.example", "Zoë", 1), ("sam@bücher.example", "Sam", 1)])
     assert [envelope.rcpt_tos for envelope in office.server.got] == [
         ["zoë@xn--bcher-kva.example"],
         ["sam@xn--bcher-kva.example"],
     ]
     office.server.utf8 = False
     office.use(office.server.url)
-    await office.order([("zoë@bücher.example", "Zoë", 1), (SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([("zoë@bücher.example", "Zoë", 1), (SAM, "Sam", 1)])
     assert (await office.states())[2:] == ["bounced", "sent"]
 
 
@@ -235,8 +228,7 @@ async def test_an_outdated_lease_writes_nothing(office: Office) -> None:
 
 
 async def test_a_resend_is_a_message_of_its_own_at_most_5_a_day(office: Office) -> None:
-    reference, _ = await office.order([(SAM, "Sam", 2), (KIM, None, 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, "Sam", 2), (KIM, None, 1)])
     for number in range(1, 6):
         sent_again = await office.resend(reference, "SAM@EXAMPLE.COM")
         assert (sent_again.email, sent_again.state, sent_again.resends) == (SAM, "pending", number)
@@ -257,8 +249,7 @@ async def test_a_resend_is_a_message_of_its_own_at_most_5_a_day(office: Office) 
 
 
 async def test_resends_that_race_stay_within_the_limit(office: Office) -> None:
-    reference, _ = await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    reference, _ = await office.send_order([(SAM, "Sam", 1)])
 
     async def ask() -> bool:
         try:

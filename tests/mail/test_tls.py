@@ -132,8 +132,7 @@ async def test_mail_leaves_encrypted_after_a_login(
 ) -> None:
     server = await start(trusted, implicit=implicit)
     office.use(url_of(server, scheme="smtps" if implicit else "smtp"))
-    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1), (KIM, None, 1)])
     assert await office.states() == ["sent", "sent"]
     assert [envelope.rcpt_tos for envelope in server.got] == [[SAM], [KIM]]
     assert server.logins == [(b"gifts", PASSWORD.encode())], "one connection and one login for both"
@@ -152,8 +151,7 @@ async def test_a_server_with_a_bad_certificate_hears_no_password(
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     server = await start(tls, implicit=implicit)
     office.use(url_of(server, scheme="smtps" if implicit else "smtp"))
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     assert server.logins == []
     assert server.got == []
     assert await office.states() == ["pending"]
@@ -165,8 +163,7 @@ async def test_a_refused_login_costs_no_message_and_is_tried_again(
 ) -> None:
     server = await start(trusted)
     office.use(url_of(server, password="wrong"))
-    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1), (KIM, None, 1)])
     assert {password for _, password in server.logins} == {b"wrong"}
     assert server.got == []
     assert await office.states() == ["pending", "pending"]
@@ -209,8 +206,7 @@ async def test_starttls_can_be_required_without_a_password(
     server = Offering(tls=trusted if offered else None)
     await server.start()
     office.use(server.url + asked)
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     await server.close()
     assert await office.states() == [state]
     assert server.encrypted == encrypted
@@ -225,8 +221,7 @@ async def test_a_bad_certificate_gets_no_mail_with_or_without_a_password(
     server = Offering(tls=unknown)
     await server.start()
     office.use(server.url + asked)
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     await server.close()
     assert await office.states() == ["pending"]
     assert server.got == []
@@ -235,8 +230,7 @@ async def test_a_bad_certificate_gets_no_mail_with_or_without_a_password(
 async def test_a_password_is_not_given_to_a_server_without_tls(office: Office, start: Start) -> None:
     server = await start(None)
     office.use(url_of(server))
-    await office.order([(SAM, "Sam", 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1)])
     assert server.logins == []
     assert await office.states() == ["pending"]
     office.use(f"{url_of(server)}?starttls=false")

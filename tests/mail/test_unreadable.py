@@ -41,8 +41,7 @@ async def test_a_message_that_cannot_be_written_stops_no_other(office: Office, m
         return write(one, mail_from, at=at)
 
     monkeypatch.setattr(letter, "write", fail)
-    await office.order([(SAM, "Sam", 1), (KIM, None, 1)])
-    await office.send()
+    await office.send_order([(SAM, "Sam", 1), (KIM, None, 1)])
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[KIM]]
     monkeypatch.setattr(letter, "write", write)
     await office.advance(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 
 import msgspec
 import pytest
@@ -39,43 +40,23 @@ async def database(database: Database) -> Database:
     return database
 
 
-async def test_each_gets_its_own_newest_orders(database: Database) -> None:
+async def test_each_gets_its_own_orders(database: Database) -> None:
+    """The newest ones, or those after one."""
     lists = OrderLists(database, msgspec.json.encode)
-    asked = [
-        (customer_id, environment, limit)
-        for customer_id in (0, 1, 2, 7)
-        for environment in ("production", "staging")
-        for limit in (1, 10, 10, 50)
-    ]
-    answers = await asyncio.gather(
-        *(lists.newest(principal(customer, environment), limit=limit) for customer, environment, limit in asked)
-    )
-    for (customer_id, environment, limit), answer in zip(asked, answers, strict=True):
-        is_staging = environment == "staging"
-        expected = [n for n in range(120, 0, -1) if n % 3 == customer_id and n % 2 == is_staging][:limit]
-        assert [order["id"] for order in msgspec.json.decode(answer)] == expected
-    await lists.close()
+    afters = (None, 0, 1, 59, 60, 113, 120, 2**31 - 1)
+    asked = list(product((0, 1, 2, 7), ("production", "staging"), afters, (1, 10, 10, 50)))
 
+    async def ask(customer_id: int, environment: str, after: int | None, limit: int) -> bytes:
+        caller = principal(customer_id, environment)
+        if after is None:
+            return await lists.newest(caller, limit=limit)
+        return await lists.after(caller, after, limit=limit)
 
-async def test_each_gets_its_own_orders_after_one(database: Database) -> None:
-    lists = OrderLists(database, msgspec.json.encode)
-    asked = [
-        (customer_id, environment, after, limit)
-        for customer_id in (0, 1, 2, 7)
-        for environment in ("production", "staging")
-        for after in (0, 1, 59, 60, 113, 120, 2**31 - 1)
-        for limit in (1, 10, 10, 50)
-    ]
-    answers = await asyncio.gather(
-        *(
-            lists.after(principal(customer, environment), after, limit=limit)
-            for customer, environment, after, limit in asked
-        )
-    )
+    answers = await asyncio.gather(*(ask(*one) for one in asked))
     for (customer_id, environment, after, limit), answer in zip(asked, answers, strict=True):
-        is_staging = environment == "staging"
-        expected = [n for n in range(after + 1, 121) if n % 3 == customer_id and n % 2 == is_staging][:limit]
-        assert [order["id"] for order in msgspec.json.decode(answer)] == expected
+        order_ids = range(120, 0, -1) if after is None else range(after + 1, 121)
+        own = [n for n in order_ids if n % 3 == customer_id and n % 2 == (environment == "staging")]
+        assert [order["id"] for order in msgspec.json.decode(answer)] == own[:limit]
     await lists.close()
 
 

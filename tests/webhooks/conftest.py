@@ -172,6 +172,12 @@ class World:
         )
         return bodies
 
+    async def send(self, count: int = 1, principal: Principal | None = None) -> list[bytes]:
+        """Writes events and delivers what is due now; returns their bodies."""
+        bodies = await self.place(count, principal)
+        await self.deliver()
+        return bodies
+
     async def fan_out(self) -> int:
         async with self.database.connection(OPERATOR) as connection:
             _, deliveries = await fan_out(connection, 1000)

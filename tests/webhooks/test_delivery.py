@@ -23,8 +23,7 @@ from largesse.webhooks.transport import HttpTransport
 
 async def test_a_delivery_is_the_signed_body_with_the_headers_of_the_spec(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url("/hook?a=%2F"))
-    [body] = await world.place()
-    await world.deliver()
+    [body] = await world.send()
     [got] = receiver.got
     assert got.body == body
     assert got.path == "/hook?a=%2F"
@@ -46,8 +45,7 @@ async def test_every_subscription_of_the_customer_and_environment_hears_and_no_o
     staging = replace(world.principal, environment="staging")
     for path, principal in (("/1", world.principal), ("/2", world.principal), ("/3", staging), ("/4", other)):
         await world.subscribe(receiver.url(path), principal)
-    await world.place(3)
-    await world.deliver()
+    await world.send(3)
     assert sorted(got.path for got in receiver.got) == ["/1"] * 3 + ["/2"] * 3
 
 
@@ -89,8 +87,7 @@ async def test_the_table_of_receiver_answers(
 ) -> None:
     await world.subscribe(receiver.url())
     receiver.answers(status, headers)
-    await world.place()
-    await world.deliver()
+    await world.send()
     delivery = await world.delivery()
     assert delivery["state"] == state
     assert [got.path for got in receiver.got] == ["/hook"], "redirects are never followed"
@@ -108,15 +105,13 @@ async def test_410_deletes_the_subscription_and_cancels_what_is_pending(world: W
         return web.Response(status=410 if request.path == "/gone" else 200)
 
     receiver.answer = answer
-    await world.place(200)
-    await world.deliver()
+    await world.send(200)
     heard = [got.path for got in receiver.got]
     assert heard.count("/other") == 200
     assert 1 <= heard.count("/gone") <= 4, "only what was in flight already"
     assert await world.database.fetchval(OPERATOR, "SELECT count(*) FROM webhook_subscriptions") == 1
     assert sorted(await world.states()) == ["cancelled"] * 200 + ["delivered"] * 200
-    await world.place()
-    await world.deliver()
+    await world.send()
     assert [got.path for got in receiver.got][-1] == "/other"
 
 
@@ -132,8 +127,7 @@ async def test_deleting_a_subscription_cancels_what_is_pending(world: World, rec
 async def test_a_dead_receiver_is_tried_12_times_on_schedule(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url())
     receiver.answers(500)
-    await world.place()
-    await world.deliver()
+    await world.send()
     waits = []
     while (delivery := await world.delivery())["state"] == "pending":
         before = len(receiver.got)
@@ -161,8 +155,7 @@ async def test_a_dead_receiver_is_tried_12_times_on_schedule(world: World, recei
 async def test_attempts_keep_the_first_2_kib_of_the_answer(world: World, receiver: Receiver) -> None:
     await world.subscribe(receiver.url())
     receiver.answers(500, body=b"x" * 3000)
-    await world.place()
-    await world.deliver()
+    await world.send()
     attempt = await world.database.fetchrow(OPERATOR, "SELECT * FROM delivery_attempts")
     assert attempt is not None
     assert (attempt["number"], attempt["status"], attempt["error"]) == (1, 500, None)
@@ -180,8 +173,7 @@ async def test_a_broken_receiver_is_a_failure_to_retry(world: World, kind: str, 
         world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
         await world.database.execute(OPERATOR, "UPDATE subscription_queues SET due_at = 'infinity'")
         await world.subscribe(url)
-        await world.place()
-        await world.deliver()
+        await world.send()
         await world.deliverer.close()
     delivery = await world.delivery()
     assert delivery["state"] == "pending"
@@ -201,8 +193,7 @@ async def test_an_endless_answer_is_cut_off_and_its_status_counts(world: World, 
 
     receiver.answer = endless
     await world.subscribe(receiver.url())
-    await world.place()
-    await world.deliver()
+    await world.send()
     assert await world.states() == ["delivered"]
     assert sent < 50_000_000
 
@@ -307,8 +298,7 @@ async def test_a_name_that_turns_inward_is_never_dialled(
     for allowed in ((), (ip_network(inside),)):
         async with HttpTransport(allowed, 2.0, answering(inside)) as transport:
             world.deliverer = Deliverer(world.database, world.vault, transport, lambda: None)
-            await world.place()
-            await world.deliver()
+            await world.send()
             await world.deliverer.close()
         errors.append((await world.database.fetch(OPERATOR, "SELECT error FROM delivery_attempts"), connections))
         await world.advance(60)
@@ -347,8 +337,7 @@ async def test_a_queue_whose_secret_does_not_open_harms_no_other(world: World, r
         broken.id,
         world.vault.webhooks.seal(b"whsec_other", uuid4().bytes),
     )
-    await world.place()
-    await world.deliver()
+    await world.send()
     assert [got.path for got in receiver.got] == ["/good"]
     assert sorted(await world.states()) == ["delivered", "pending"]
 

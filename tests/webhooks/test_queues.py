@@ -41,8 +41,7 @@ async def test_a_failing_subscription_moves_to_the_other_room_until_it_succeeds(
 ) -> None:
     await world.subscribe(receiver.url())
     receiver.answers(500)
-    await world.place()
-    await world.deliver()
+    await world.send()
     assert await world.database.fetchval(OPERATOR, "SELECT failing FROM subscription_queues")
     receiver.answers(200)
     await world.place()

@@ -33,12 +33,10 @@ async def listed(world: World, subscription_id: object, **arguments: int) -> lis
 async def test_deliveries_are_listed_with_their_attempts_newest_first(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
     receiver.answers(503, body=b"\xff out \0of order")
-    await world.place()
-    await world.deliver()
+    await world.send()
     receiver.answers(200, body=b"thanks")
     await world.advance(5)
-    await world.place()
-    await world.deliver()
+    await world.send()
     second, first = await listed(world, subscription.id)
     assert (first.state, second.state) == ("delivered", "delivered")
     assert (first.event, first.order_id, first.next_attempt_at, first.attempts_left) == ("order.created", 1, None, 0)
@@ -53,8 +51,7 @@ async def test_deliveries_are_listed_with_their_attempts_newest_first(world: Wor
 
 async def test_an_attempt_without_a_status_tells_its_error(world: World) -> None:
     subscription = await world.subscribe("http://127.0.0.1:1/")
-    await world.place()
-    await world.deliver()
+    await world.send()
     [delivery] = await listed(world, subscription.id)
     [attempt] = delivery.attempts
     assert (attempt.status, attempt.error, attempt.answer) == (None, "connect", None)
@@ -68,8 +65,7 @@ async def test_a_finished_delivery_is_made_again_with_all_its_attempts(
 ) -> None:
     subscription = await world.subscribe(receiver.url())
     receiver.answers(status)
-    [body] = await world.place()
-    await world.deliver()
+    [body] = await world.send()
     [delivery] = await listed(world, subscription.id)
     receiver.answers(500)
     async with world.database.transaction(OPERATOR) as connection:
@@ -88,8 +84,7 @@ async def test_a_finished_delivery_is_made_again_with_all_its_attempts(
 async def test_a_pending_delivery_is_made_now_and_keeps_its_count(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
     receiver.answers(500)
-    await world.place()
-    await world.deliver()
+    await world.send()
     [delivery] = await listed(world, subscription.id)
     async with world.database.transaction(OPERATOR) as connection:
         assert (await redeliver(connection, world.principal, subscription.id, delivery.id)).attempts_left == 11
@@ -125,8 +120,7 @@ async def test_an_event_of_another_release_has_no_sample(world: World, receiver:
 async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
     subscription = await world.subscribe(receiver.url())
     other = await world.subscribe(receiver.url())
-    await world.place()
-    await world.deliver()
+    await world.send()
     [delivery] = await listed(world, subscription.id)
     strangers = [
         (replace(world.principal, customer_id=world.principal.customer_id + 1), subscription.id),
@@ -158,13 +152,11 @@ async def test_webhooks_are_listed_while_they_fail_and_with_what_failed_for_good
         other = await make_principal(connection, "globex")
     mine, theirs = await world.subscribe(receiver.url()), await world.subscribe(receiver.url("/other"), other)
     receiver.answers(200)
-    await world.place()
-    await world.deliver()
+    await world.send()
     assert await failing(world) == []
     receiver.answers(503)
     await world.place()
-    await world.place(principal=other)
-    await world.deliver()
+    await world.send(principal=other)
     assert {one.id for one in await failing(world)} == {mine.id, theirs.id}
     (one,) = await failing(world, world.principal.customer_id)
     assert (one.id, one.is_failing, one.failed, one.environment) == (mine.id, True, 0, "production")

@@ -65,8 +65,7 @@ async def test_deliveries_that_failed_and_wait_for_their_next_attempt_are_redeli
     made = await world.subscribe(receiver.url())
     person, throttle = await person_of(world), DeliveryThrottle()
     receiver.answers(503)
-    await world.place()
-    await world.deliver()
+    await world.send()
     assert await redeliver_failed(person, throttle, made.id) == 1
     assert await redeliver_failed(person, throttle, made.id) == 0, "due already"
     receiver.answers(200)

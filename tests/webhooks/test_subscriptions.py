@@ -130,8 +130,7 @@ async def rotate(world: World, subscription_id: object, customer_id: int | None 
 
 
 async def deliver(world: World, receiver: Receiver) -> Got:
-    await world.place()
-    await world.deliver()
+    await world.send()
     return receiver.got[-1]
 
 

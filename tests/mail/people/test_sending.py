@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
+from email.message import EmailMessage
+from typing import Any
 
 import pytest
 from tests.mail.conftest import PostOffice, text_of
@@ -68,6 +71,31 @@ async def mailer(worker: Database, mail_server: PostOffice) -> AsyncIterator[Peo
     await mailer.close()
 
 
+@dataclass
+class People:
+    """The database, the mailer and the mail server that it sends by."""
+
+    database: Database
+    mailer: PeopleMailer
+    server: PostOffice
+
+    async def queue(self, mail: Callable[..., Awaitable[object]], *about: Any) -> None:
+        async with self.database.transaction(OPERATOR) as connection:
+            await mail(connection, *about)
+
+    async def sent(self, mail: Callable[..., Awaitable[object]], *about: Any) -> EmailMessage:
+        """The one message that comes of a mail which is queued and sent."""
+        await self.queue(mail, *about)
+        assert await self.mailer.step()
+        [message] = self.server.messages()
+        return message
+
+
+@pytest.fixture
+def people(database: Database, mailer: PeopleMailer, mail_server: PostOffice) -> People:
+    return People(database, mailer, mail_server)
+
+
 async def somebody(database: Database, email: str) -> tuple[int, int]:
     """The ids of a user of Acme and of the person, who has taken an invitation up."""
     async with database.transaction(OPERATOR) as connection:
@@ -108,26 +136,16 @@ async def test_an_invitation_and_a_reset_let_in(
             assert (link.kind, link.email, link.is_mailed) == (kind, "ada@acme.example", True)
 
 
-async def test_an_address_of_another_alphabet_gets_its_mail(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
-) -> None:
-    user_id, _ = await somebody(database, "jörg@münchen.example")
-    async with database.transaction(OPERATOR) as connection:
-        await mail_invitation(connection, user_id)
-    assert await mailer.step()
-    [message] = mail_server.messages()
+async def test_an_address_of_another_alphabet_gets_its_mail(people: People) -> None:
+    user_id, _ = await somebody(people.database, "jörg@münchen.example")
+    message = await people.sent(mail_invitation, user_id)
     assert secret_in(text_of(message))
     assert message["Message-ID"].startswith("<people-")
 
 
-async def test_a_new_browser_is_told_with_where_it_is(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
-) -> None:
-    _, person_id = await somebody(database, "eve@acme.example")
-    async with database.transaction(OPERATOR) as connection:
-        await mail_new_device(connection, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
-    assert await mailer.step()
-    [message] = mail_server.messages()
+async def test_a_new_browser_is_told_with_where_it_is(people: People) -> None:
+    _, person_id = await somebody(people.database, "eve@acme.example")
+    message = await people.sent(mail_new_device, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
     assert message["Subject"] == "A new browser signed in to Largesse"
     assert "203.0.113.9" in text_of(message)
     assert secret_in(text_of(message))
@@ -144,13 +162,10 @@ async def test_a_new_browser_is_told_with_where_it_is(
     ],
 )
 async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice, change: str, said: str
+    people: People, change: str, said: str
 ) -> None:
-    _, person_id = await somebody(database, f"{change}@acme.example")
-    async with database.transaction(OPERATOR) as connection:
-        await mail_second_step(connection, person_id, change, "203.0.113.9", "Mozilla/5.0")
-    assert await mailer.step()
-    [message] = mail_server.messages()
+    _, person_id = await somebody(people.database, f"{change}@acme.example")
+    message = await people.sent(mail_second_step, person_id, change, "203.0.113.9", "Mozilla/5.0")
     assert message["Subject"] == "Two-step sign-in changed for your Largesse account"
     text = text_of(message).replace("\r\n", "\n")
     assert said in text
@@ -158,61 +173,41 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
     assert secret_in(text)
 
 
-async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
-) -> None:
-    _, person_id = await somebody(database, "forgotten@acme.example")
-    async with database.transaction(OPERATOR) as connection:
-        await mail_second_step(connection, person_id, "forgotten")
-        await set_preferences(connection, person_id, "fr", None)
-    assert await mailer.step()
-    [message] = mail_server.messages()
+async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(people: People) -> None:
+    _, person_id = await somebody(people.database, "forgotten@acme.example")
+    await people.queue(set_preferences, person_id, "fr", None)
+    message = await people.sent(mail_second_step, person_id, "forgotten")
     assert message["Subject"] == "La connexion en deux étapes de votre compte Largesse a changé"
     assert "exploitant a désactivé" in text_of(message)
     assert "203.0.113" not in text_of(message)
 
 
-async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(people: People) -> None:
+    user_id, _ = await somebody(people.database, "try@acme.example")
+    links = await people.database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links")
+    content = b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n"
+    await people.sent(mail_test, user_id, content)
+    assert await waiting(people.database) == 0
+    assert await people.database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links") == links
+    [envelope] = people.server.got
+    assert (envelope.rcpt_tos, envelope.original_content) == (["try@acme.example"], content)
+
+
+@pytest.mark.parametrize(("answer", "attempts"), [("451 later", 6), ("550 5.1.1 no such user", 1)])
+async def test_what_the_server_does_not_take_is_tried_again_unless_the_address_is_refused(
+    people: People, answer: str, attempts: int
 ) -> None:
-    user_id, _ = await somebody(database, "try@acme.example")
-    links = await database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links")
-    async with database.transaction(OPERATOR) as connection:
-        await mail_test(connection, user_id, b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n")
-    assert await mailer.step()
-    assert await waiting(database) == 0
-    assert await database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links") == links
-    [envelope] = mail_server.got
-    assert envelope.rcpt_tos == ["try@acme.example"]
-    assert envelope.original_content == b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n"
-
-
-async def test_what_the_server_does_not_take_is_tried_again_and_given_up_at_last(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
-) -> None:
-    user_id, _ = await somebody(database, "later@acme.example")
-    mail_server.says["later@acme.example"] = "451 later"
-    async with database.transaction(OPERATOR) as connection:
-        await mail_invitation(connection, user_id)
-    assert await mailer.step()
-    assert not await mailer.step(), "not before its time"
-    for attempt in range(2, 7):
-        assert await waiting(database) == 1, attempt
-        await database.execute(OPERATOR, "UPDATE people_mails SET due_at = clock_now()")
-        assert await mailer.step()
-    assert await waiting(database) == 0
-    assert mail_server.got == []
-
-
-async def test_an_address_that_is_refused_is_not_tried_again(
-    database: Database, mailer: PeopleMailer, mail_server: PostOffice
-) -> None:
-    user_id, _ = await somebody(database, "gone@acme.example")
-    mail_server.says["gone@acme.example"] = "550 5.1.1 no such user"
-    async with database.transaction(OPERATOR) as connection:
-        await mail_invitation(connection, user_id)
-    assert await mailer.step()
-    assert await waiting(database) == 0
+    user_id, _ = await somebody(people.database, f"{attempts}@acme.example")
+    people.server.says[f"{attempts}@acme.example"] = answer
+    await people.queue(mail_invitation, user_id)
+    assert await people.mailer.step()
+    assert not await people.mailer.step(), "not before its time"
+    for attempt in range(2, attempts + 1):
+        assert await waiting(people.database) == 1, attempt
+        await people.database.execute(OPERATOR, "UPDATE people_mails SET due_at = clock_now()")
+        assert await people.mailer.step()
+    assert await waiting(people.database) == 0
+    assert people.server.got == []
 
 
 async def test_a_mail_that_cannot_be_written_stops_no_other(
