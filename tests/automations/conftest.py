@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from tests.budgets.conftest import perform as perform_as
-from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, start_service
+from tests.campaigns.conftest import WORLD
+from tests.web.api.conftest import Service, ServiceFactory, problem, start_service
 
 from largesse.automations.model import AutomationRule
 from largesse.automations.placing import AutomationRunner
@@ -23,29 +24,6 @@ from largesse.jobs.registry import WorkerContext
 from largesse.main import open_services
 
 __all__ = ["perform", "problem", "start_service"]
-
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: enterprise
-    funding: balance
-    users:
-      - {email: ada@acme.example, name: Ada, role: admin}
-      - {email: bea@acme.example, name: Bea, role: admin}
-      - {email: cem@acme.example, name: Cem, role: member}
-      - {email: fin@acme.example, name: Fin, role: finance}
-    service_accounts: [{key: hr-bot, name: HR bot}]
-    api_keys: [{key: hr-test, service_account: hr-bot, environment: staging}]
-    funding_accounts:
-      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000000.00}
-      - {key: small, name: Small pot, currency: GBP, balance: 25.00}
-      - {key: test-gbp, name: Test float, master: true, currency: GBP, environment: staging, balance: 1000000.00}
-    templates:
-      - {key: welcome, name: Welcome, product: coffee, value: 10, country: GB, from_name: Acme, message: "For {first_name|you}"}
-products:
-  - {key: coffee, name: Coffee House e-gift, digital: true, currency: GBP, countries: [GB], denominations: [5, 10, 25]}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -123,19 +101,15 @@ def move_to(service: Service, instant: str) -> None:
 def work(service: Service, *, places: bool = True) -> None:
     """Plans as a worker does, and places as a serving process does, until there is nothing left to do."""
 
-    async def run(_: Any) -> None:
-        database = await Database.connect(service.database_url, role=Role.WORKER)
-        try:
-            await plan(WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None))
-        finally:
-            await database.close()
+    async def run(database: Database, vault: Vault) -> None:
+        await plan(WorkerContext(database, vault, lambda *_: None))
         if places:
             async with open_services(service.settings) as services:
                 runner = AutomationRunner(services.database, services.orders, service.settings.environment)
                 while await runner.step():
                     pass
 
-    on_database(service.database_url, run)
+    service.on_pool(run, role=Role.WORKER)
 
 
 def runs(service: Service) -> list[tuple[str, date, str]]:

@@ -7,7 +7,6 @@ import time
 from datetime import timedelta
 
 import pytest
-from tests.automations.conftest import on_database
 from tests.distributed import IS_DISTRIBUTED
 from tests.web.api.conftest import Service
 
@@ -79,17 +78,13 @@ def test_many_automations_are_planned_once_a_day(service: Service) -> None:
 def _plan(service: Service) -> tuple[float, int]:
     """Plans all automations as a worker does; returns how long it took, and how many gifts are planned."""
 
-    async def run(_: object) -> float:
-        database = await Database.connect(service.database_url, role=Role.WORKER)
-        try:
-            context = WorkerContext(database, Vault(service.settings.master_keys), lambda *_: None)
-            began = time.perf_counter()
-            while await plan(context):
-                pass
-            return time.perf_counter() - began
-        finally:
-            await database.close()
+    async def run(database: Database, vault: Vault) -> float:
+        context = WorkerContext(database, vault, lambda *_: None)
+        began = time.perf_counter()
+        while await plan(context):
+            pass
+        return time.perf_counter() - began
 
-    passed: float = on_database(service.database_url, run)
+    passed: float = service.on_pool(run, role=Role.WORKER)
     assert service.sql("SELECT count(*) FROM automations WHERE plan_at <= clock_now()")[0][0] == 0
     return passed, service.sql("SELECT count(*) FROM automation_runs")[0][0]

@@ -61,8 +61,9 @@ def test_a_change_ends_the_approval_unless_only_the_name_differs(
         """
         INSERT INTO templates (customer_id, key, of_people, created_at, name, product_id, gift_name, value_minor, currency, country)
         SELECT customer_id, 'copy', true, created_at, 'Copy', product_id, gift_name, value_minor, currency, country FROM templates
-        RETURNING id
-        """
+        WHERE id = $1 RETURNING id
+        """,
+        template,
     )
     automation(name="Copy", template_id=copy, asks_approval=True)
     approve_all(service)
@@ -84,7 +85,7 @@ def test_a_seed_file_that_changes_what_a_template_sends_ends_the_approval(
 ) -> None:
     service.sql("UPDATE templates SET of_people = false")
     file = tmp_path / "world.yaml"
-    world = WORLD.replace("For {first_name", "Dear {first_name")
+    world = WORLD.replace("Hello {first_name", "Dear {first_name")
     for text, is_kept in ((world, False), (world, True), (world.replace("name: Welcome,", "name: Hello,"), True)):
         file.write_text(text)
         run("load", str(file))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import Service, on_database, problem, service, staging, start_service
+from tests.web.api.conftest import Service, problem, service, staging, start_service
 
 from largesse.budgets.service import NewBudget, create_budget
 from largesse.db.pool import Database
@@ -21,16 +21,11 @@ def perform(service: Service, operation: Callable[..., Coroutine[Any, Any, Any]]
     """Performs an operation as an administrator of the first customer, in the environment `environment`."""
     environment = changes.pop("environment", "production")
 
-    async def work(_: Any) -> Any:
-        database = await Database.connect(service.database_url)
-        try:
-            vault = Vault(service.settings.master_keys)
-            customer, ada = service.ids["customers"]["acme"], user(service, "ada@acme.example")
-            return await operation(await actor_on(database, vault, customer, environment, ada), *given, **changes)
-        finally:
-            await database.close()
+    async def work(database: Database, vault: Vault) -> Any:
+        customer, ada = service.ids["customers"]["acme"], user(service, "ada@acme.example")
+        return await operation(await actor_on(database, vault, customer, environment, ada), *given, **changes)
 
-    return on_database(service.database_url, work)
+    return service.on_pool(work)
 
 
 def user(service: Service, email: str) -> int:

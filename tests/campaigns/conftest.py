@@ -36,8 +36,11 @@ customers:
       - {email: ada@acme.example, name: Ada, role: admin}
       - {email: bea@acme.example, name: Bea, role: admin}
       - {email: cem@acme.example, name: Cem, role: member}
+      - {email: fin@acme.example, name: Fin, role: finance}
     service_accounts: [{key: hr-bot, name: HR bot}]
-    api_keys: [{key: hr, service_account: hr-bot, environment: production}]
+    api_keys:
+      - {key: hr, service_account: hr-bot, environment: production}
+      - {key: hr-test, service_account: hr-bot, environment: staging}
     funding_accounts:
       - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000000.00}
       - {key: small, name: Small pot, currency: GBP, balance: 25.00}

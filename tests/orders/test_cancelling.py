@@ -49,15 +49,9 @@ def test_unclaimed_codes_are_voided_and_refunded_to_the_account(service: Any) ->
         "currency": "GBP",
     }
     assert service.balance("gbp") == before - 10
-    rows = service.sql(
-        "SELECT number, state FROM line_states s JOIN orders o ON o.id = s.order_id WHERE reference = $1 ORDER BY 1",
-        reference,
-    )
+    rows = service.of_order(reference, "number, state", "line_states", "ORDER BY 1")
     assert [tuple(row) for row in rows] == [(1, "cancelled"), (2, "claimed"), (3, "cancelled")]
-    events = service.sql(
-        "SELECT count(*) FROM line_events e JOIN orders o ON o.id = e.order_id WHERE reference = $1 AND event = 'cancelled'",
-        reference,
-    )
+    events = service.of_order(reference, "count(*)", "line_events", "AND event = 'cancelled'")
     assert events[0][0] == 2
     assert service.findings() == []
 
@@ -80,10 +74,7 @@ def test_twenty_cancellations_at_once_refund_once(service: Any) -> None:
         answers = list(pool.map(lambda _: cancel(service, reference), range(20)))
     assert {answer.json()["refunded"] for answer in answers} == {1000.0}
     assert service.balance("gbp") == before
-    refunds = service.sql(
-        "SELECT count(*) FROM entries e JOIN orders o ON o.id = e.order_id WHERE o.reference = $1 AND kind = 'refund'",
-        reference,
-    )
+    refunds = service.of_order(reference, "count(*)", "entries", "AND kind = 'refund'")
     assert refunds[0][0] == 2  # one transfer has two sides
 
 
@@ -112,10 +103,7 @@ def test_a_scheduled_order_is_refunded_and_its_mail_never_leaves(service: Any) -
     sent = service.send("gift", "coffee", value=10, recipients=RECIPIENTS, sendAt=at).json()
     assert cancel(service, sent["reference"]).json()["cancelledCount"] == 3
     assert service.balance("gbp") == before
-    waiting = service.sql(
-        "SELECT count(*) FROM mail_jobs m JOIN orders o ON o.id = m.order_id WHERE reference = $1 AND fanned_out_at IS NULL",
-        sent["reference"],
-    )
+    waiting = service.of_order(sent["reference"], "count(*)", "mail_jobs", "AND fanned_out_at IS NULL")
     assert waiting[0][0] == 0
     assert service.findings() == []
 
@@ -132,10 +120,7 @@ def test_messages_that_wait_lose_the_voided_codes(service: Any) -> None:
         )
     claim(service, reference, 2)
     cancel(service, reference)
-    rows = service.sql(
-        "SELECT email, state, line_numbers FROM messages m JOIN orders o ON o.id = m.order_id WHERE reference = $1 ORDER BY m.id",
-        reference,
-    )
+    rows = service.of_order(reference, "email, state, line_numbers", "messages", "ORDER BY id")
     assert [tuple(row) for row in rows] == [("sam@example.com", "pending", [2]), ("kim@example.com", "cancelled", [3])]
 
 

@@ -8,22 +8,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.background import run_in_thread
-from tests.chained import acting_on
+from tests.reports.conftest import take_all
 from tests.web.api.conftest import Service, own_service, problem, service, staging, start_service
+from tests.web.mailbox.conftest import capture_mail
 
 from largesse.cli import main
 from largesse.db.cluster import programs
-from largesse.db.pool import Database
-from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.notifications import seal_email
 from largesse.lines.states import LineKey
-from largesse.mail.mailer import Mailer
-from largesse.mail.messages import fan_out
 from largesse.notes.service import note_context
-from largesse.reports.updates import apply_changes
-from largesse.webhooks.queues import fan_out as fan_out_events
 
 __all__ = ["own_service", "problem", "service", "staging", "start_service"]
 
@@ -82,29 +76,10 @@ def filled(service: Service) -> dict[str, str]:
     }
     assert {order.status_code for order in orders.values()} == {200}
     references = {name: order.json()["reference"] for name, order in orders.items()}
-    run_in_thread(capture(service))
+    capture_mail(service)
     fill_by_hand(service, references)
     take_in_all(service)
     return references
-
-
-async def capture(service: Service) -> None:
-    """Captures all mail that is due, as the demo's worker does."""
-    database = await Database.connect(service.database_url, max_connections=4)
-    mailer = Mailer(
-        database,
-        Vault(service.settings.master_keys),
-        public_url_of=lambda _: "https://gifts.example",
-        mail_from=service.settings.mail_from,
-        transport=None,
-        captures=True,
-    )
-    async with database.transaction(OPERATOR) as connection:
-        await fan_out(connection, 100)
-    while await mailer.step():
-        pass
-    await mailer.close()
-    await database.close()
 
 
 def order_id(service: Service, reference: str) -> int:
@@ -194,18 +169,7 @@ def fill_beside(service: Service) -> None:
 def take_in_all(service: Service) -> None:
     """What the worker does for the read models."""
 
-    async def take() -> None:
-        database = await Database.connect(service.database_url)
-        async with database.connection(WORKER) as connection:
-            await fan_out_events(connection, 100)
-        acting = await acting_on(database, Vault(service.settings.master_keys))
-        found = 1
-        while found:
-            async with database.transaction(WORKER) as connection:
-                found = await apply_changes(connection, acting)
-        await database.close()
-
-    run_in_thread(take())
+    service.on_pool(lambda database, _: take_all(database))
 
 
 def dump(service: Service) -> str:

@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.background import run_in_thread
-from tests.privacy.conftest import ADDRESS, ALEX, SAM, Run, capture, counted, dump, order_id, take_in_all, traces
+from tests.privacy.conftest import ADDRESS, ALEX, SAM, Run, counted, dump, order_id, take_in_all, traces
 from tests.web.api.conftest import Service
+from tests.web.mailbox.conftest import capture_mail
 
 
 def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, str], run: Run) -> None:
@@ -71,7 +71,7 @@ def look_at_what_is_left(service: Service, filled: dict[str, str], run: Run) -> 
 
     # What was scheduled leaves without Sam, and nobody else's mail is held up by it.
     service.sql("UPDATE mail_jobs SET due_at = now() WHERE fanned_out_at IS NULL")
-    run_in_thread(capture(service))
+    capture_mail(service)
     assert (
         service.sql("SELECT count(*) FROM messages WHERE order_id = $1", order_id(service, filled["scheduled"]))[0][0]
         == 0

@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from tests.background import run_in_thread
 from tests.chained import actor_on
 from tests.privacy.conftest import ALEX, SAM, Service
 
@@ -39,15 +38,10 @@ Work = Callable[[Database, Vault, Actor], Any]
 def act(service: Service, work: Work) -> Any:
     """What the coroutine function `work` makes of the database, the vault and an operator."""
 
-    async def run() -> Any:
-        database = await Database.connect(service.database_url)
-        vault = Vault(service.settings.master_keys)
-        try:
-            return await work(database, vault, await actor_on(database, vault))
-        finally:
-            await database.close()
+    async def run(database: Database, vault: Vault) -> Any:
+        return await work(database, vault, await actor_on(database, vault))
 
-    return run_in_thread(run())
+    return service.on_pool(run)
 
 
 async def today(database: Database) -> date:

@@ -70,10 +70,7 @@ def test_gifts_are_found_by_the_address_in_any_case(placed: dict[str, str], pool
 
 def test_a_gift_is_found_by_its_code_and_by_no_other(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
     vault = Vault(service.settings.master_keys)
-    rows = service.sql(
-        "SELECT l.number, l.sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 ORDER BY 1",
-        placed["acme"],
-    )
+    rows = service.of_order(placed["acme"], "number, sealed", "lines", "ORDER BY 1")
     for number, sealed in rows:
         code = open_code(vault, sealed, placed["acme"], number).code
         (one,) = found(pooled, lambda c, code=code: find_by_code(c, vault, code)).values()

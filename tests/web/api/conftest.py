@@ -24,6 +24,7 @@ import pytest
 import uvicorn
 from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
+from tests.closing import closing
 from tests.keys import create_key
 from tests.web.api.rich_world import RICH_WORLD
 
@@ -44,6 +45,7 @@ from largesse.verify.audit import audit
 from largesse.web.api.application import Application
 
 MASTER_KEY = bytes(range(32))
+OF_ORDER = "(customer_id, order_id) IN (SELECT customer_id, id FROM orders WHERE reference = $1)"
 PUBLIC_URL = "https://gifts.example"
 _NO_TLS = ssl.SSLContext(
     ssl.PROTOCOL_TLS_CLIENT
@@ -103,6 +105,10 @@ class Service:
         """Runs one statement on the service's database, as its owner."""
         return self._statements.fetch(query, *arguments)
 
+    def of_order(self, reference: str, columns: str, table: str, rest: str = "") -> list[asyncpg.Record]:
+        """Those columns of a table's rows of one order; `rest` may be more conditions (AND …) and the order of the rows."""
+        return self.sql(f"SELECT {columns} FROM {table} WHERE {OF_ORDER} {rest}", reference)
+
     def run(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
         """What `work` makes of a connection of its own, in a loop of its own."""
         return on_database(self.database_url, work)
@@ -111,11 +117,8 @@ class Service:
         """What `work` makes of a pool of its own, opened with those options, and the service's vault."""
 
         async def with_pool() -> Any:
-            database = await Database.connect(self.database_url, **options)
-            try:
+            async with closing(Database.connect(self.database_url, **options)) as database:
                 return await work(database, Vault(self.settings.master_keys))
-            finally:
-                await database.close()
 
         return run_in_thread(with_pool())
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.background import run_in_thread
 from tests.distributed import IS_DISTRIBUTED
-from tests.privacy.conftest import capture
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
+from tests.web.mailbox.conftest import capture_mail
 
 from largesse.encryption.vault import Vault
 from largesse.lines import store
@@ -45,11 +44,7 @@ def send(service: Service, **members: Any) -> Any:
 
 def line_messages(service: Service, reference: str) -> list[str]:
     """What each line's recipient reads, as the page of the gift has it."""
-    lines = service.sql(
-        "SELECT l.customer_id, l.code_lookup FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id "
-        "WHERE o.reference = $1",
-        reference,
-    )
+    lines = service.of_order(reference, "customer_id, code_lookup", "lines")
     lookups = [line["code_lookup"] for line in lines]
     if IS_DISTRIBUTED:
         found = service.sql(store._FIND_ON_NODE, lines[0]["customer_id"], lookups, "production")
@@ -118,7 +113,7 @@ def test_a_placeholder_of_another_customer_does_not_exist(service: Service, prob
 
 def test_mail_has_each_recipients_message_and_erasing_ends_it(service: Service) -> None:
     reference = send(service, placeholders=True).json()["reference"]
-    run_in_thread(capture(service))
+    capture_mail(service)
 
     async def read(connection: Any) -> dict[str, str]:
         vault = Vault(service.settings.master_keys)

@@ -113,11 +113,7 @@ def test_an_emailed_order(service, typed) -> None:
             "codes": [],
         }
     )
-    rows = service.sql(
-        "SELECT l.number, recipient_email, recipient_name FROM lines l JOIN orders o ON o.id = l.order_id "
-        "WHERE o.reference = $1 ORDER BY l.number",
-        reference,
-    )
+    rows = service.of_order(reference, "number, recipient_email, recipient_name", "lines", "ORDER BY number")
     assert [tuple(row) for row in rows] == [
         (1, "Sam@example.com", "Sam"),
         (2, "Sam@example.com", "Sam"),

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import own_service, problem, service, staging, start_service
+from tests.web.api.conftest import PUBLIC_URL, own_service, problem, service, staging, start_service
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
-from largesse.lines.codes import parse_code
+from largesse.lines.codes import claim_link, open_code, parse_code
 
 Codes = Callable[..., list[dict[str, str]]]
 Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
@@ -96,6 +96,14 @@ def codes(service: Any) -> Codes:
         return list(answer.json()["codes"])
 
     return issue
+
+
+def sent_code(service: Any, reference: str, number: int = 1) -> dict[str, str]:
+    """A code of an order with its PIN and link, as its recipient has them."""
+    vault = Vault(service.settings.master_keys)
+    [line] = service.of_order(reference, "sealed", "lines", f"AND number = {number}")
+    code = open_code(vault, line["sealed"], reference, number)
+    return {"code": code.code_text, "pin": code.pin_text, "redemptionUrl": claim_link(code, vault, PUBLIC_URL)}
 
 
 @pytest.fixture

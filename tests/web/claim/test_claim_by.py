@@ -91,10 +91,7 @@ def test_what_nobody_has_claimed_comes_back_in_full_and_once(
     assert "This gift was not claimed in time" in page.text
     refused = recipient.claim(late)
     assert (refused.status_code, "not claimed in time" in refused.text) == (410, True)
-    events = service.sql(
-        "SELECT event, count(*) FROM events e JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id WHERE reference = $1 AND line_number > 1 GROUP BY 1",
-        order["reference"],
-    )
+    events = service.of_order(order["reference"], "event, count(*)", "events", "AND line_number > 1 GROUP BY 1")
     assert dict(events) == {"gift.expired": 2, "gift.cancelled": 2}
     [act] = service.sql(
         "SELECT actor, actor_name, after::jsonb ->> 'cancelled' FROM audit_events WHERE subject = $1 AND act = 'order.lapsed'",
@@ -109,10 +106,7 @@ def test_an_order_without_a_date_waits_for_ever(service: Any, follow_up_all: Run
     move_clock(timedelta(days=4_000))
     follow_up_all()
     assert states(service, order["reference"]) == {"issued": 2}
-    [[rows]] = service.sql(
-        "SELECT count(*) FROM follow_ups f JOIN orders o ON o.customer_id = f.customer_id AND o.id = f.order_id WHERE reference = $1",
-        order["reference"],
-    )
+    [[rows]] = service.of_order(order["reference"], "count(*)", "follow_ups")
     assert rows == 0
 
 

@@ -14,13 +14,7 @@ from largesse.fulfilment.tasks import expire_late
 
 def events(service: Any, reference: str) -> list[GiftEvent]:
     """The events of an order's lines, as they were recorded."""
-    rows = service.sql(
-        """
-        SELECT body FROM events JOIN orders ON orders.customer_id = events.customer_id AND orders.id = events.order_id
-        WHERE reference = $1 AND line_number IS NOT NULL ORDER BY events.id
-        """,
-        reference,
-    )
+    rows = service.of_order(reference, "body", "events", "AND line_number IS NOT NULL ORDER BY id")
     return [msgspec.json.decode(row["body"], type=GiftEvent) for row in rows]
 
 

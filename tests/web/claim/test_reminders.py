@@ -231,10 +231,8 @@ def test_the_message_id_is_of_the_recipient_and_the_reminder(service: Any, follo
         mailed(letters=letters)
         found += [re.findall(r"Message-ID: (\S+)", one)[0] for one in letters]
     assert len(set(found)) == 4
-    rows = service.sql(
-        "SELECT count(*), count(DISTINCT (email, kind, edition)) FROM messages m JOIN orders o ON o.id = m.order_id "
-        "WHERE reference = $1 AND kind LIKE 'reminder%'",
-        order["reference"],
+    rows = service.of_order(
+        order["reference"], "count(*), count(DISTINCT (email, kind, edition))", "messages", "AND kind LIKE 'reminder%'"
     )
     assert tuple(rows[0]) == (4, 4)
     assert message_id is not None

@@ -21,6 +21,15 @@ __all__ = ["own_service", "service", "staging", "start_service"]
 HOSTS = (f"198.19.{number // 256}.{number % 256}" for number in itertools.count())
 
 
+def acme_with(**people: str) -> str:
+    """A world of one customer, whose people have those names and roles, and addresses like ada@acme.example."""
+    users = [f"{{email: {name}@acme.example, name: {name.title()}, role: {role}}}" for name, role in people.items()]
+    return f"""
+customers:
+  - {{key: acme, name: Acme Ltd, plan: pro, funding: balance, users: [{", ".join(users)}]}}
+"""
+
+
 @dataclass
 class Browser:
     """Gets pages and posts their forms, follows nothing, and keeps the cookies it is given."""
@@ -39,6 +48,17 @@ class Browser:
         """Gets a page; returns what it says, without its tags."""
         self.get(path)
         return self.text
+
+    def sees(self, path: str, *said: str) -> None:
+        """Gets a page and checks that it says each of these."""
+        self.get(path)
+        self.says(*said)
+
+    def says(self, *said: str) -> None:
+        """Checks that the page that was got last says each of these."""
+        text = self.text
+        for one in said:
+            assert one in text
 
     def post(self, path: str, *, token: str | None = None, **fields: str | Sequence[str]) -> httpx.Response:
         """Posts a form with the token of the page that was got last, unless another is given."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from tests.reports.conftest import take_all
-from tests.web.api.conftest import RICH_WORLD, Service, on_database
+from tests.web.api.conftest import OF_ORDER, RICH_WORLD, Service
 from tests.web.console.conftest import Browser, signed_in
 
 from largesse.db.pool import Database
 from largesse.db.scope import WORKER
+from largesse.encryption.vault import Vault
 from largesse.mail.messages import fan_out
 
 WORLD = RICH_WORLD.replace(
@@ -29,16 +30,12 @@ TWO = [
 def work(service: Service) -> None:
     """What a worker does: mail is fanned out, and the read models follow."""
 
-    async def do(_: Any) -> None:
-        database = await Database.connect(service.database_url)
-        try:
-            async with database.transaction(WORKER) as connection:
-                await fan_out(connection, 100)
-            await take_all(database)
-        finally:
-            await database.close()
+    async def do(database: Database, _: Vault) -> None:
+        async with database.transaction(WORKER) as connection:
+            await fan_out(connection, 100)
+        await take_all(database)
 
-    on_database(service.database_url, do)
+    service.on_pool(do)
 
 
 def send(service: Service, **members: Any) -> str:
@@ -46,17 +43,15 @@ def send(service: Service, **members: Any) -> str:
 
 
 def sent_mail(service: Service, reference: str, state: str = "sent", fault: str | None = None) -> None:
-    service.sql(
-        """
-        UPDATE messages m SET state = $2, finished_at = now(), reason = $3, fault = $4 FROM orders o
-        WHERE o.id = m.order_id AND o.reference = $1
-        """,
-        reference,
-        state,
-        "550 no such user" if state == "bounced" else None,
-        fault,
-    )
+    reason = "550 no such user" if state == "bounced" else None
+    change = f"UPDATE messages SET state = $2, finished_at = now(), reason = $3, fault = $4 WHERE {OF_ORDER}"
+    service.sql(change, reference, state, reason, fault)
     changed(service, reference)
+
+
+def change_mail(service: Service, reference: str, change: str, who: str = "%") -> None:
+    """Changes the messages of an order to addresses like `who`."""
+    service.sql(f"UPDATE messages SET {change} WHERE {OF_ORDER} AND email ILIKE $2", reference, who)
 
 
 def put_away(service: Service, reference: str) -> None:

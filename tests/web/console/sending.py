@@ -61,6 +61,14 @@ def ready(browser: Browser, service: Service, rows: str = PEOPLE, account: str =
     return path
 
 
+def place(browser: Browser, path: str) -> str:
+    """Sends a draft from its review; returns the reference of the order."""
+    browser.get(f"{path}/review")
+    answer = browser.post(f"{path}/place", quote=quote_in(browser))
+    assert answer.status_code == 303, browser_text(answer.text)
+    return path.rpartition("/")[2]
+
+
 def browser_text(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 

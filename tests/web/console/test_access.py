@@ -245,14 +245,10 @@ def test_what_reads_cannot_write(service: Service) -> None:
     from largesse.db.pool import Database, ReadOnly
     from largesse.db.scope import LOOKUP, for_customer
 
-    async def write(url: str) -> None:
-        database = await Database.connect(url)
-        try:
-            for scope in (LOOKUP, for_customer(1, "production")):
-                with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
-                    await ReadOnly(database).execute(scope, "UPDATE users SET name = name")
-                assert await ReadOnly(database).fetchval(scope, "SELECT 1") == 1
-        finally:
-            await database.close()
+    async def write(database: Database, _: Any) -> None:
+        for scope in (LOOKUP, for_customer(1, "production")):
+            with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+                await ReadOnly(database).execute(scope, "UPDATE users SET name = name")
+            assert await ReadOnly(database).fetchval(scope, "SELECT 1") == 1
 
-    asyncio.run(write(service.database_url))
+    service.on_pool(write)

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory
+from tests.web.api.conftest import Service
 from tests.web.console.conftest import SignIn
+from tests.web.console.test_funding import WORLD as FUNDING
 
 from largesse.db.pool import Database
-from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.ledger.receivables import settle
 
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users:
-      - {email: admin@acme.example, name: Admin, role: admin}
-      - {email: member@acme.example, name: Member, role: member}
-      - {email: finance@acme.example, name: Finn, role: finance}
-      - {email: viewer@acme.example, name: Viewer, role: viewer}
-    service_accounts: [{key: bot, name: HR bot}]
-    api_keys: [{key: acme, service_account: bot, environment: production}]
-    funding_accounts:
-      - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000.00}
-      - {key: team, name: People team, currency: GBP, service_accounts: [bot]}
-      - {key: eur, name: Euros, currency: EUR, balance: 5}
-  - key: initech
+WORLD = FUNDING.replace(
+    "products:",
+    """  - key: initech
     name: Initech
     plan: pro
     funding: invoiced
@@ -42,20 +26,8 @@ customers:
       - {email: max@initech.example, name: Max, role: member}
     service_accounts: [{key: crm, name: CRM}]
     api_keys: [{key: initech, service_account: crm, environment: production}]
-  - key: globex
-    name: Globex
-    plan: pro
-    funding: balance
-    users: [{email: gil@globex.example, name: Gil, role: admin}]
-    funding_accounts: [{key: globex, name: Globex float, master: true, currency: GBP, balance: 7.00}]
-products:
-  - {key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [5]}
-"""
-
-
-@pytest.fixture(scope="module")
-def service(start_service: ServiceFactory) -> Service:
-    return start_service(WORLD)
+products:""",
+)
 
 
 def account(service: Service, name: str) -> int:
@@ -74,23 +46,22 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: SignIn, ser
     browser = sign_in("finance@acme.example")
     browser.get("/app/funding")
     assert "/app/funding/transfer" in browser.links
-    before, team = held(service, "Acme float"), held(service, "People team")
+    before, team = held(service, "Acme float"), held(service, "=People team")
     browser.get("/app/funding/transfer")
     chosen = re.findall(r'<option value="(\d+)" selected', browser.page.text)
-    assert chosen == [str(account(service, "People team"))], "another account in the currency of the first"
-    fields = {**way(service, "Acme float", "People team"), "amount": "12,50"}
-    browser.get("/app/funding/transfer?" + "&".join(f"{name}={value}" for name, value in fields.items()))
-    for said in ("£12.50", f"£{(team + 1250) / 100:,.2f}", f"£{(before - 1250) / 100:,.2f}", "Transfer the money"):
-        assert said in browser.text
+    assert chosen == [str(account(service, "=People team"))], "another account in the currency of the first"
+    fields = {**way(service, "Acme float", "=People team"), "amount": "12,50"}
+    browser.sees("/app/funding/transfer?" + "&".join(f"{name}={value}" for name, value in fields.items()), "£12.50")
+    browser.says(f"£{(team + 1250) / 100:,.2f}", f"£{(before - 1250) / 100:,.2f}", "Transfer the money")
     token = browser.token
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: browser.post("/app/funding/transfers", token=token, **fields), range(8)))
     assert {answer.status_code for answer in answers} <= {303, 409}
-    assert (held(service, "Acme float"), held(service, "People team")) == (before - 1250, team + 1250)
-    assert "£12.50 was transferred from Acme float to People team." in browser.read("/app/funding")
+    assert (held(service, "Acme float"), held(service, "=People team")) == (before - 1250, team + 1250)
+    assert "£12.50 was transferred from Acme float to =People team." in browser.read("/app/funding")
     for name, said in (
-        ("Acme float", "Transfer to People team -£12.50"),
-        ("People team", "Transfer from Acme float £12.50"),
+        ("Acme float", "Transfer to =People team -£12.50"),
+        ("=People team", "Transfer from Acme float £12.50"),
     ):
         assert said in browser.read(f"/app/funding/{account(service, name)}")
         csv = browser.get(f"/app/funding/{account(service, name)}/statement.csv").text
@@ -102,11 +73,11 @@ def test_money_is_moved_once_after_both_balances_were_shown(sign_in: SignIn, ser
     [
         ("Acme float", "Acme float", "1", "Choose a different account"),
         ("Acme float", "Euros", "1", "This account is in EUR"),
-        ("Acme float", "People team", "99999", "Balance of Acme float: £"),
-        ("Acme float", "People team", "", "Type an amount"),
-        ("Acme float", "People team", "-1", "Type an amount"),
-        ("Acme float", "People team", "sNaN", "“sNaN” is not an amount"),
-        ("Acme float", "People team", "<script>", "Type an amount"),
+        ("Acme float", "=People team", "99999", "Balance of Acme float: £"),
+        ("Acme float", "=People team", "", "Type an amount"),
+        ("Acme float", "=People team", "-1", "Type an amount"),
+        ("Acme float", "=People team", "sNaN", "“sNaN” is not an amount"),
+        ("Acme float", "=People team", "<script>", "Type an amount"),
         ("Acme float", "Globex float", "1", "Choose one of the options"),
         ("Globex float", "Acme float", "1", "Choose one of the options"),
     ],
@@ -129,7 +100,7 @@ def test_others_move_nothing_and_make_nothing(sign_in: SignIn, service: Service,
     browser = sign_in(f"{role}@acme.example")
     assert "Transfer money" not in browser.read("/app/funding")
     assert "New account" not in browser.text
-    answer = browser.post("/app/funding/transfers", amount="1", **way(service, "Acme float", "People team"))
+    answer = browser.post("/app/funding/transfers", amount="1", **way(service, "Acme float", "=People team"))
     assert answer.status_code == 403
 
 
@@ -157,15 +128,14 @@ def test_an_account_is_made_named_closed_and_opened(sign_in: SignIn, service: Se
         assert "Christmas" not in browser.read(path)
     assert browser.submit(f"{page}/account", f"{page}/open").status_code == 303
     assert "Christmas" in browser.read("/app/funding/transfer")
-    browser.get(f"/app/funding/{account(service, 'Acme float')}/account")
-    assert "This is your company's first account" in browser.text
+    browser.sees(f"/app/funding/{account(service, 'Acme float')}/account", "This is your company's first account")
 
 
 def test_no_order_is_paid_from_a_closed_account(sign_in: SignIn, service: Service) -> None:
-    browser, team = sign_in("admin@acme.example"), account(service, "People team")
+    browser, team = sign_in("admin@acme.example"), account(service, "=People team")
     browser.get("/app/funding/transfer")
     assert (
-        browser.post("/app/funding/transfers", amount="20", **way(service, "Acme float", "People team")).status_code
+        browser.post("/app/funding/transfers", amount="20", **way(service, "Acme float", "=People team")).status_code
         == 303
     )
     assert service.send("gift", "coffee", key="acme", account="team", value=5).status_code == 200
@@ -212,29 +182,26 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: SignIn, service
 
 def test_an_account_is_verified_and_printed(sign_in: SignIn, service: Service) -> None:
     browser, own = sign_in("viewer@acme.example"), account(service, "Acme float")
-    assert "All entries verified" in browser.read(f"/app/funding/{own}/verify")
-    assert "No anchor yet" in browser.text
+    browser.sees(f"/app/funding/{own}/verify", "All entries verified", "No anchor yet")
     mac = service.sql("SELECT encode(mac, 'hex') FROM entries WHERE account_id = $1 ORDER BY id DESC", own)[0][0]
     assert mac in browser.text
     assert browser.get(f"/app/funding/{own}/verify?after=x").status_code == 200
-    browser.get(f"/app/funding/{own}/print")
-    for said in ("Acme Ltd", "Acme float (GBP)", "Opening balance £0.00", "Top-up £1,000.00 £1,000.00"):
-        assert said in browser.text
+    browser.sees(f"/app/funding/{own}/print", "Acme Ltd", "Acme float (GBP)", "Opening balance £0.00")
+    browser.says("Top-up £1,000.00 £1,000.00")
     foreign = sign_in("gil@globex.example")
     for path in (f"/app/funding/{own}/verify", f"/app/funding/{own}/print"):
         assert foreign.get(path).status_code == 404
 
 
-async def pay(database_url: str) -> None:
+def pay(service: Service) -> None:
     """Records a payment of four pounds, as an operator does."""
-    database = await Database.connect(database_url)
-    try:
-        initech = await database.fetchval(OPERATOR, "SELECT id FROM customers WHERE key = 'initech'")
-        actor = (await actor_on(database, Vault((MASTER_KEY,)))).on_behalf_of(initech, "production")
+
+    async def work(database: Database, vault: Vault) -> None:
+        actor = (await actor_on(database, vault)).on_behalf_of(service.ids["customers"]["initech"], "production")
         credit = await settle(actor, currency="GBP", amount_minor=400, reference="bank-7")
         assert credit.balance_minor == -1100
-    finally:
-        await database.close()
+
+    service.on_pool(work)
 
 
 def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: SignIn, service: Service) -> None:
@@ -243,11 +210,10 @@ def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: SignIn, servic
     for _ in range(3):
         sent = service.send("gift", "coffee", key="initech", account=None, value=5)
         assert sent.status_code == 200, sent.text
-    asyncio.run(pay(service.database_url))
+    pay(service)
     assert "Due in GBP £11.00" in browser.read("/app/funding")
     assert "New account" not in browser.text  # it would be refused
-    assert "£0.00 £15.00 £4.00 £11.00" in browser.read("/app/funding/owed")
-    assert "bank-7 £4.00" in browser.text
+    browser.sees("/app/funding/owed", "£0.00 £15.00 £4.00 £11.00", "bank-7 £4.00")
     csv = browser.get("/app/funding/owed.csv").text.splitlines()
     assert csv[1].endswith(",0.00,15.00,4.00,11.00,GBP")
     assert len(csv) == 2

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser, SignIn, link_for, user_id
-from tests.web.console.sending import WORLD, quote_in, ready
+from tests.web.console.sending import WORLD, place, quote_in, ready
 from tests.web.console.test_funding import report
 
 __all__ = ["WORLD"]
@@ -39,8 +39,9 @@ def pages(service: Service, browser: Browser) -> list[bool]:
     return seen
 
 
-def test_a_member_uses_and_sees_what_is_assigned_to_them(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in(CEM)
+def test_a_member_uses_and_sees_what_is_assigned_to_them(
+    service: Service, ada: Browser, cem: Browser, sign_in: SignIn
+) -> None:
     assert pages(service, cem) == [False] * 4
     assert pages(service, ada) == pages(service, sign_in("fin@acme.example")) == [True] * 4
     assert assign(service, ada, "bots").status_code == 303
@@ -92,8 +93,7 @@ def assign_path(admin: Browser, user: int) -> int:
     return admin.submit("/app/people", f"/app/people/{user}/accounts").status_code
 
 
-def test_what_is_not_the_customers_is_not_assigned(service: Service, sign_in: SignIn) -> None:
-    ada, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
+def test_what_is_not_the_customers_is_not_assigned(service: Service, ada: Browser, gil: Browser) -> None:
     before = service.sql("SELECT * FROM account_users")
     assert assign(service, ada, "test-gbp").status_code == 404, "of the other environment"
     assert assign_path(ada, user_id(service, "gil@globex.example")) == 404
@@ -103,12 +103,10 @@ def test_what_is_not_the_customers_is_not_assigned(service: Service, sign_in: Si
 
 
 @pytest.mark.slow
-def test_a_member_filters_by_what_they_have_sent_themselves(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in(CEM)
+def test_a_member_filters_by_what_they_have_sent_themselves(service: Service, ada: Browser, cem: Browser) -> None:
     for browser, account in ((ada, "small"), (cem, "gbp")):
         path = ready(browser, service, account=account)
-        browser.get(f"{path}/review")
-        assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
+        place(browser, path)
     on_database(service.database_url, report)
     for browser, is_told in ((ada, True), (cem, False)):
         page = browser.get("/app/orders").text

@@ -19,13 +19,12 @@ from tests.web.console.approving import (
     user_id,
 )
 from tests.web.console.conftest import Browser, SignIn
-from tests.web.console.sending import quote_in, ready
+from tests.web.console.sending import place, ready
 
 __all__ = ["WORLD", "as_before"]
 
 
-def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, ada: Browser, cem: Browser) -> None:
     assert set_rule(ada).status_code == 303
     path = ready(cem, service)
     assert "This send needs approval: Above ten." in cem.read(f"{path}/review")
@@ -46,9 +45,7 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
     other = asked(cem, service)
     answer = decided(ada, reference, note="Go on <b>")
     assert answer.headers["location"] == f"/app/approvals/{reference}"
-    assert "Approved. The order was placed." in ada.read(f"/app/approvals/{reference}")
-    assert "Ada approved" in ada.text
-    assert "Go on <b>" in ada.text
+    ada.sees(f"/app/approvals/{reference}", "Approved. The order was placed.", "Ada approved", "Go on <b>")
     assert [tuple(row) for row in orders_of(service, reference)] == [(user_id(service, "cem"), 20_00)]
     assert (state(service, reference), state(service, other)) == ("approved", "waiting")
     assert round(before - service.balance("gbp"), 2) == 20
@@ -58,28 +55,24 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, s
         ("approval.given", "ada@acme.example"),
         ("approval.asked", "cem@acme.example"),
     ]
-    assert "Ada approved …" in ada.read("/app/audit?kind=orders")
-    assert "Total: £20.00" in ada.text
+    ada.sees("/app/audit?kind=orders", "Ada approved …", "Total: £20.00")
     assert "Amount: £10.00" in ada.read("/app/audit?act=approval_rule.created")
     assert service.findings() == []
 
 
 @pytest.mark.slow
-def test_what_needs_no_approval_is_sent_at_once(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_what_needs_no_approval_is_sent_at_once(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada, above="20")
     path = ready(cem, service)
-    cem.get(f"{path}/review")
-    assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
+    place(cem, path)
     path = ready(cem, service)
     assert cem.submit(f"{path}/review", f"{path}/ask").status_code == 409
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["cem", "mel", "fin", "viv"])
-def test_four_eyes_over_all_roles(service: Service, sign_in: SignIn, name: str) -> None:
+def test_four_eyes_over_all_roles(service: Service, ada: Browser, cem: Browser, sign_in: SignIn, name: str) -> None:
     """Whoever is no approver sees nothing and decides nothing, and the person themselves decides nothing."""
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)
     reference = asked(cem, service)
     other = cem if name == "cem" else sign_in(f"{name}@acme.example")
@@ -205,8 +198,7 @@ def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn)
 
 
 @pytest.mark.slow
-def test_a_form_of_another_session_or_none_is_refused(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_form_of_another_session_or_none_is_refused(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     reference = asked(cem, service)
     cem.get(f"/app/approvals/{reference}")
@@ -222,8 +214,7 @@ def test_a_form_of_another_session_or_none_is_refused(service: Service, sign_in:
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
 
 
-def test_an_approver_whose_sign_in_is_old_confirms_first(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_an_approver_whose_sign_in_is_old_confirms_first(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     reference = asked(cem, service)
     service.sql(

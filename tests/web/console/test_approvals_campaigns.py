@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.approving import WORLD, as_before, decided, orders_of, set_rule, state
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser
 from tests.web.console.test_campaigns import fields
 
 __all__ = ["WORLD", "as_before"]
@@ -28,8 +28,7 @@ def asked(sender: Browser, service: Service, **changes: str) -> str:
     return review.split("/")[3]
 
 
-def test_approvers_see_who_is_invited_and_what_a_campaign_says(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_approvers_see_who_is_invited_and_what_a_campaign_says(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     shown = ada.read(f"/app/approvals/{asked(cem, service, greeting='Come to the party')}")
     for said in ("From Acme", "Message <b>Hello</b>", "Who is invited acme.example", "Greeting Come to the party"):
@@ -37,9 +36,8 @@ def test_approvers_see_who_is_invited_and_what_a_campaign_says(service: Service,
 
 
 def test_approvers_see_the_name_of_a_campaign_and_the_addresses_that_it_lists(
-    service: Service, sign_in: SignIn
+    service: Service, ada: Browser, cem: Browser
 ) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)
     addresses = "\n".join(f"guest{number}@example.com" for number in range(11, 23))
     shown = ada.read(f"/app/approvals/{asked(cem, service, name='Party', domains='', addresses=addresses)}")
@@ -47,8 +45,7 @@ def test_approvers_see_the_name_of_a_campaign_and_the_addresses_that_it_lists(
     assert "guest20@example.com and 2 more guest21@example.com guest22@example.com" in shown
 
 
-def test_a_campaign_that_changes_after_its_approval_needs_another(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_campaign_that_changes_after_its_approval_needs_another(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     small = str(service.ids["funding_accounts"]["small"])
     reference = asked(cem, service, account=small)

@@ -22,7 +22,7 @@ from tests.web.console.approving import (
     user_id,
 )
 from tests.web.console.conftest import Browser, SignIn
-from tests.web.console.sending import quote_in, ready
+from tests.web.console.sending import place, ready
 from tests.web.console.test_campaigns import set_one
 
 from largesse.approvals.service import MOST_RULES, expire_requests
@@ -30,16 +30,14 @@ from largesse.approvals.service import MOST_RULES, expire_requests
 __all__ = ["WORLD", "as_before"]
 
 
-def test_approvers_see_every_recipient(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_approvers_see_every_recipient(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     rows = "email\n" + "".join(f"one{number}@example.com\n" for number in range(1, 13))
     shown = ada.read(f"/app/approvals/{asked(cem, service, rows=rows)}")
     assert "one10@example.com and 2 more one11@example.com one12@example.com" in shown
 
 
-def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_changed_draft_asks_again(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     reference = asked(cem, service)
     path = f"/app/send/{reference}"
@@ -60,8 +58,7 @@ def test_a_changed_draft_asks_again(service: Service, sign_in: SignIn) -> None:
     assert service.findings() == []
 
 
-def test_a_deleted_send_waits_for_nobody(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_deleted_send_waits_for_nobody(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     reference = asked(cem, service)
     assert "1 send waits for your approval" in ada.read("/app")
@@ -79,8 +76,7 @@ def test_a_deleted_send_waits_for_nobody(service: Service, sign_in: SignIn) -> N
 
 
 @pytest.mark.parametrize("ends", ["early", "with its last day"])
-def test_a_campaign_that_ends_waits_for_nobody(service: Service, sign_in: SignIn, ends: str) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_campaign_that_ends_waits_for_nobody(service: Service, ada: Browser, cem: Browser, ends: str) -> None:
     set_rule(ada)
     review = str(set_one(cem, service).headers["location"])
     cem.get(review)
@@ -98,20 +94,19 @@ def test_a_campaign_that_ends_waits_for_nobody(service: Service, sign_in: SignIn
 
 
 @pytest.mark.slow
-def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Service, sign_in: SignIn) -> None:
+def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
     """The account is empty when it is approved; then the person makes more of it."""
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
     set_rule(ada)
     reference = asked(cem, service, account="small")
     path = f"/app/send/{reference}"
     spent = ready(ada, service, account="small", rows="email\nlast@example.com\n", value="25")
     ada.get(f"{spent}/review")
     service.sql("UPDATE approval_rules SET role = 'member'")
-    ada.get(f"{spent}/review")
-    assert ada.post(f"{spent}/place", quote=quote_in(ada)).status_code == 303
+    place(ada, spent)
     decided(ada, reference)
-    ada.get(f"/app/approvals/{reference}")
-    assert "Approved, but the order was not placed: the account's balance is too low." in ada.text
+    ada.sees(f"/app/approvals/{reference}", "Approved, but the order was not placed: the account's balance is too low.")
     assert (state(service, reference), orders_of(service, reference)) == ("approved", [])
     assert "Approved, but the order was not placed. The sender sees why" in ada.read(f"/app/approvals/{reference}")
     assert "Open the send to see why." in cem.read(f"/app/approvals/{reference}")
@@ -135,8 +130,9 @@ def test_a_draft_that_is_changed_after_approval_is_not_sent_under_it(service: Se
 
 
 @pytest.mark.slow
-def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
     set_rule(ada)
     reference = asked(cem, service)
     service.sql("UPDATE approval_requests SET state = 'approved', ended_at = now() WHERE id = $1", reference)
@@ -146,14 +142,12 @@ def test_what_is_approved_and_could_not_be_sent_is_sent_by_its_person(service: S
         user_id(service, "ada"),
     )
     path = f"/app/send/{reference}"
-    cem.get(f"{path}/review")
-    assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
+    place(cem, path)
     assert len(orders_of(service, reference)) == 1
     assert service.findings() == []
 
 
-def test_a_price_that_changed_meanwhile_asks_again(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_price_that_changed_meanwhile_asks_again(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     reference = asked(cem, service, gift="hamper", value="")
     path = f"/app/approvals/{reference}"
@@ -169,8 +163,7 @@ def test_a_price_that_changed_meanwhile_asks_again(service: Service, sign_in: Si
         assert "The send or its price has changed" in cem.read(f"/app/send/{reference}/review")
         assert decided(ada, reference, "again").status_code == 303
         assert "The price changed. Request approval again" in cem.read(path)
-        cem.get(f"/app/send/{reference}/review")
-        assert "This send was declined." in cem.text
+        cem.sees(f"/app/send/{reference}/review", "This send was declined.")
         assert cem.post(f"/app/send/{reference}/ask").status_code == 303
         assert "The price changed" not in ada.read(path)
         assert decided(ada, reference).status_code == 303
@@ -180,8 +173,7 @@ def test_a_price_that_changed_meanwhile_asks_again(service: Service, sign_in: Si
 
 
 @pytest.mark.slow
-def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, ada: Browser, sign_in: SignIn) -> None:
     set_rule(ada)
     for change in ("role = 'viewer'", "is_active = false"):
         reference = asked(sign_in("cem@acme.example"), service)
@@ -192,8 +184,9 @@ def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, sign
         set_user(service, "cem", "role = 'member', is_active = true")
 
 
-def test_a_scheduled_send_waits_until_its_time_at_most(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_scheduled_send_waits_until_its_time_at_most(
+    service: Service, ada: Browser, cem: Browser, sign_in: SignIn
+) -> None:
     set_rule(ada)
     path = ready(cem, service)
     at = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(hours=20)
@@ -216,8 +209,7 @@ async def _expire(connection: Any) -> int:
 
 
 @pytest.mark.slow
-def test_nobody_decides_after_it_expired(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_nobody_decides_after_it_expired(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada, days="3")
     reference = asked(cem, service)
     ada.get(f"/app/approvals/{reference}")
@@ -252,8 +244,7 @@ def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -
 
 
 @pytest.mark.slow
-def test_rules_hold_for_accounts_gifts_and_roles(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_rules_hold_for_accounts_gifts_and_roles(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada, name="Small", above="", account=[str(service.ids["funding_accounts"]["small"])])
     set_rule(ada, name="Books", above="", product=[str(service.ids["products"]["books"])])
     set_rule(ada, name="Admins", above="", role="admin")
@@ -340,13 +331,11 @@ def test_where_nobody_else_may_approve_it_is_said(service: Service, ada: Browser
 
 
 @pytest.mark.slow
-def test_a_decline_says_why(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_decline_says_why(service: Service, ada: Browser, cem: Browser) -> None:
     set_rule(ada)
     reference = asked(cem, service)
     decided(ada, reference, "decline", "Too many")
-    assert "Ada declined" in cem.read(f"/app/approvals/{reference}")
-    assert "Too many" in cem.text
+    cem.sees(f"/app/approvals/{reference}", "Ada declined", "Too many")
     assert "This send was declined." in cem.read(f"/app/send/{reference}/review")
     assert cem.post(f"/app/send/{reference}/ask").status_code == 303
     assert cem.submit(f"/app/approvals/{reference}", f"/app/approvals/{reference}/withdraw").status_code == 303

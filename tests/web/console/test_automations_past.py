@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import SignIn
+from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD as SENDING
 from tests.web.console.test_automations import in_days, set_one
 
@@ -14,8 +14,7 @@ WORLD = SENDING.replace("plan: starter", "plan: pro").replace(
 )
 
 
-def test_past_gifts_lead_to_the_orders_that_the_person_may_see(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_past_gifts_lead_to_the_orders_that_the_person_may_see(service: Service, ada: Browser, cem: Browser) -> None:
     add_contact(service, "Zoe", birthday=in_days(10))
     path = str(set_one(ada, service).headers["location"])
     order = service.send("gift", "coffee", account="bots", value=10, codeQuantity=1).json()["reference"]

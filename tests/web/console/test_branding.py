@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.background import run_in_thread
 from tests.catalogue.images import jpeg, png, webp_lossy
 from tests.web.api.conftest import Service
-from tests.web.claim.conftest import Recipient
+from tests.web.claim.conftest import Recipient, link, sent_code
 from tests.web.console.conftest import Browser, SignIn
-from tests.web.console.sending import WORLD, browser_text, quote_in, ready
+from tests.web.console.sending import WORLD, browser_text, place, ready
 
 from largesse.branding.model import MOST_WRAPPINGS
 from largesse.branding.service import MOST_PICTURES
@@ -23,7 +22,6 @@ from largesse.catalogue.pictures import MAX_BYTES, MAX_SIDE
 from largesse.db.pool import Database
 from largesse.db.scope import WORKER
 from largesse.encryption.vault import Vault
-from largesse.lines.codes import claim_link, open_code
 from largesse.mail.letter import Letter, write
 from largesse.mail.messages import fan_out, take
 
@@ -75,38 +73,29 @@ def sent(browser: Browser, service: Service, key: str = "default") -> str:
     path = ready(browser, service)
     answer = browser.submit(f"{path}/message", wrapping_key=key, from_name="Ada", message="Hello")
     assert answer.status_code == 303, answer.text
-    browser.get(f"{path}/review")
-    assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
-    return path.rpartition("/")[2]
+    return place(browser, path)
 
 
 def letters(service: Service) -> list[Letter]:
     """The mail that is due, as a worker reads it."""
 
-    async def read() -> list[Letter]:
-        database, vault = await Database.connect(service.database_url), Vault(service.settings.master_keys)
+    async def read(database: Database, vault: Vault) -> list[Letter]:
         async with database.transaction(WORKER) as connection:
             await fan_out(connection, limit=100)
             found = await take(connection, 100, vault, lambda _: "https://gifts.example")
-        await database.close()
         return [one.letter for one in reversed(found)]
 
-    return run_in_thread(read())
+    letters: list[Letter] = service.on_pool(read)
+    return letters
 
 
 def claim_page(service: Service, reference: str, *, again: bool = False) -> Any:
     """Returns the page of the first gift's link; `again`, what it answers to the right PIN after the gift was claimed."""
-    [row] = service.sql(
-        "SELECT l.sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.number = 1",
-        reference,
-    )
-    vault = Vault(service.settings.master_keys)
-    code = open_code(vault, row["sealed"], reference, 1)
-    link = claim_link(code, vault, "", None)
+    code = sent_code(service, reference)
     if not again:
-        return Recipient(service).get(link)
-    assert Recipient(service).post(link, pin=f"{code.pin:06}").status_code == 303
-    return Recipient(service).post(link, pin=f"{code.pin:06}")
+        return Recipient(service).get(link(code))
+    assert Recipient(service).claim(code).status_code == 303
+    return Recipient(service).claim(code)
 
 
 def test_texts_and_colour_are_in_mail_and_on_the_claim_page(service: Service, ada: Browser) -> None:
@@ -151,8 +140,7 @@ def test_customers_without_a_brand_look_as_before(service: Service, ada: Browser
 def test_a_subject_for_nobody_and_reminders_stay_as_they_are(service: Service, ada: Browser) -> None:
     save(ada, TEXTS)
     path = ready(ada, service)
-    ada.get(f"{path}/review")
-    ada.post(f"{path}/place", quote=quote_in(ada))
+    place(ada, path)
     letter = next(one for one in letters(service) if one.sender is None)
     assert letter.subject == "There is a gift for you"
 
@@ -316,8 +304,7 @@ def test_only_administrators_change_it_and_the_log_says_so(ada: Browser, sign_in
         assert browser.get("/app/branding").status_code == 403
     save(ada, TEXTS)
     wrapping(ada)
-    assert "changed the branding" in ada.read("/app/audit")
-    assert "added the wrapping Autumn" in ada.text
+    ada.sees("/app/audit", "changed the branding", "added the wrapping Autumn")
 
 
 def test_test_mode_says_that_live_gifts_change_too(ada: Browser) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn, user_id
-from tests.web.console.sending import WORLD as WORLD  # noqa: PLC0414 - the module's world
-from tests.web.console.sending import quote_in, ready
+from tests.web.console.sending import WORLD as WORLD  # noqa: PLC0414 - the module's world, place
+from tests.web.console.sending import place, quote_in, ready
 
 from largesse.budgets.service import MOST_BUDGETS
 
@@ -41,8 +41,7 @@ def the_budget(service: Service) -> int:
     return int(row["id"])
 
 
-def test_a_member_sees_what_is_left_and_is_held_to_it(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_member_sees_what_is_left_and_is_held_to_it(service: Service, ada: Browser, cem: Browser) -> None:
     assert create(ada, of=f"person-{user_id(service, 'cem@acme.example')}", limit="45").status_code == 303
     path = ready(cem, service)
     assert "Left in the budget Thanks now £45.00 £25.00" in cem.read(f"{path}/review")
@@ -50,8 +49,7 @@ def test_a_member_sees_what_is_left_and_is_held_to_it(service: Service, sign_in:
     cem.get("/app")
     assert re.search(r"Your budgets .* Thanks Cem .*£20.00 of £45.00.*£25.00 until 1 Jun 20", cem.text), cem.text
     path = ready(cem, service, rows="email\n" + "".join(f"p{number}@example.com\n" for number in range(3)))
-    cem.get(f"{path}/review")
-    assert "The budget Thanks has £25.00 left. Send less, or ask an administrator for more." in cem.text
+    cem.sees(f"{path}/review", "The budget Thanks has £25.00 left. Send less, or ask an administrator for more.")
     assert 'name="quote"' not in (cem.page.text if cem.page else "")
     refused = cem.post(f"{path}/place", quote="")
     assert refused.status_code == 409
@@ -60,14 +58,12 @@ def test_a_member_sees_what_is_left_and_is_held_to_it(service: Service, sign_in:
 
 
 @pytest.mark.slow
-def test_what_becomes_too_much_meanwhile_is_refused_and_said(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_what_becomes_too_much_meanwhile_is_refused_and_said(service: Service, ada: Browser, cem: Browser) -> None:
     first, second = ready(cem, service), ready(cem, service)
     cem.get(f"{second}/review")
     quote = quote_in(cem)
     create(ada, limit="30")
-    cem.get(f"{first}/review")
-    assert cem.post(f"{first}/place", quote=quote_in(cem)).status_code == 303
+    place(cem, first)
     cem.get(f"{second}/review")
     before = service.state()
     refused = cem.post(f"{second}/place", quote=quote)
@@ -84,8 +80,7 @@ def test_the_most_for_a_gift_is_said(service: Service, sign_in: SignIn) -> None:
 
 
 @pytest.mark.slow
-def test_each_role_sees_its_own(service: Service, sign_in: SignIn) -> None:
-    ada = sign_in("ada@acme.example")
+def test_each_role_sees_its_own(service: Service, ada: Browser, sign_in: SignIn) -> None:
     create(ada, name="Members", of="role-member")
     create(ada, name="Administrators", of="role-admin")
     create(ada, name="Both", of="group", who=[str(user_id(service, f"{one}@acme.example")) for one in ("ada", "cem")])
@@ -126,9 +121,8 @@ def test_one_is_changed_and_ended(service: Service, ada: Browser) -> None:
     assert ada.get(f"/app/budgets/{budget_id}").status_code == 404
     acts = service.sql("SELECT act FROM audit_events WHERE act LIKE 'budget.%' ORDER BY id DESC LIMIT 3")
     assert [row["act"] for row in acts] == ["budget.ended", "budget.changed", "budget.created"]
-    assert "Ada ended the budget Team" in ada.read("/app/audit?kind=money")
-    assert "Ada changed the budget Team" in ada.text
-    assert "Limit: £25.00 → None Name: Thanks → Team People: 1 → 2 Per gift: None → £12.00" in ada.text
+    ada.sees("/app/audit?kind=money", "Ada ended the budget Team", "Ada changed the budget Team")
+    ada.says("Limit: £25.00 → None Name: Thanks → Team People: 1 → 2 Per gift: None → £12.00")
     [created] = service.sql(
         "SELECT after::json FROM audit_events WHERE act = 'budget.created' ORDER BY id DESC LIMIT 1"
     )
@@ -175,11 +169,9 @@ def test_what_is_wrong_is_said_beside_its_field(
 
 
 @pytest.mark.slow
-def test_a_sum_below_what_is_spent_is_refused_with_what_is_spent(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_a_sum_below_what_is_spent_is_refused_with_what_is_spent(service: Service, ada: Browser, cem: Browser) -> None:
     path = ready(cem, service)
-    cem.get(f"{path}/review")
-    assert cem.post(f"{path}/place", quote=quote_in(cem)).status_code == 303
+    place(cem, path)
     refused = create(ada, limit="19.99")
     assert refused.status_code == 422
     assert "£20.00 has been spent in this period." in refused.text

@@ -76,12 +76,11 @@ def test_before_the_first_campaign_its_page_says_what_one_is(own_service: Servic
     assert "A campaign gives gifts by one link" in ada.read("/app/campaigns")
 
 
-def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sign_in: SignIn) -> None:
-    ada, before = sign_in("ada@acme.example"), service.balance("gbp")
+def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, ada: Browser) -> None:
+    before = service.balance("gbp")
     review = str(set_one(ada, service, greeting="Enjoy!").headers["location"])
-    assert "4 gifts by the campaign's link" in ada.read(review)
-    assert "Who is invited acme.example, sub.acme.example" in ada.text
-    assert "Greeting Enjoy!" in ada.text
+    ada.sees(review, "4 gifts by the campaign's link", "Who is invited acme.example, sub.acme.example")
+    ada.says("Greeting Enjoy!")
     assert "When Now" not in ada.text
     assert "No date" not in ada.text
     assert "Reserve 4 gifts for" in ada.text
@@ -97,12 +96,9 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sig
     [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
     assert link.startswith("https://gifts.example/claim/campaign/")
     assert '<svg class="qr"' in main_of(ada) or "qr" in main_of(ada)
-    assert "0 of 4" in ada.text
-    assert "Nobody yet." in ada.text
+    ada.says("0 of 4", "Nobody yet.")
     visit(service, link.rpartition("/")[2], "zoe@sub.acme.example")
-    assert "1 of 4" in ada.read(path)
-    assert "zoe@sub.acme.example" in ada.text
-    assert "Unclaimed" in ada.text
+    ada.sees(path, "1 of 4", "zoe@sub.acme.example", "Unclaimed")
     assert ada.post(f"{path}/pause").status_code == 303
     assert "Visitors get nothing until you resume it." in ada.read(path)
     assert ada.post(f"{path}/resume").status_code == 303
@@ -110,8 +106,7 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, sig
     assert ada.post(f"{path}/end").status_code == 303
     work_on_campaigns(service)
     assert service.balance("gbp") == pytest.approx(before - spent / 4)
-    assert "Ended" in ada.read(path)
-    assert "Refunded" in ada.text
+    ada.sees(path, "Ended", "Refunded")
     assert "Summer party" in ada.read("/app/campaigns")
     assert "Ada ended the campaign Summer party" in ada.read("/app/audit")
 
@@ -131,11 +126,9 @@ def test_the_order_of_a_campaign_shows_it_and_what_its_end_refunded(service: Ser
     service.sql(
         "UPDATE messages SET state = 'bounced', reason = '550 No such user' WHERE kind = 'gift' AND email = 'zoe@a.example'"
     )
-    assert "zoe@a.example Bounced" in ada.read(order)
-    assert "Send the mail again" in ada.text
+    ada.sees(order, "zoe@a.example Bounced", "Send the mail again")
     assert ada.post(f"{order}/resend", number="1").status_code == 303
-    assert "zoe@a.example Sending" in ada.read(order)
-    assert "Code 2 Not opened" in ada.text
+    ada.sees(order, "zoe@a.example Sending", "Code 2 Not opened")
     ada.post(f"{path}/end")
     work_on_campaigns(service)
     assert "3 gifts were left at the end of the campaign: £30.00 came back" in ada.read(order)
@@ -173,8 +166,7 @@ def test_it_is_changed_until_its_gifts_are_reserved(service: Service, ada: Brows
     assert ada.get(f"/app/campaigns/{number}/edit").headers["location"] == f"/app/campaigns/{number}"
     said = ada.submit("/app/campaigns/new", f"/app/campaigns/{number}/edit", **fields(service, gifts="3"))
     assert said.headers["location"] == f"/app/campaigns/{number}"
-    assert "Its gifts are reserved" in ada.read(f"/app/campaigns/{number}")
-    assert "For 2 listed addresses" in ada.text
+    ada.sees(f"/app/campaigns/{number}", "Its gifts are reserved", "For 2 listed addresses")
 
 
 def test_a_draft_that_was_deleted_begins_again(service: Service, ada: Browser) -> None:
@@ -276,8 +268,7 @@ def test_the_limits_themselves_are_taken(service: Service, ada: Browser) -> None
     service.sql("DELETE FROM campaigns WHERE token LIKE 't%' AND length(token) < 6")
 
 
-def test_each_sees_their_own_and_administrators_all(service: Service, sign_in: SignIn) -> None:
-    cem, ada, gil = (sign_in(f"{name}.example") for name in ("cem@acme", "ada@acme", "gil@globex"))
+def test_each_sees_their_own_and_administrators_all(service: Service, cem: Browser, ada: Browser, gil: Browser) -> None:
     review = str(set_one(ada, service, name="Of Ada").headers["location"])
     [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
     path = f"/app/campaigns/{number}"

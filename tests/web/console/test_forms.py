@@ -29,8 +29,7 @@ def test_a_form_without_a_token_of_ours_changes_nothing(service: Service, ada: B
     assert environment_of(service, ada) == "production"
 
 
-def test_the_token_of_somebody_else_is_none(service: Service, sign_in: SignIn) -> None:
-    ada, gil = sign_in("ada@acme.example"), sign_in("gil@globex.example")
+def test_the_token_of_somebody_else_is_none(service: Service, ada: Browser, gil: Browser) -> None:
     gil.get("/app")
     assert ada.submit("/app", "/app/environment", token=gil.token, environment="staging").status_code == 403
     assert environment_of(service, ada) == "production"
@@ -90,10 +89,9 @@ def test_a_session_ends_when_it_is_idle_or_old(service: Service, ada: Browser, i
 
 
 def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
-    service: Service, sign_in: SignIn
+    service: Service, ada: Browser, sign_in: SignIn
 ) -> None:
     """Two tabs: in one, the pages were changed to something else after the other one had opened its form."""
-    ada = sign_in("ada@acme.example")
     ada.get("/app/keys")
     old = ada.token
     account = str(service.sql("SELECT id FROM service_accounts WHERE key = 'hr-bot'")[0][0])

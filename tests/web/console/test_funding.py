@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import re
@@ -17,7 +16,7 @@ from tests.web.console.conftest import Browser, SignIn
 from largesse.audit.service import Acting, by_command
 from largesse.db.pool import Database
 from largesse.encryption.chain_keys import open_chains
-from largesse.encryption.vault import Vault, load_vault
+from largesse.encryption.vault import Vault
 from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up
 from largesse.ledger.transfer_references import parse_transfer_reference
 from largesse.reports.updates import apply_changes
@@ -39,6 +38,7 @@ customers:
     funding_accounts:
       - {key: gbp, name: Acme float, master: true, currency: GBP, balance: 1000.00}
       - {key: team, name: "=People team", currency: GBP, balance: 50.00, service_accounts: [bot]}
+      - {key: eur, name: Euros, currency: EUR, balance: 5}
       - {key: yen, name: Yen float, master: true, currency: JPY, environment: staging}
   - key: globex
     name: Globex
@@ -80,15 +80,11 @@ def ask(browser: Browser, service: Service, amount: str = "250", key: str = "gbp
     return answer.headers["location"].removeprefix("/app/funding/top-ups/")
 
 
-def confirm(service: Service, reference: str, amount_minor: int | None = None) -> None:
-    async def work() -> None:
-        database = await Database.connect(service.database_url)
-        try:
-            await confirm_top_up(await actor_on(database, load_vault(service.settings)), reference, amount_minor)
-        finally:
-            await database.close()
+def confirm(service: Service, reference: str) -> None:
+    async def work(database: Database, vault: Vault) -> None:
+        await confirm_top_up(await actor_on(database, vault), reference)
 
-    asyncio.run(work())
+    service.on_pool(work)
 
 
 @pytest.mark.sampled(3)
@@ -96,14 +92,8 @@ def confirm(service: Service, reference: str, amount_minor: int | None = None) -
 def test_accounts_show_what_they_hold_and_who_may_use_them(sign_in: SignIn, role: str) -> None:
     browser = sign_in(f"{role}@acme.example")
     assert browser.get("/app/funding").status_code == 200
-    for said in (
-        "Acme float",
-        "=People team",
-        "Everybody can use this account",
-        "Used by HR bot",
-        "£5.00 spent this month",
-    ):
-        assert said in browser.text
+    browser.says("Acme float", "=People team", "Everybody can use this account", "Used by HR bot")
+    browser.says("£5.00 spent this month")
     assert "Globex" not in browser.text
     assert "Yen" not in browser.text
     assert ("Top up" in browser.text) is (role != "viewer")
@@ -200,15 +190,8 @@ def test_a_top_up_is_asked_for_paid_and_credited(sign_in: SignIn, service: Servi
     browser = sign_in("finance@acme.example")
     reference = ask(browser, service, "250,50")
     assert parse_transfer_reference(reference) == reference
-    browser.get(f"/app/funding/top-ups/{reference}")
-    for said in (
-        "£250.50 for Acme float",
-        "Waiting for the transfer",
-        "Example Ltd",
-        "IBAN GB82 <WEST>",
-        "It is not an invoice",
-    ):
-        assert said in browser.text
+    browser.sees(f"/app/funding/top-ups/{reference}", "£250.50 for Acme float", "Waiting for the transfer")
+    browser.says("Example Ltd", "IBAN GB82 <WEST>", "It is not an invoice")
     assert " ".join(reference[at : at + 4] for at in range(0, 16, 4)) in browser.text
     assert browser.get("/app/funding").status_code == 200
     assert f"/app/funding/top-ups/{reference}" in browser.links
@@ -288,8 +271,7 @@ def test_an_amount_is_read_as_its_reader_writes_it(
 def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("admin@acme.example")
     query = f"from={account(service, 'gbp')}&to={account(service, 'gbp')}&amount=1%2C000"
-    assert "Choose a different account" in browser.read(f"/app/funding/transfer?{query}")
-    assert "Read as £1,000.00." in browser.text
+    browser.sees(f"/app/funding/transfer?{query}", "Choose a different account", "Read as £1,000.00.")
 
 
 def test_a_form_sent_many_times_at_once_asks_once(sign_in: SignIn, service: Service) -> None:

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, acme_with
 from tests.web.console.test_security import PASSWORD, later, with_password
 
 GUESSES = int(os.environ.get("GUESSES", "40"))
@@ -19,17 +19,7 @@ AT_ONCE = 8
 TRIED, REFILL_S = 10, 90  # by one address at once, and until there is one more
 OF_A_NETWORK = 60
 
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users:
-      - {email: ada@acme.example, name: Ada, role: admin}
-      - {email: bea@acme.example, name: Bea, role: admin}
-products: []
-"""
+WORLD = acme_with(ada="admin", bea="admin")
 
 
 @pytest.fixture(autouse=True)

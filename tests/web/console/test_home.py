@@ -126,9 +126,8 @@ def test_what_needs_attention_names_it_and_offers_the_action(service: Service, s
         subscription,
     )
     ada = sign_in("ada@acme.example")
-    assert "People team is below £1,000.00 £" in ada.read("/app")
-    assert " left. Top up" in ada.text
-    assert "A webhook fails crm.acme.example does not accept deliveries. See the deliveries" in ada.text
+    ada.sees("/app", "People team is below £1,000.00 £", " left. Top up")
+    ada.says("A webhook fails crm.acme.example does not accept deliveries. See the deliveries")
     assert {f"/app/funding/top-ups/new?account={team}", f"/app/webhooks/{subscription}"} <= set(ada.links)
     cem = sign_in("cem@acme.example")
     assert "A webhook fails" not in cem.get("/app").text

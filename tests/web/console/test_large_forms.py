@@ -81,8 +81,7 @@ def test_pasted_rows_are_taken_in_both_encodings_of_forms(service: Service, ada:
     cookies = "; ".join(f"{name}={value}" for name, value in ada.cookies.items())
     answer = service.client().post(f"{path}/recipients", files=rows, headers={"Cookie": cookies})
     assert answer.status_code == 303, answer.text
-    assert "zoë+1@example.com" in ada.read(f"{path}/recipients")
-    assert "Bö bo@example.com" in ada.text
+    ada.sees(f"{path}/recipients", "zoë+1@example.com", "Bö bo@example.com")
 
 
 @pytest.mark.long

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from email.message import EmailMessage
 
 import pytest
-from tests.background import run_in_thread
 from tests.mail.conftest import PostOffice
 from tests.web.api.conftest import Service
-from tests.web.claim.conftest import Recipient, form_of
+from tests.web.claim.conftest import Recipient, form_of, sent_code
 from tests.web.console.conftest import Browser, SignIn
-from tests.web.console.sending import WORLD, quote_in, ready
+from tests.web.console.sending import WORLD, place, ready
 
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.encryption.vault import Vault
-from largesse.lines.codes import open_code
 from largesse.lines.states import LineKey
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.smtp import MailServer, SmtpTransport
@@ -36,23 +34,13 @@ def as_before(service: Service) -> Iterator[None]:
 
 def sent(browser: Browser, service: Service) -> str:
     """The reference of an order to Zoë and Bo that was placed by its person."""
-    path = ready(browser, service)
-    browser.get(f"{path}/review")
-    assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
-    return path.rpartition("/")[2]
+    return place(browser, ready(browser, service))
 
 
 def thank(service: Service, reference: str, number: int, note: str) -> None:
     """What a recipient does."""
-    [line] = service.sql(
-        "SELECT l.sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.number = $2",
-        reference,
-        number,
-    )
-    code = open_code(Vault(service.settings.master_keys), line["sealed"], reference, number)
     recipient = Recipient(service)
-    claimed = recipient.post("/claim", code=code.code_text, pin=code.pin_text)
-    gift = claimed.headers["location"].removesuffix("#open")
+    gift = recipient.gift(sent_code(service, reference, number))
     answer = recipient.post(f"{gift}/thank", key=form_of(recipient.get(gift))["key"], note=note)
     assert answer.status_code == 303
 
@@ -60,11 +48,9 @@ def thank(service: Service, reference: str, number: int, note: str) -> None:
 def mailed(service: Service) -> list[EmailMessage]:
     """The mails to people that are due, sent as a worker sends them."""
 
-    async def send() -> list[EmailMessage]:
+    async def send(database: Database, vault: Vault) -> list[EmailMessage]:
         office = PostOffice()
         await office.start()
-        database = await Database.connect(service.database_url, role=Role.WORKER)
-        vault = Vault(service.settings.master_keys)
         transport = SmtpTransport(MailServer.from_url(office.url))
         mailer = PeopleMailer(
             database, vault, transport, public_url="https://gifts.example", mail_from="Largesse <gifts@example.com>"
@@ -72,11 +58,11 @@ def mailed(service: Service) -> list[EmailMessage]:
         while await mailer.step():
             pass
         await mailer.close()
-        await database.close()
         await office.close()
         return list(office.messages())
 
-    return run_in_thread(send())
+    messages: list[EmailMessage] = service.on_pool(send, role=Role.WORKER)
+    return messages
 
 
 def test_a_note_is_on_the_order_on_its_page_and_in_the_file(service: Service, cem: Browser) -> None:
@@ -84,13 +70,11 @@ def test_a_note_is_on_the_order_on_its_page_and_in_the_file(service: Service, ce
     thank(service, reference, 1, "Merci <3\nÀ bientôt")
     cem.get(f"/app/orders/{reference}")
     assert "Merci &lt;3" in (cem.page.text if cem.page else "")
-    assert "Zoë" in cem.read("/app/notes")
-    assert "À bientôt" in cem.text
+    cem.sees("/app/notes", "Zoë", "À bientôt")
     assert "Merci <3\nÀ bientôt" in cem.get(f"/app/orders/{reference}/recipients.csv").text
 
 
-def test_people_see_notes_to_the_orders_they_see(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_people_see_notes_to_the_orders_they_see(service: Service, ada: Browser, cem: Browser, sign_in: SignIn) -> None:
     thank(service, sent(ada, service), 1, "To Ada")
     thank(service, sent(cem, service), 1, "To Cem")
     for email, seen in (("ada", {"To Ada", "To Cem"}), ("fin", {"To Ada", "To Cem"}), ("cem", {"To Cem"})):
@@ -120,8 +104,7 @@ def test_notes_are_mailed_to_who_sent_the_gift_together_within_an_hour(service: 
     assert "First" not in message.get_body(("plain",)).get_content()
 
 
-def test_an_administrator_turns_notes_off(service: Service, sign_in: SignIn) -> None:
-    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+def test_an_administrator_turns_notes_off(service: Service, ada: Browser, cem: Browser) -> None:
     assert ada.submit("/app/notes").status_code == 303
     assert "Thank-you notes are off" in ada.read("/app/notes")
     assert service.sql("SELECT takes_notes FROM customers WHERE key = 'acme'")[0][0] is False
@@ -134,13 +117,9 @@ def test_an_administrator_turns_notes_off(service: Service, sign_in: SignIn) -> 
 
 def test_a_list_of_notes_goes_on_page_by_page(service: Service, ada: Browser) -> None:
     path = ready(ada, service, rows="email\n" + "".join(f"guest{n}@example.com\n" for n in range(51)))
-    ada.get(f"{path}/review")
-    assert ada.post(f"{path}/place", quote=quote_in(ada)).status_code == 303
+    place(ada, path)
     vault = Vault(service.settings.master_keys)
-    lines = service.sql(
-        "SELECT l.customer_id, l.order_id, l.number FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1",
-        path.rpartition("/")[2],
-    )
+    lines = service.of_order(path.rpartition("/")[2], "customer_id, order_id, number", "lines")
     for line in lines:
         key = LineKey(*line)
         service.sql(

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.web.api.conftest import Service
+from tests.orders.test_cancelling import claim
+from tests.web.api.conftest import OF_ORDER, Service
 from tests.web.claim.conftest import Recipient
+from tests.web.console import orders
 from tests.web.console.conftest import Browser
 from tests.web.console.orders import WORLD, ada, cem, filled, listed, placed_by, put_away, send, sent_mail, work
 
@@ -16,12 +18,8 @@ __all__ = ["WORLD", "ada", "cem", "filled"]
 
 
 def test_one_order_tells_its_way_money_and_webhooks(ada: Browser, service: Service, filled: dict[str, str]) -> None:
-    assert "Ada King and 1 other" in ada.read(f"/app/orders/{filled['sent']}")
-    assert "PO-77" in ada.text
-    assert "Ada King ada.king@acme.example 2 gifts Sending" in ada.text
-    assert "Well done" in ada.text
-    assert "-£30.00" in ada.text
-    assert "Acme float" in ada.text
+    ada.sees(f"/app/orders/{filled['sent']}", "Ada King and 1 other", "PO-77")
+    ada.says("Ada King ada.king@acme.example 2 gifts Sending", "Well done", "-£30.00", "Acme float")
     codes = service.send("gift", "coffee", value=5, codeQuantity=2).json()
     Recipient(service).gift(codes["codes"][1])
     work(service)
@@ -55,34 +53,21 @@ def order(service: Service, ada: Browser, filled: dict[str, str]) -> Iterator[st
 
 
 def mails(service: Service, reference: str) -> list[tuple[str, int, str]]:
-    rows = service.sql(
-        """
-        SELECT email, edition, m.state FROM messages m JOIN orders o ON o.id = m.order_id
-        WHERE reference = $1 ORDER BY email, edition
-        """,
-        reference,
-    )
+    rows = service.of_order(reference, "email, edition, state", "messages", "ORDER BY email, edition")
     return [tuple(row) for row in rows]
 
 
 def test_one_recipients_mail_is_sent_again(ada: Browser, service: Service, order: str) -> None:
     answer = ada.submit(f"/app/orders/{order}", f"/app/orders/{order}/resend?q=ben&state=unclaimed", number="3")
     assert answer.headers["location"] == f"/app/orders/{order}?q=ben&state=unclaimed#r3", "where one was"
-    assert "The mail to ben@acme.example is sent again." in ada.read(f"/app/orders/{order}")
-    assert "Ada sent the mail to =Ben again" in ada.text
+    ada.sees(f"/app/orders/{order}", "The mail to ben@acme.example is sent again.", "Ada sent the mail to =Ben again")
     assert ("ben@acme.example", 1, "pending") in mails(service, order)
     ada.post(f"/app/orders/{order}/resend", number="3")
     assert "The mail to this recipient has not left yet." in ada.read(f"/app/orders/{order}")
 
 
 def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Service, order: str) -> None:
-    for statement in (
-        "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at)",
-        "INSERT INTO line_events (customer_id, order_id, number, event, at)",
-    ):
-        service.sql(
-            f"{statement} SELECT customer_id, id, 3, 'claimed', clock_now() FROM orders WHERE reference = $1", order
-        )
+    claim(service, order, 3)
     assert "1 recipient of order" in ada.read(f"/app/orders/{order}/resend-unclaimed")
     assert "gets the mail again. They were last mailed: " in ada.text
     tokens = []
@@ -97,10 +82,7 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
         ("ada.king@acme.example", 1, "pending"),
         ("ben@acme.example", 0, "sent"),
     ]
-    acts = service.sql(
-        "SELECT act, a.user_id IS NOT NULL FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1",
-        order,
-    )
+    acts = service.of_order(order, "act, user_id IS NOT NULL", "order_acts")
     assert [tuple(row) for row in acts] == [("resend", True)]
     [audited] = service.sql("SELECT after FROM audit_events WHERE subject = $1", f"order {order}")
     assert audited["after"] == '{"recipients":1}'
@@ -144,18 +126,14 @@ def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: 
         assert ada.page.text.count('id="corrected-error"') == 1
     answer = ada.post(f"/app/orders/{order}/correct", email="Ada.King@acme.example", corrected="ada.queen@ACME.example")
     assert answer.status_code == 303
-    ada.get(f"/app/orders/{order}")
-    assert "the mail goes to ada.queen@acme.example" in ada.text
-    assert "Ada corrected the address of Ada King from a•••@acme.example to ada.queen@acme.example" in ada.text
+    ada.sees(f"/app/orders/{order}", "the mail goes to ada.queen@acme.example")
+    ada.says("Ada corrected the address of Ada King from a•••@acme.example to ada.queen@acme.example")
     assert "ada.king@" not in ada.text
     assert mails(service, order)[:2] == [
         ("ada.queen@acme.example", 0, "bounced"),
         ("ada.queen@acme.example", 1, "pending"),
     ]
-    lines = service.sql(
-        "SELECT recipient_email FROM lines l JOIN orders o ON o.id = order_id WHERE reference = $1 ORDER BY number",
-        order,
-    )
+    lines = service.of_order(order, "recipient_email", "lines", "ORDER BY number")
     assert [row[0] for row in lines] == ["ada.queen@acme.example", "ada.queen@acme.example", "ben@acme.example"]
     work(service)
     assert order in listed(ada, "?q=ada.queen")
@@ -191,8 +169,7 @@ def test_a_correction_of_a_scheduled_order_sends_nothing_and_says_so(ada: Browse
     assert answer.status_code == 303
     assert "ada.queen@acme.example" in ada.read(path)
     work(service)
-    made = "SELECT count(*) FROM messages m JOIN orders o ON o.id = m.order_id WHERE reference = $1"
-    assert service.sql(made, order)[0][0] == 0
+    assert service.of_order(order, "count(*)", "messages")[0][0] == 0
     put_away(service, order)
 
 
@@ -209,10 +186,8 @@ def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
     ada.get(f"/app/orders/{order}")
     answer = ada.post(f"/app/orders/{order}/correct", email="Ada.King@acme.example", corrected="ada.queen@acme.example")
     assert answer.status_code == 303
-    of_order = "WHERE order_id = (SELECT id FROM orders WHERE reference = $1)"
-    service.sql(
-        f"UPDATE lines SET recipient_name = NULL, recipient_email = 'erased-1@erased.invalid' {of_order}", order
-    )
+    erased = "recipient_name = NULL, recipient_email = 'erased-1@erased.invalid'"
+    service.sql(f"UPDATE lines SET {erased} WHERE {OF_ORDER}", order)
     ada.headers["Accept-Language"] = tag
     try:
         assert said in ada.read(f"/app/orders/{order}")
@@ -222,18 +197,9 @@ def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
 
 @pytest.mark.slow
 def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: Service, order: str) -> None:
-    service.sql(
-        "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at) "
-        "SELECT customer_id, id, 3, 'claimed', now() FROM orders WHERE reference = $1",
-        order,
-    )
-    service.sql(
-        """
-        UPDATE messages m SET state = 'pending', finished_at = NULL, leased_until = now() + interval '1 minute' FROM orders o
-        WHERE o.id = m.order_id AND reference = $1 AND email LIKE 'ada%'
-        """,
-        order,
-    )
+    claim(service, order, 3)
+    leaving = "state = 'pending', finished_at = NULL, leased_until = now() + interval '1 minute'"
+    orders.change_mail(service, order, leaving, "ada%")
     before = mails(service, order)
     for email, said in (
         ("ben@acme.example", "has claimed"),
@@ -248,11 +214,6 @@ def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: 
             ada.page = answer
         assert said in ada.text
     assert mails(service, order) == before
-    service.sql(
-        "INSERT INTO line_events (customer_id, order_id, number, event, at) "
-        "SELECT customer_id, id, 3, 'claimed', now() FROM orders WHERE reference = $1",
-        order,
-    )
 
 
 def test_what_comes_back_is_said_before_it_is_cancelled(ada: Browser, service: Service, order: str) -> None:
@@ -262,8 +223,7 @@ def test_what_comes_back_is_said_before_it_is_cancelled(ada: Browser, service: S
     for _ in range(3):
         assert ada.post(f"/app/orders/{order}/cancel", token=token).status_code == 303
     assert service.balance("gbp") == before + 30
-    assert "Codes cancelled: 3. Refunded: £30.00." in ada.read(f"/app/orders/{order}")
-    assert "Refund" in ada.text
+    ada.sees(f"/app/orders/{order}", "Codes cancelled: 3. Refunded: £30.00.", "Refund")
     assert "there is nothing to cancel" in ada.read(f"/app/orders/{order}/cancel")
 
 
@@ -271,7 +231,7 @@ def test_a_member_does_it_with_their_own(cem: Browser, service: Service, order: 
     assert cem.get(f"/app/orders/{order}/cancel").status_code == 404
     placed_by(service, order, "cem@acme.example")
     assert cem.submit(f"/app/orders/{order}/cancel").status_code == 303
-    [act] = service.sql("SELECT act FROM order_acts a JOIN orders o ON o.id = order_id WHERE reference = $1", order)
+    [act] = service.of_order(order, "act", "order_acts")
     assert act["act"] == "cancel"
 
 
@@ -295,8 +255,7 @@ def test_codes_are_shown_again_to_who_proves_that_it_is_them(
         assert one["code"] in shown.text
         assert one["pin"] in shown.text
     assert shown.headers["cache-control"] == "no-store"
-    readings = "SELECT count(*) FROM code_readings r JOIN orders o ON o.id = r.order_id WHERE reference = $1"
-    assert service.sql(readings, sent["reference"])[0][0] == 1
+    assert service.of_order(sent["reference"], "count(*)", "code_readings")[0][0] == 1
     [audited] = service.sql("SELECT act FROM audit_events WHERE subject = $1", f"order {sent['reference']}")
     assert audited["act"] == "codes.read"
     assert ada.get(f"/app/orders/{filled['sent']}/codes").status_code == 404
@@ -342,15 +301,9 @@ def test_many_recipients_come_in_pages_and_are_searched(ada: Browser, service: S
     assert shown("?q=R119@ACME") == [120]
     assert shown("?q=nobody") == []
     assert "No recipient matches “nobody”." in ada.text
-    service.sql(
-        "UPDATE messages m SET state = 'bounced', reason = '550' FROM orders o WHERE o.id = m.order_id AND reference = $1 AND email = 'r70@acme.example'",
-        reference,
-    )
-    service.sql(
-        "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at) "
-        "SELECT customer_id, id, n, 'claimed', now() FROM orders, generate_series(3, 4) n WHERE reference = $1",
-        reference,
-    )
+    orders.change_mail(service, reference, "state = 'bounced', reason = '550'", "r70@acme.example")
+    for number in (3, 4):
+        claim(service, reference, number)
     assert shown("?state=problems") == [71]
     assert "All 120 Unclaimed 118 Needs attention 1 Claimed 2" in ada.text
     assert shown("?state=claimed") == [3, 4]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import replace
 
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import MASTER_KEY, Service
+from tests.web.api.conftest import Service
 from tests.web.console.authenticator import PRESENT, SoftPasskey, asked
-from tests.web.console.conftest import Browser, link_for
+from tests.web.console.conftest import Browser, acme_with, link_for
 from tests.web.console.test_security import code_of, enter, later, set_up, with_password
 
 from largesse.customers.members import reset
@@ -20,14 +19,7 @@ from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
 
 PEOPLE = ("ada", "bea", "cem", "dan", "eve", "fay", "gus", "hal", "ida")
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users:
-""" + "".join(f"      - {{email: {name}@acme.example, name: {name}, role: admin}}\n" for name in PEOPLE)
+WORLD = acme_with(**dict.fromkeys(PEOPLE, "admin"))
 
 
 @pytest.fixture
@@ -223,14 +215,10 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
 def reset_person(service: Service, email: str) -> None:
     """Does what `users reset --second-step` does."""
 
-    async def work() -> None:
-        database = await Database.connect(service.database_url)
-        try:
-            await reset(await actor_on(database, Vault((MASTER_KEY,))), email, second_step=True, mails=False)
-        finally:
-            await database.close()
+    async def work(database: Database, vault: Vault) -> None:
+        await reset(await actor_on(database, vault), email, second_step=True, mails=False)
 
-    asyncio.run(work())
+    service.on_pool(work)
 
 
 def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Service) -> None:

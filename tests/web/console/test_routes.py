@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.routing import BaseRoute, Route
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn, signed_in
+from tests.web.console.conftest import Browser, SignIn, acme_with, signed_in
 
 from largesse.customers.roles import ROLES
 from largesse.web.console import home
@@ -23,19 +23,7 @@ def test_a_page_of_the_menu_needs_an_icon() -> None:
         PageRoute("GET", "/app/x", home.show, Access.MEMBER, "X", Group.GIFTS)
 
 
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users:
-      - {email: admin@acme.example, name: Admin, role: admin}
-      - {email: member@acme.example, name: Member, role: member}
-      - {email: finance@acme.example, name: Finance, role: finance}
-      - {email: viewer@acme.example, name: Viewer, role: viewer}
-products: []
-"""
+WORLD = acme_with(**{role: role for role in ROLES})
 # Access ends the session, or begins another, would change who asks next.
 LEFT_OUT = {"/app/sign-out", "/app/sign-in", "/app/link/{secret}"}
 
@@ -158,9 +146,7 @@ def menu() -> Iterator[PageRoute]:
 
 def test_pages_say_who_they_are_for(sign_in: SignIn) -> None:
     browser = sign_in("admin@acme.example")
-    browser.get("/app")
-    for said in ("Acme Ltd", "admin@acme.example", "Skip to the content"):
-        assert said in browser.text
+    browser.sees("/app", "Acme Ltd", "admin@acme.example", "Skip to the content")
 
 
 def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(service: Service, sign_in: SignIn) -> None:

@@ -9,25 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn, link_for
+from tests.web.console.conftest import Browser, SignIn, acme_with, link_for
 
 from largesse.customers.second_step import _totp
 
 PASSWORD = "four plain words here"
-WORLD = """
-customers:
-  - key: acme
-    name: Acme Ltd
-    plan: pro
-    funding: balance
-    users:
-      - {email: ada@acme.example, name: Ada, role: admin}
-      - {email: bea@acme.example, name: Bea, role: admin}
-      - {email: cem@acme.example, name: Cem, role: member}
-      - {email: dan@acme.example, name: Dan, role: member}
-      - {email: eve@acme.example, name: Eve, role: member}
-products: []
-"""
+WORLD = acme_with(ada="admin", bea="admin", cem="member", dan="member", eve="member")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from email.message import EmailMessage
 
 import pytest
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, services_on
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 from largesse.encryption.vault import Vault
@@ -146,8 +146,7 @@ def test_what_was_sent_is_kept_as_a_template_and_sent_again(service: Service, ce
     assert tuple(act) == ("cem@acme.example", f"template {row['id']}", '{"name":"Spring <i>thanks</i>"}')
 
 
-def test_an_order_is_repeated_from_its_page_by_who_sent_it(service: Service, sign_in: SignIn) -> None:
-    cem, ada = sign_in("cem@acme.example"), sign_in("ada@acme.example")
+def test_an_order_is_repeated_from_its_page_by_who_sent_it(service: Service, cem: Browser, ada: Browser) -> None:
     reference = sent(cem, service).rpartition("/")[2]
     again = f"/app/send/{reference}/again"
     assert f'action="{again}"' not in ada.get(f"/app/orders/{reference}").text
@@ -177,8 +176,9 @@ def test_what_is_wrong_with_its_name_is_said(service: Service, cem: Browser, nam
     assert service.sql("SELECT count(*) FROM templates") == before
 
 
-def test_nobody_keeps_what_somebody_else_sent_nor_one_too_many(service: Service, sign_in: SignIn) -> None:
-    cem, ada, gil = (sign_in(f"{who}") for who in ("cem@acme.example", "ada@acme.example", "gil@globex.example"))
+def test_nobody_keeps_what_somebody_else_sent_nor_one_too_many(
+    service: Service, cem: Browser, ada: Browser, gil: Browser
+) -> None:
     path = sent(cem, service)
     for other in (ada, gil):
         other.get("/app/send")

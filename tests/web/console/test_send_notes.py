@@ -10,7 +10,7 @@ import pytest
 from tests.reports.conftest import follow, pooled
 from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser, SignIn
-from tests.web.console.sending import WORLD, begin, quote_in, ready
+from tests.web.console.sending import WORLD, begin, place, ready
 
 from largesse.reports import usage
 
@@ -25,8 +25,7 @@ def service(own_service: Service) -> Service:
 
 def send(browser: Browser, service: Service, rows: str, **gift: Any) -> None:
     path = ready(browser, service, rows=rows, **gift)
-    browser.get(f"{path}/review")
-    assert browser.post(f"{path}/place", quote=quote_in(browser)).status_code == 303
+    place(browser, path)
 
 
 def noted(browser: Browser, service: Service, rows: str, **gift: Any) -> str:
@@ -39,8 +38,9 @@ def noted(browser: Browser, service: Service, rows: str, **gift: Any) -> str:
     return found[1] if found else ""
 
 
-def test_who_had_the_gift_lately_is_noted(service: Service, sign_in: SignIn, follow: Callable[[], None]) -> None:
-    cem, ada = sign_in("cem@acme.example"), sign_in("ada@acme.example")
+def test_who_had_the_gift_lately_is_noted(
+    service: Service, cem: Browser, ada: Browser, sign_in: SignIn, follow: Callable[[], None]
+) -> None:
     send(cem, service, "zoe@example.com\nbo@example.com")
     send(ada, service, "kim@example.com")
     send(ada, service, "lee@example.com", gift="books", value="7")

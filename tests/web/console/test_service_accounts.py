@@ -100,8 +100,7 @@ def test_it_uses_the_accounts_that_are_assigned_to_it(service: Service, sign_in:
     before = seen()
     assert (accounts["team"] in before, accounts["sales"] in before) == (False, True)
     assert service.send("gift", "coffee", key="crm", account="team", value=5).status_code == 400
-    ada.get(f"/app/service-accounts/{crm}")
-    assert "Open to everybody: Acme float, Euro float, Yen float, Dinar float." in ada.text
+    ada.sees(f"/app/service-accounts/{crm}", "Open to everybody: Acme float, Euro float, Yen float, Dinar float.")
     done = post(ada, crm, "accounts", may_use=[str(accounts[name]) for name in ("team", "gbp")])
     assert done.status_code == 303
     assert seen() == before - {accounts["sales"]} | {accounts["team"]}

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.background import run_in_thread
 from tests.web.api.conftest import Service, service, serving, staging, start_service
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.encryption.vault import load_vault
+from largesse.encryption.vault import Vault
 from largesse.mail.mailer import Mailer
 from largesse.mail.messages import fan_out
 from largesse.main import build_app
@@ -22,15 +21,18 @@ __all__ = ["service", "staging", "start_service"]
 
 @pytest.fixture
 def capture(service: Service) -> Callable[[], None]:
+    """Captures the mail that is due."""
+    return lambda: capture_mail(service)
+
+
+def capture_mail(service: Service) -> None:
     """Captures all mail that is due, of both environments, as the demo's worker does."""
 
-    async def run() -> None:
-        database = await Database.connect(service.database_url, max_connections=4)
-        public_url = service.settings.public_url
+    async def run(database: Database, vault: Vault) -> None:
         mailer = Mailer(
             database,
-            load_vault(service.settings),
-            public_url_of=lambda _: public_url,
+            vault,
+            public_url_of=lambda _: service.settings.public_url,
             mail_from=service.settings.mail_from,
             transport=None,
             captures=True,
@@ -40,9 +42,8 @@ def capture(service: Service) -> Callable[[], None]:
         while await mailer.step():
             pass
         await mailer.close()
-        await database.close()
 
-    return lambda: run_in_thread(run())
+    service.on_pool(run)
 
 
 @pytest.fixture(scope="module")

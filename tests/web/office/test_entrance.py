@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_network
+from typing import Any
 
+import pytest
 from tests.chained import actor_on
 from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser
@@ -75,21 +76,23 @@ def test_other_methods_are_answered_as_nothing(service: Service) -> None:
         assert service.client().request("PUT", path).status_code == 404, path
 
 
-def test_half_an_hour_without_a_request_ends_a_session(service: Service) -> None:
-    browser = staff_in(service, "owner")
-    seen = "UPDATE staff_sessions SET seen_at = clock_now() - $1::interval WHERE ended_at IS NULL RETURNING 1"
-    service.sql(seen, timedelta(minutes=29))
+@pytest.mark.parametrize(
+    ("change", "within", "beyond"),
+    [
+        ("seen_at = clock_now() - $1::interval", timedelta(minutes=29), timedelta(minutes=31)),
+        ("ends_at = ends_at - $1::interval", timedelta(hours=11, minutes=58), timedelta(minutes=2)),
+    ],
+)
+def test_a_session_ends_after_half_an_hour_without_a_request_and_after_twelve_hours(
+    service: Service, change: str, within: timedelta, beyond: timedelta
+) -> None:
+    browser, later = (
+        staff_in(service, "owner"),
+        f"UPDATE staff_sessions SET {change} WHERE ended_at IS NULL RETURNING 1",
+    )
+    service.sql(later, within)
     assert browser.get("/office").status_code == 200
-    service.sql(seen, timedelta(minutes=31))
-    assert browser.get("/office").headers["location"].startswith("/office/sign-in")
-
-
-def test_a_session_ends_after_twelve_hours(service: Service) -> None:
-    browser = staff_in(service, "owner")
-    ends = "UPDATE staff_sessions SET ends_at = ends_at - $1::interval WHERE ended_at IS NULL RETURNING 1"
-    service.sql(ends, timedelta(hours=11, minutes=58))
-    assert browser.get("/office").status_code == 200
-    service.sql(ends, timedelta(minutes=2))
+    service.sql(later, beyond)
     assert browser.get("/office").headers["location"].startswith("/office/sign-in")
 
 
@@ -222,23 +225,24 @@ def test_nothing_is_changed_with_a_role_or_a_session_that_is_over(service: Servi
     )
     member = StaffMember(**found, email="stale@largesse.example", name="Stale", role="finance", is_proved=True)
 
-    async def refused(member: StaffMember, right: StaffRight) -> bool:
-        database = await Database.connect(service.database_url)
+    def is_refused(right: StaffRight, **changes: Any) -> bool:
+        async def begin(database: Database, vault: Vault) -> None:
+            acting = (await actor_on(database, vault)).acting
+            async with staff_actor(database, replace(member, **changes), acting).transaction(right):
+                pass
+
         try:
-            acting = (await actor_on(database, Vault(service.settings.master_keys))).acting
-            async with staff_actor(database, member, acting).transaction(right):
-                return False
+            service.on_pool(begin)
         except AccessChanged:
             return True
-        finally:
-            await database.close()
+        return False
 
-    assert not asyncio.run(refused(member, StaffRight.MONEY))
-    assert asyncio.run(refused(member, StaffRight.CATALOGUE)), "the role has no such right"
-    assert asyncio.run(refused(replace(member, role="owner"), StaffRight.MONEY)), "the role is another by now"
-    assert asyncio.run(refused(replace(member, person_id=0), StaffRight.MONEY))
+    assert not is_refused(StaffRight.MONEY)
+    assert is_refused(StaffRight.CATALOGUE), "the role has no such right"
+    assert is_refused(StaffRight.MONEY, role="owner"), "the role is another by now"
+    assert is_refused(StaffRight.MONEY, person_id=0)
     service.sql("UPDATE staff_sessions SET ended_at = clock_now() WHERE id = $1 RETURNING 1", member.session_id)
-    assert asyncio.run(refused(member, StaffRight.MONEY))
+    assert is_refused(StaffRight.MONEY)
 
 
 def test_a_session_of_somebody_inactive_is_none_and_a_link_ends_at_its_time(service: Service) -> None:

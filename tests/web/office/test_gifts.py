@@ -6,16 +6,14 @@ import re
 from typing import Any
 
 import pytest
-from tests.background import run_in_thread
 from tests.reports.conftest import take_all
 from tests.web.api.conftest import Service
+from tests.web.claim.conftest import sent_code
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn
 
 from largesse.base.throttle import Rate, Throttle
-from largesse.db.pool import Database
-from largesse.encryption.vault import Vault
-from largesse.lines.codes import draw_codes, format_code, open_code
+from largesse.lines.codes import draw_codes, format_code
 from largesse.web.office import gifts
 
 SAM, ALEX = "sam.office@example.com", "alex.office@example.com"
@@ -23,12 +21,7 @@ REASON = "Ticket 4712: she asked by telephone"
 
 
 def follow(service: Service) -> None:
-    async def work() -> None:
-        database = await Database.connect(service.database_url)
-        await take_all(database)
-        await database.close()
-
-    run_in_thread(work())
+    service.on_pool(lambda database, _: take_all(database))
 
 
 @pytest.fixture
@@ -57,11 +50,7 @@ def reference_of(gift: str) -> str:
 
 
 def code_of(service: Service, gift: str) -> str:
-    sealed = service.sql(
-        "SELECT sealed FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.number = 2",
-        reference_of(gift),
-    )[0][0]
-    return format_code(open_code(Vault(service.settings.master_keys), sealed, reference_of(gift), 2).code)
+    return sent_code(service, reference_of(gift), 2)["code"]
 
 
 def told(service: Service, customer_id: int) -> list[Any]:
@@ -164,9 +153,8 @@ def test_an_address_is_corrected_and_the_mail_sent_there(service: Service, sign_
         assert refused.status_code == 422, wrong
         browser.get(gift)
     assert browser.post(f"{gift}/correct", **form).status_code == 303
-    rows = service.sql(
-        "SELECT email, state, edition FROM messages m JOIN orders o ON o.id = m.order_id WHERE o.reference = $1 AND line_numbers = '{2}' ORDER BY edition",
-        reference_of(gift),
+    rows = service.of_order(
+        reference_of(gift), "email, state, edition", "messages", "AND line_numbers = '{2}' ORDER BY edition"
     )
     assert [tuple(row) for row in rows] == [(form["corrected"], "bounced", 0), (form["corrected"], "pending", 1)]
     acts = [row for row in told(service, service.ids["customers"]["acme"]) if row["act"] == "order.readdressed"]
@@ -195,10 +183,7 @@ def test_an_unclaimed_gift_is_cancelled_and_refunded(service: Service, sign_in: 
     assert (acts[-1]["actor"], acts[-1]["reason"]) == ("staff", REASON)
     browser.get("/office/audit")
     assert re.search(r"Refunded: <ins>£[0-9.]+</ins>", browser.page.text), "no minor units"
-    history = service.sql(
-        "SELECT a.act, a.user_id, a.service_account_id FROM order_acts a JOIN orders o ON o.id = a.order_id WHERE o.reference = $1",
-        reference_of(gift),
-    )
+    history = service.of_order(reference_of(gift), "act, user_id, service_account_id", "order_acts")
     assert [tuple(row) for row in history] == [("cancel", None, None)]
     browser.post(f"{gift}/cancel", cancel_reason=REASON)
     assert len(

@@ -16,8 +16,7 @@ def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
     owner = staff_in(service, "owner")
     owner.get("/office")
     assert re.search(r"Processes Well [1-9]\d* connections? to the database", owner.text)
-    assert "No mail server is set: mail is held" in owner.text
-    assert "Nothing waits for you." in owner.text
+    owner.says("No mail server is set: mail is held", "Nothing waits for you.")
     acme = service.ids["customers"]["acme"]
     account = service.ids["funding_accounts"]["gbp"]
     service.sql(

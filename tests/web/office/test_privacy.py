@@ -52,11 +52,8 @@ def test_a_request_is_taken_in_with_its_deadline(sign_in: SignIn, service: Servi
     take_in(browser, "export", customer="acme")
     take_in(browser, "erase", received=day(31))
     take_in(browser, "erase", received=day(24))
-    assert "1 privacy request is late" in browser.read("/office")
-    assert "1 privacy request is due soon" in browser.text
-    assert "1 day late" in browser.read(HERE)
-    assert "30 days left" in browser.text
-    assert "s•••@example.com" in browser.text
+    browser.sees("/office", "1 privacy request is late", "1 privacy request is due soon")
+    browser.sees(HERE, "1 day late", "30 days left", "s•••@example.com")
     assert SAM not in browser.text
 
 
@@ -97,13 +94,7 @@ def test_an_erasure_leaves_a_receipt_and_no_address(sign_in: SignIn, service: Se
     assert done.status_code == 303, done.text
     assert "Receipt of erasure" in browser.read(here)
     assert not service.sql("SELECT FROM lines WHERE recipient_email = $1", SAM)
-    assert (
-        service.sql(
-            "SELECT count(*) FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1 AND l.recipient_name IS NULL",
-            sent,
-        )[0][0]
-        == 1
-    )
+    assert service.of_order(sent, "count(*)", "lines", "AND recipient_name IS NULL")[0][0] == 1
     assert browser.post(f"{here}/erase").headers["location"] == here
     nothing = take_in(browser, "erase")
     browser.submit(f"{nothing}/erase")
