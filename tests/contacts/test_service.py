@@ -15,7 +15,7 @@ from tests.seed.worlds import WHOLE
 from largesse.base.errors import NotFound
 from largesse.contacts import groups, service, store
 from largesse.contacts.group_store import list_fields, list_groups
-from largesse.contacts.model import Contact, ContactChange, ContactFault
+from largesse.contacts.model import Contact, ContactChange
 from largesse.contacts.service import (
     ContactFaults,
     TooManyContacts,
@@ -28,7 +28,6 @@ from largesse.contacts.service import (
 from largesse.contacts.store import Filter
 from largesse.customers.actor import Actor
 from largesse.encryption.vault import Vault
-from largesse.verify.references import REFERENCES
 
 __all__ = ["connection"]
 
@@ -76,23 +75,6 @@ async def test_a_contact_is_made_changed_and_removed(connection: asyncpg.Connect
         await remove_contacts(acme, [added])
 
 
-async def test_an_address_and_an_id_are_one_contacts(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
-    ada = await create_contact(acme, vault, ContactChange(email="ada@example.com", external_id="7"))
-    bo = await create_contact(acme, vault, ContactChange(email="bo@example.com"))
-    for change, kind in (
-        (ContactChange(email="ADA@example.com"), "email_taken"),
-        (ContactChange(email="cy@example.com", external_id="7"), "external_id_taken"),
-    ):
-        with pytest.raises(ContactFault) as refused:
-            await create_contact(acme, vault, change)
-        assert refused.value.kind == kind
-        with pytest.raises(ContactFault) as refused:
-            await change_contact(acme, vault, bo, change)
-        assert refused.value.kind == kind
-    await change_contact(acme, vault, ada, ContactChange(email="Ada@example.com"))
-    assert {one.email for one in await listed(connection, acme)} == {"Ada@example.com", "bo@example.com"}
-
-
 async def test_several_are_merged_by_address_or_saved_not_at_all(
     connection: asyncpg.Connection, acme: Actor, vault: Vault
 ) -> None:
@@ -117,28 +99,6 @@ async def test_several_are_merged_by_address_or_saved_not_at_all(
         )
     assert {at: fault.kind for at, fault in refused.value.faults.items()} == {1: "email_no_at", 2: "birthday_none"}
     assert len(await listed(connection, acme)) == 2
-
-
-async def test_an_external_id_finds_a_contact_whose_address_changed(
-    connection: asyncpg.Connection, acme: Actor, vault: Vault
-) -> None:
-    bo = await create_contact(acme, vault, ContactChange(email="bo@example.com"))
-    first = await save_contacts(
-        acme,
-        vault,
-        [
-            ContactChange(external_id="1", email="ada@example.com"),
-            ContactChange(external_id="2", email="bo@example.com"),
-        ],
-        key="external_id",
-    )
-    assert (first.created, first.changed, first.ids[1]) == (1, 1, bo)
-    changes = [ContactChange(external_id="1", email="byron@example.com")]
-    second = await save_contacts(acme, vault, changes, key="external_id")
-    assert (second.created, second.ids) == (0, first.ids[:1])
-    with pytest.raises(ContactFaults) as refused:
-        await save_contacts(acme, vault, [ContactChange(external_id="1", email="bo@example.com")], key="external_id")
-    assert refused.value.faults[0].kind == "email_taken"
 
 
 async def test_lists_are_searched_and_paged(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
@@ -191,24 +151,6 @@ async def test_groups_and_fields_have_limits_and_names_of_their_own(
     with pytest.raises(TooManyContacts):
         await create_contact(acme, vault, ContactChange(email="c@example.com"))
     await save_contacts(acme, vault, [ContactChange(email="b@example.com", name="B")])
-
-
-async def test_environments_and_customers_are_apart(connection: asyncpg.Connection, acme: Actor, vault: Vault) -> None:
-    others = (
-        actor_over(connection, acme.customer_id, "staging"),
-        actor_over(connection, (await load(connection, WHOLE)).ids["customers"]["globex"]),
-    )
-    contact = await create_contact(acme, vault, ContactChange(email="ada@example.com", groups=("Sales",)))
-    for other in others:
-        assert await listed(connection, other) == []
-        with pytest.raises(NotFound):
-            await change_contact(other, vault, contact, ContactChange(name="X"))
-        with pytest.raises(NotFound):
-            await remove_contacts(other, [contact])
-        await create_contact(other, vault, ContactChange(email="ada@example.com", groups=("Sales",)))
-    assert len(await listed(connection, acme)) == 1
-    for check in REFERENCES:
-        assert await connection.fetch(check.sql) == []
 
 
 Rows = set[tuple[Any, ...]]

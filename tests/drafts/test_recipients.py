@@ -8,7 +8,6 @@ import pytest
 from tests.drafts.conftest import House, at_once, sheet
 
 from largesse.audit.service import Acting
-from largesse.base.errors import NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import Caller
 from largesse.customers.sessions import Person
@@ -125,16 +124,3 @@ async def test_more_rows_replace_join_or_mend_those_that_are_there(
     found = await rows(house, caller, draft)
     assert [number for number, *_ in found[:-2]] == kept
     assert [row[1:3] for row in found[-2:]] == [("bo@acme.example", "Bo"), ("cy@acme.example", "")]
-
-
-async def test_nobody_else_changes_the_rows(house: House) -> None:
-    caller, _, draft = await begun(house)
-    other = actor_of(house, await house.caller("cem@acme.example"))
-    for attempt in (
-        house.desk.rows.edit(other, draft.id, {2: Typed("")}),
-        house.desk.rows.remove(other, draft.id, [2]),
-        house.desk.rows.set_quantity(other, draft.id, 3),
-    ):
-        with pytest.raises(NotFound):
-            await attempt
-    assert len(await rows(house, caller, draft)) == 3

@@ -10,53 +10,16 @@ import msgspec
 import pytest
 from tests.drafts.conftest import House, at_once, sheet
 
-from largesse.base.errors import (
-    InsufficientBalance,
-    InvalidRequest,
-    NotFound,
-    OtherServiceAccount,
-    QuoteChanged,
-    ReferenceUsed,
-    Unauthorized,
-)
+from largesse.base.errors import InvalidRequest, OtherServiceAccount, ReferenceUsed, Unauthorized
 from largesse.db.scope import WORKER
 from largesse.drafts.columns import Columns
-from largesse.drafts.model import price_lines
 from largesse.drafts.service import Placed
-from largesse.drafts.store import (
-    MAX_DRAFTS,
-    list_drafts,
-    read_draft,
-    read_sheet,
-    remember_columns,
-    remembered_columns,
-    save_draft,
-)
+from largesse.drafts.store import MAX_DRAFTS, list_drafts, read_draft, remember_columns, remembered_columns, save_draft
 from largesse.jobs.housekeeping import prune
 from largesse.orders.acts import read_order, void_unclaimed
 from largesse.verify.audit import audit
 
 SHEET = sheet("email,name\nzoe@example.com,Zoë\nbo@example.com,Bo\n")
-
-
-async def test_a_draft_is_sent_as_its_persons(house: House) -> None:
-    caller = await house.caller("cem@acme.example")
-    draft = await house.draft(caller, SHEET, from_name="Acme", message="Thanks!")
-    quote = await house.quote(caller, draft)
-    assert (quote.total_minor, quote.recipient_count, quote.balance_after_minor) == (2000, 2, 9_998_000)
-
-    assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=True)
-
-    (order,) = await house.sql("SELECT * FROM orders")
-    assert (order["reference"], order["source"], order["user_id"]) == (draft.id, "web", caller.principal.user_id)
-    assert (order["service_account_id"], order["api_key_id"]) == (None, None)
-    (event,) = await house.sql("SELECT body FROM events")
-    told = msgspec.json.decode(event["body"])
-    assert (told["event"], told["sourceType"], told["createdBy"]) == ("order.created", "web", None)
-    lines = await house.sql("SELECT recipient_email, recipient_name FROM lines ORDER BY number")
-    assert [tuple(line) for line in lines] == [("zoe@example.com", "Zoë"), ("bo@example.com", "Bo")]
-    assert await house.sql("SELECT id FROM drafts UNION ALL SELECT draft_id FROM draft_rows") == []
-    assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=False)
 
 
 @pytest.mark.sampled(3)
@@ -94,37 +57,6 @@ async def test_twenty_under_other_references_are_one_order_too(house: House) -> 
     assert await house.desk.send(caller, draft.id, None) == Placed(draft.id, is_new=False)
 
 
-async def test_a_price_that_changed_is_told_and_nothing_is_charged(house: House) -> None:
-    caller = await house.caller()
-    draft = await house.draft(caller, SHEET, gift="hamper")
-    quote = await house.quote(caller, draft)
-    await house.sql("UPDATE products SET cost_minor = 4000 WHERE NOT is_digital")
-    caller = await house.caller()
-
-    with pytest.raises(QuoteChanged, match=r"quoted at 104\.28 GBP and would cost 117\.48 GBP"):
-        await house.desk.send(caller, draft.id, quote.token)
-
-    assert await house.sql("SELECT id FROM orders") == []
-    again = await house.quote(caller, draft)
-    assert (await house.desk.send(caller, draft.id, again.token)).is_new
-
-
-async def test_an_account_that_ran_dry_is_told_and_the_draft_stays(house: House) -> None:
-    caller = await house.caller()
-    small = house.ids["funding_accounts"]["small"]
-    draft, other = [await house.draft(caller, SHEET, account_id=small) for _ in range(2)]
-    quotes = [await house.quote(caller, one) for one in (draft, other)]
-    assert (await house.desk.send(caller, other.id, quotes[1].token)).is_new
-
-    with pytest.raises(InsufficientBalance):
-        await house.desk.send(caller, draft.id, quotes[0].token)
-
-    async with house.database.connection(caller.principal.scope) as connection:
-        assert (await read_draft(connection, caller.principal, draft.id)).content == draft.content
-        assert len((await read_sheet(connection, caller.principal, draft)).rows) == 3
-    assert await house.sql("SELECT balance_minor FROM accounts WHERE id = $1", small) == [(1000,)]
-
-
 async def test_bad_rows_and_a_missing_gift_are_not_sent(house: House) -> None:
     caller = await house.caller()
     wrong = await house.draft(caller, sheet("email\nzoe@example.com\nbad\n"))
@@ -135,27 +67,6 @@ async def test_bad_rows_and_a_missing_gift_are_not_sent(house: House) -> None:
     nobody = await house.draft(caller)
     with pytest.raises(InvalidRequest, match="Exactly one of"):
         await house.desk.send(caller, nobody.id, None)
-
-
-async def test_nobody_else_has_the_draft(house: House) -> None:
-    """Another person of the customer, the person in the other environment, and somebody of another customer alike."""
-    caller = await house.caller()
-    draft = await house.draft(caller, SHEET)
-    others = [
-        await house.caller("cem@acme.example"),
-        await house.caller(environment="staging"),
-        await house.caller("gil@globex.example"),
-    ]
-    for other in others:
-        with pytest.raises(NotFound):
-            await house.desk.send(other, draft.id, None)
-    assert (await house.desk.send(caller, draft.id, None)).is_new
-    for other in others:
-        with pytest.raises(NotFound):
-            await house.desk.send(other, draft.id, None)
-    for unknown in ("0" * 20, "x", "../..", ""):
-        with pytest.raises(NotFound):
-            await house.desk.send(caller, unknown, None)
 
 
 async def test_a_reference_of_another_order_is_refused(house: House) -> None:
@@ -214,20 +125,6 @@ async def test_orders_of_people_are_theirs_and_the_administrators_to_decide_over
     assert [tuple(row) for row in readers] == [(cem.principal.user_id, None), (admin.principal.user_id, None)]
     acts = await house.sql("SELECT act, user_id, api_key_id FROM order_acts")
     assert [tuple(row) for row in acts] == [("cancel", cem.principal.user_id, None)]
-
-
-async def test_a_price_is_told_line_by_line(house: House) -> None:
-    caller = await house.caller()
-    snapshot = await house.services.catalogue.at(caller.catalogue_version)
-    draft = await house.draft(caller, SHEET, gift="hamper")
-    quote = await house.quote(caller, draft)
-    product = snapshot.product(house.ids["products"]["hamper"], "GB", caller.principal.customer_id)
-    lines = price_lines(quote, product, "GB")
-    assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (3850, 495, 869)
-    assert (lines.count, lines.total_minor) == (2, 2 * (3850 + 495 + 869))
-    draft = await house.draft(caller, SHEET)
-    lines = price_lines(await house.quote(caller, draft), None, "GB")
-    assert (lines.value_minor, lines.postage_minor, lines.vat_minor) == (1000, 0, 0)
 
 
 @pytest.mark.slow

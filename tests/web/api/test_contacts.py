@@ -72,6 +72,9 @@ def test_what_is_wrong_is_named(
     assert client.post("/contacts", json={"email": "taken@example.com", "externalId": "taken"}).status_code == 201
     assert said in problem(client.post("/contacts", json={**SAM, **members}), 400)
     assert len(client.get("/contacts").json()) == 1
+    other = client.post("/contacts", json={"email": "other@example.com"}).json()
+    assert said in problem(client.patch(f"/contacts/{other['id']}", json=members), 400)
+    assert client.get(f"/contacts/{other['id']}").json() == other
 
 
 @pytest.mark.parametrize(

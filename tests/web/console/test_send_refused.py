@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
-from tests.web.console.sending import PEOPLE, WORLD, begin, browser_text, quote_in, ready
+from tests.web.console.sending import PEOPLE, WORLD, begin, browser_text, place, quote_in, ready
 
 __all__ = ["WORLD"]
 
@@ -22,23 +22,18 @@ __all__ = ["WORLD"]
         (b"a@example.com\n" * 5002, "There are more than 5000 rows: send them in several orders."),
         (b"x" * (4 * 1024 * 1024 + 1), "The file is too large: at most 4194304 bytes are read."),
         (b'a,"b', "A quotation mark in row 1 is not closed"),
+        (None, "Choose a file."),
     ],
 )
-def test_a_file_that_is_none_is_told_beside_its_field(service: Service, ada: Browser, data: bytes, said: str) -> None:
+def test_a_file_that_is_none_is_told_beside_its_field(
+    service: Service, ada: Browser, data: bytes | None, said: str
+) -> None:
     path = begin(ada, service)
     ada.get(f"{path}/recipients")
-    answer = ada.upload(f"{path}/file", data)
+    answer = ada.upload(f"{path}/file", data or b"", file_name="" if data is None else "people.csv")
     assert answer.status_code == 422
     assert said in browser_text(answer.text)
     assert 'aria-describedby="file-help file-error"' in answer.text
-
-
-def test_no_file_is_asked_for(service: Service, ada: Browser) -> None:
-    path = begin(ada, service)
-    ada.get(f"{path}/recipients")
-    answer = ada.upload(f"{path}/file", b"", file_name="")
-    assert answer.status_code == 422
-    assert "Choose a file." in browser_text(answer.text)
 
 
 def test_what_is_beyond_all_limits_is_refused(service: Service, ada: Browser) -> None:
@@ -62,16 +57,11 @@ def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(service: Serv
     assert dry.status_code == 409
     assert "Nothing was charged." in browser_text(dry.text)
     assert "balance is too low." in browser_text(dry.text)
+    assert "Zoë zoe@example.com" in ada.read(f"{second}/recipients"), "the draft stays"
 
     parcel = ready(ada, service, gift="hamper", value="")
-    ada.get(f"{parcel}/review")
-    for told in (
-        "Gift £38.50 \u00d7 2 £77.00",
-        "Postage £4.95 \u00d7 2 £9.90",
-        "VAT £8.69 \u00d7 2 £17.38",
-        "Total £104.28",
-    ):
-        assert told in ada.text
+    ada.sees(f"{parcel}/review", "Gift £38.50 \u00d7 2 £77.00", "Postage £4.95 \u00d7 2 £9.90")
+    ada.says("VAT £8.69 \u00d7 2 £17.38", "Total £104.28")
     quote = quote_in(ada)
     service.sql("UPDATE products SET cost_minor = 4000 WHERE NOT is_digital")
     try:
@@ -79,16 +69,16 @@ def test_an_account_that_ran_dry_and_a_price_that_changed_are_told(service: Serv
         assert dearer.status_code == 409
         assert "The price or the draft has changed since you saw it. Nothing was charged" in browser_text(dearer.text)
         assert "Send 2 gifts for £117.48" in browser_text(dearer.text)
+        assert service.state() == before
+        place(ada, parcel)
     finally:
         service.sql("UPDATE products SET cost_minor = 3500 WHERE NOT is_digital")
-    assert service.state() == before
 
 
 def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in: SignIn) -> None:
     browser = sign_in("cem@acme.example")
     draft, sent = [ready(browser, service) for _ in range(2)]
-    browser.get(f"{sent}/review")
-    browser.post(f"{sent}/place", quote=quote_in(browser))
+    place(browser, sent)
     before = service.state()
     for email in ("ada@acme.example", "gil@globex.example"):
         other = sign_in(email)
@@ -126,6 +116,7 @@ def test_nobody_else_sees_a_draft_or_what_became_of_it(service: Service, sign_in
                 assert other.post(f"{path}/{part}", quantity="1").status_code == 404, part
     browser.submit("/app", "/app/environment", environment="staging")
     assert browser.get(f"{draft}/recipients").status_code == 404
+    assert browser.submit("/app/send", f"{draft}/place").status_code == 404
     assert sign_in("fin@acme.example").get("/app/send").status_code == 403
     assert service.state() == before
 
