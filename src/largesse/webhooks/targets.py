@@ -201,7 +201,9 @@ def _parse(url: str) -> Target:
 def _read_host(text: str) -> tuple[str, Address | None]:
     """Returns the host in the form in which it is dialled, and also as an address if it is one."""
     if text.startswith("["):
-        return _read_address(IPv6Address, text[1:-1], "have a valid IPv6 address between its brackets")
+        return _read_address(
+            IPv6Address, text[1:-1], "`target_url` must have a valid IPv6 address between its brackets."
+        )
     if "%" in text:
         raise InvalidRequest("`target_url` must not percent-encode its host.")
     name = _to_ascii(text)
@@ -209,17 +211,17 @@ def _read_host(text: str) -> tuple[str, Address | None]:
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):
         # Octal, hexadecimal and short forms, and leading zeros are refused.
-        return _read_address(IPv4Address, name, "write an IPv4 address as four decimal numbers")
+        return _read_address(IPv4Address, name, "`target_url` must write an IPv4 address as four decimal numbers.")
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise InvalidRequest("`target_url` must have a valid host name.")
     return name, None
 
 
-def _read_address(kind: type[IPv4Address | IPv6Address], text: str, rule: str) -> tuple[str, Address]:
+def _read_address(kind: type[IPv4Address | IPv6Address], text: str, refusal: str) -> tuple[str, Address]:
     try:
         address = kind(text)
     except ValueError:
-        raise InvalidRequest(f"`target_url` must {rule}.") from None
+        raise InvalidRequest(refusal) from None
     return str(address), address
 
 
