@@ -39,6 +39,7 @@ class SupplierServer:
 
     behaviours: dict[str, int] = field(default_factory=lambda: {"well": 1})
     cost: int = 900
+    worth: int = 1_000  # of each voucher
     slow_s: float = 0.8  # more than a caller waits
     can_cancel: bool = True
     seed: int = 1
@@ -151,6 +152,7 @@ class SupplierServer:
             {
                 "order": {"id": said_id, "status": order.state},
                 "voucher": voucher,
+                "worth": self.worth,
                 "cost": {"minor": order.cost, "in": "GBP"},
             }
         )

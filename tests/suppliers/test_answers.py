@@ -155,6 +155,27 @@ async def test_a_cost_is_read_in_its_currency(amounts: str, minor: Any, currency
 
 
 @pytest.mark.parametrize(
+    ("worth", "is_ours"),
+    [
+        ({"amount": "10.50", "in": "GBP"}, True),
+        ({"amount": 10.5, "in": "gbp"}, True),
+        ({"amount": 10.49, "in": "GBP"}, False),
+        ({"amount": 1050, "in": "GBP"}, False),
+        ({"amount": 10.5, "in": "EUR"}, False),
+        ({"amount": 10.5}, False),
+        ({"in": "GBP"}, False),
+    ],
+)
+async def test_a_voucher_of_another_value_is_refused(worth: dict[str, Any], is_ours: bool) -> None:
+    paths = {"id": "order.id", "status": "order.status", "number": "voucher.code", "value": "worth.amount"}
+    content = answer({"order": OURS, "voucher": VOUCHER, "worth": worth})
+    for more in ({"currency": "worth.in"}, {}):
+        found = await asked("poll", content, answer=paths | more, amounts="major")
+        bought = is_ours if more else worth.get("amount") in {"10.50", 10.5}
+        assert found == (Bought("our-id", "V-1") if bought else ("other_value", True))
+
+
+@pytest.mark.parametrize(
     ("said", "use_by"),
     [("2040-02-29", date(2040, 2, 29)), ("2040-02-29T23:59:59Z", date(2040, 2, 29)), ("", None), (None, None), ("soon", 0)],
 )  # fmt: skip

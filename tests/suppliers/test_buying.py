@@ -8,7 +8,7 @@ import structlog
 from tests.suppliers.conftest import SETTLED, Opened, claim, pool, states, verified, work
 from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
 from tests.suppliers.server import Bought as Purchase
-from tests.suppliers.server import SupplierServer, serving
+from tests.suppliers.server import SupplierServer, describe, serving
 
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.fulfilment.tasks import expire_late
@@ -203,6 +203,30 @@ async def test_a_line_whose_voucher_came_before_gets_another_though_it_cannot_be
             assert (await states(database))["line fulfilled"] == before.get("line fulfilled", 0) + 2
             assert (len(same.orders), len(other.orders)) == (2, 1)
             assert await database.fetchval(WORKER, _PAID) == paid_before + same.charged + other.charged
+            assert (await verified(database, vault)).findings == []
+
+
+@pytest.mark.slow
+async def test_a_voucher_of_another_value_is_given_to_nobody_though_it_cannot_be_cancelled(
+    service: Any, opened: Opened
+) -> None:
+    small = SupplierServer({"well": 1}, prefix="SMALL", can_cancel=False, worth=999)
+    whole = SupplierServer({"well": 1}, prefix="WHOLE")
+    with serving(small), serving(whole):
+        async with pool(service) as (database, vault):
+            options: dict[str, Any] = describe("cards", small)["options"]
+            options["answer"] |= {"value": "worth", "currency": "cost.in"}
+            buyers = [
+                Buyer(database, vault, opened("cards", small, attempts=1, options=options)),
+                Buyer(database, vault, opened("other", whole)),
+            ]
+            (key,) = await claim(database, service, "bought", 1)
+            await work(buyers, database, "SELECT EXISTS (SELECT FROM supplier_orders WHERE state = 'kept')", 60.0)
+            async with database.connection(WORKER) as connection:
+                voucher = await read_allocated(connection, vault, key)
+            assert voucher is not None
+            assert voucher.voucher.number == next(iter(whole.orders.values())).number
+            assert (len(small.orders), len(whole.orders)) == (1, 1)
             assert (await verified(database, vault)).findings == []
 
 

@@ -83,6 +83,7 @@ def order(state: State, *, age_s: float = 0, asked_s: float | None = None, **val
         # A voucher that cannot be used is asked for again, then cancelled, and never paid for twice knowingly.
         (order(PENDING, failures=1), BAD, Outcome(PENDING, 4.0, 2, TWICE)),
         (order(PENDING, failures=2), BAD, Outcome(CANCELLING, 0.0, reason=TWICE)),
+        (order(PENDING, failures=2), SupplierFailed("other_value"), Outcome(CANCELLING, 0.0, reason="other_value")),
         (order(PENDING, failures=2, reason=NOT_CANCELLABLE), BAD, Outcome(LOST, WATCH_S[0], reason=TWICE)),
         (order(CANCELLING, reason="r"), Cancelled(), Outcome(CANCELLED, WATCH_S[0], reason="r")),
         (order(CANCELLING, reason="r"), Unknown(), Outcome(LOST, WATCH_S[0], reason="r")),
@@ -93,6 +94,7 @@ def order(state: State, *, age_s: float = 0, asked_s: float | None = None, **val
         # What was given up is looked at a few times more.
         (order(LOST, reason="r"), Pending(), Outcome(LATE, 0.0, reason="r")),
         (order(CANCELLED, reason="r"), VOUCHER, Outcome(LATE, 0.0, reason="r")),
+        (order(LOST, reason="r"), BAD, Outcome(LATE, 0.0, reason="r")),
         (order(LOST, failures=3, reason="r"), DOWN, Outcome(LOST, WATCH_S[0], 3, "r")),
         (order(LOST, reason="r"), Unknown(), Outcome(LOST, WATCH_S[1], 1, "r")),
         (order(LOST, failures=3, reason="r"), Unknown(), Outcome(LOST, WATCH_S[4], 4, "r")),

@@ -16,6 +16,7 @@ import msgspec
 from largesse.base import clock
 from largesse.base.money import AmountError, canonical, exponent, to_minor
 from largesse.suppliers.model import (
+    OTHER_VALUE,
     Answer,
     Balance,
     Bought,
@@ -66,6 +67,8 @@ class AnswerPaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     number: str
     pin: str | None = None
     use_by: str | None = None
+    value: str | None = None  # what the voucher is worth; `currency` too, if that may be another
+    currency: str | None = None
     cost: str | None = None
     cost_currency: str | None = None
 
@@ -175,10 +178,15 @@ class HttpSupplier:
                 raise SupplierFailed("foreign_answer")  # a delivered one is refused with its voucher
         if word is None:
             raise SupplierFailed("unknown_status")
-        return self._bought(content) if word == "delivered" else _ANSWERS[word]
+        return self._bought(content, line) if word == "delivered" else _ANSWERS[word]
 
-    def _bought(self, content: object) -> Bought:
+    def _bought(self, content: object, line: SupplierLine) -> Bought:
         paths = self._options.answer
+        worth = line.currency if paths.currency is None else _currency(content, paths.currency)
+        if worth != line.currency or (
+            paths.value is not None and self._minor(_at(content, paths.value), worth) != line.value_minor
+        ):
+            raise SupplierFailed(OTHER_VALUE)
         currency = None if paths.cost_currency is None else _currency(content, paths.cost_currency)
         cost = None if paths.cost is None else _at(content, paths.cost)
         use_by = None if paths.use_by is None else _text(content, paths.use_by)

@@ -290,7 +290,10 @@ def _judge_cancelling(order: SupplierOrder, answer: Answer | SupplierFailed, pol
 
 
 def _judge_watched(order: SupplierOrder, answer: Answer | SupplierFailed, policy: RetryPolicy) -> Outcome:
-    if isinstance(answer, Bought | Pending):
+    has_it = isinstance(answer, Bought | Pending) or (
+        isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS
+    )
+    if has_it:
         return Outcome(State.LATE, 0.0, reason=order.reason)
     if isinstance(answer, SupplierFailed):
         return Outcome(order.state, _watch_s(0, policy), order.failures, order.reason)
@@ -313,8 +316,8 @@ def _watch_s(looked: int, policy: RetryPolicy) -> float | None:
 
 
 # What may be wrong with a voucher that a supplier delivered, as logs and metrics name it.
-FOREIGN, TWICE, MALFORMED = "foreign_voucher", "voucher_twice", "malformed_voucher"
-BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED})
+FOREIGN, TWICE, MALFORMED, OTHER_VALUE = "foreign_voucher", "voucher_twice", "malformed_voucher", "other_value"
+BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED, OTHER_VALUE})
 
 
 def fault_of(bought: Bought, line: SupplierLine) -> str | None:
