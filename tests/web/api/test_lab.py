@@ -37,6 +37,19 @@ def test_what_is_no_event_is_refused(staging: Any, problem: Any) -> None:
         assert said in problem(staging.client("hr-test").post("/test/events", json=body), 400)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [("/test/events", {"event": "order.created"}, "test events"), ("/test/clock", {"advanceSeconds": 0}, "test clock")],
+)
+def test_a_customer_asks_for_so_much_a_minute(staging: Any, problem: Any, path: str, body: Any, said: str) -> None:
+    """More is allowed by the second, so a slow machine asks a few times more."""
+    client = staging.client("globex-test")
+    answers = (client.post(path, json=body) for _ in range(400))
+    refused = next(answer for answer in answers if answer.status_code not in {200, 201})
+    assert said in problem(refused, 429, "too-many-requests")
+    assert staging.client("hr-test").post(path, json=body).status_code in {200, 201}
+
+
 def test_the_lab_answers_as_its_document_says(staging: Any) -> None:
     document = staging.client().get("/openapi.json").json()
     client = staging.client("hr-test")

@@ -275,6 +275,8 @@ def test_payments_of_invoiced_customers(service: Service, fay: Browser) -> None:
     listed = fay.get("/office/money/due")
     [here] = re.findall(r'href="(/office/money/due/\d+)"', listed.text)
     assert "£30.00" in fay.read(here)
+    assert fay.get(f"/office/money/due/{account(service)}").status_code == 404, "a funding account owes nothing"
+    fay.get(here)
     refused = fay.post(here, amount="30.01", reference="INV-1")
     assert "At most £30.00 is due." in refused.text
     assert fay.submit(here, amount="10", reference="INV-1").status_code == 303
