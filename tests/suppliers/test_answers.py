@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from tests.webhooks.conftest import no_names
 from tests.webhooks.test_channel import Script
 
 from largesse.base.errors import OperatorError
-from largesse.suppliers.description import Description, OpenSupplier, open_supplier
+from largesse.suppliers.description import Description, OpenSupplier, open_supplier, read_descriptions
 from largesse.suppliers.model import (
     Balance,
     Bought,
@@ -286,3 +287,39 @@ async def test_a_secret_that_is_missing_is_named_by_its_place(environ: dict[str,
     with pytest.raises(OperatorError, match=r"supplier cards: secrets\.signing") as refused:
         open_supplier(msgspec.convert(described, Description), no_names, environ)
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "one.yaml cannot be read: No such file"),
+        ("name: cards\n" + "#" * 262_144, "one.yaml must have at most 256 KiB"),
+        ("name: [", "one.yaml is not YAML"),
+        ("[]", "one.yaml: Expected `object`"),
+        ("name: Cards", "one.yaml: name must have 1 to 40 lower-case letters"),
+        ("name: stock", "must not be `stock`"),
+        ("name: cards\nmore: 1", "unknown field `more`"),
+        ("name: cards\nat_once: 65", "<= 64"),
+        ("name: cards\ntimeout_s: 60.1", "<= 60.0"),
+        ("name: cards\nattempts: 0", ">= 1"),
+        ("name: cards\nallowed_networks: [10.0.0.1/8]", "has host bits set"),
+    ],
+)
+def test_a_description_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, said: str) -> None:
+    path = tmp_path / "one.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(OperatorError, match="LARGESSE_SUPPLIERS: ") as refused:
+        read_descriptions([path])
+    assert said in str(refused.value)
+
+
+def test_each_supplier_is_described_once(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.yaml" for number in range(51)]
+    for number, path in enumerate(paths):
+        path.write_text(f"name: cards-{number}\nat_once: 64\ntimeout_s: 60")
+    assert [one.name for one in read_descriptions(paths[:50])] == [f"cards-{number}" for number in range(50)]
+    with pytest.raises(OperatorError, match="at most 50 files"):
+        read_descriptions(paths)
+    with pytest.raises(OperatorError, match="names two suppliers 'cards-1'"):
+        read_descriptions([paths[1], paths[0], paths[1]])
