@@ -169,6 +169,19 @@ def test_it_is_changed_until_its_gifts_are_reserved(service: Service, ada: Brows
     ada.sees(f"/app/campaigns/{number}", "Its gifts are reserved", "For 2 listed addresses")
 
 
+def test_it_opens_and_closes_by_the_clock_of_who_sets_it(service: Service, ada: Browser) -> None:
+    """In July, New York is four hours behind UTC."""
+    now = datetime.now(UTC)
+    july = now.year if now.month < 7 else now.year + 1
+    service.sql("UPDATE people SET zone = 'America/New_York' WHERE email = 'ada@acme.example'")
+    try:
+        assert set_one(ada, service, opens=f"{july}-07-01T21:30", closes=f"{july}-07-10").status_code == 303
+    finally:
+        service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+    [row] = service.sql("SELECT opens_at, closes_at FROM campaigns WHERE ended_at IS NULL")
+    assert [f"{at:%m-%d %H:%M:%S}" for at in row] == ["07-02 01:30:00", "07-11 03:59:59"]
+
+
 def test_a_draft_that_was_deleted_begins_again(service: Service, ada: Browser) -> None:
     review = str(set_one(ada, service).headers["location"])
     service.sql("DELETE FROM drafts")
