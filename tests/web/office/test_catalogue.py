@@ -168,7 +168,10 @@ def test_a_draft_is_scheduled_and_discarded(service: Service, sign_in: SignIn) -
     path = made(browser, key="later")
     for wrong in ("", "yesterday", "1999-01-01T00:00", "9999-12-31T00:00", "2020-01-01T00:00"):
         assert browser.post(path + "/schedule", seen=seen(browser.get(path).text), at=wrong).status_code == 422
+    service.sql("UPDATE staff SET zone = 'America/New_York' WHERE role = 'catalogue'")
     assert browser.post(path + "/schedule", seen=seen(browser.get(path).text), at="2090-01-01T09:00").status_code == 303
+    assert f"{value(service, 'SELECT max(publish_at) FROM catalogue_drafts'):%H:%M %Z}" == "14:00 UTC", "by their clock"
+    service.sql("UPDATE staff SET zone = NULL")
     assert "Publishes itself" in browser.get(path).text
     assert re.search(r'"state waiting">Publishes <time [^>]+>', browser.get("/office/catalogue?state=scheduled").text)
     assert browser.post(path + "/unschedule", seen=seen(browser.get(path).text)).status_code == 303
