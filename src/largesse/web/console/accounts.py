@@ -127,7 +127,7 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
         below=below,
         chosen=context.form.all("who") or [str(one) for one in (watched.user_ids if watched else ())],
         is_watched=watched is not None,
-        watchers=watchers,
+        watchers=[(one.id, one.name, one.email) for one in watchers],
         may_manage=person.may(Right.SETTINGS),
     )
 

@@ -23,7 +23,7 @@ from largesse.budgets.service import (
 )
 from largesse.budgets.store import list_budgets, subject_names
 from largesse.customers.customer_store import list_currencies, list_service_accounts
-from largesse.customers.member_store import list_members
+from largesse.customers.member_store import Member, list_members
 from largesse.customers.principal import SENDERS
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
@@ -188,8 +188,7 @@ async def _subjects(context: RequestContext, connection: Connection) -> dict[str
     offered = {f"role-{role}": context.say(_ROLES[role]) for role in ROLES}
     offered[_GROUP] = context.say("Some people together: tick them below")
     members = await list_members(connection, context.person.customer_id)
-    senders = [one for one in members if one.is_active and one.role in SENDERS]
-    offered |= {f"person-{one.id}": context.say("Person: %(name)s", name=one.name) for one in senders}
+    offered |= {f"person-{id_}": context.say("Person: %(name)s", name=name) for id_, name, _ in _boxes(members)}
     for account in await list_service_accounts(connection, context.person.customer_id):
         offered[f"service_account-{account.id}"] = context.say("Service account: %(name)s", name=account.name)
     for funding in await list_seen_accounts(connection, *context.customer, user_id=None):
@@ -197,6 +196,11 @@ async def _subjects(context: RequestContext, connection: Connection) -> dict[str
             name = f"{funding.name} ({funding.currency})"
             offered[f"account-{funding.id}"] = context.say("Account: %(name)s", name=name)
     return offered
+
+
+def _boxes(members: list[Member]) -> list[tuple[int, str, str]]:
+    """Returns the people who send, each with id, name and address."""
+    return [(one.id, one.name, one.email) for one in members if one.is_active and one.role in SENDERS]
 
 
 def _amounts(context: RequestContext, currency: str) -> tuple[int | None, int | None]:
@@ -245,7 +249,7 @@ async def _shown(context: RequestContext) -> Response:
         currencies=[(one, one) for one in currencies],
         currency=next((one.currency for one in accounts), ""),
         periods=[(one, context.say(said)) for one, said in _PERIODS.items()],
-        people=[one for one in people if one.is_active and one.role in SENDERS],
+        people=_boxes(people),
         chosen=context.form.all("who"),
         most_name=MOST_NAME,
     )
@@ -259,7 +263,7 @@ async def _one_shown(context: RequestContext) -> Response:
         "budget.html",
         one=found,
         period=context.say(_PERIODS[budget.period]),
-        people=[one for one in people if one.is_active and one.role in SENDERS] if budget.kind == _GROUP else [],
+        people=_boxes(people) if budget.kind == _GROUP else [],
         chosen=context.form.all("who") or [str(one) for one in budget.user_ids],
         typed=lambda minor: "" if minor is None else context.language.typed(minor, budget.currency),
         most_name=MOST_NAME,

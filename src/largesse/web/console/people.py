@@ -200,4 +200,11 @@ def _invited(context: RequestContext, made: Invitation) -> Response:
     """Shows the link to pass on, unless it was mailed."""
     if context.can_mail:
         return context.see("/app/people", context.say("%(email)s gets a mail with a link.", email=made.email))
-    return context.page("invited.html", made=made, address=context.link(f"/app/link/{made.secret}"))
+    return context.page(
+        "handed_link.html",
+        title=context.say("Invited"),
+        heading=context.say("%(email)s is invited", email=made.email),
+        said=context.say("Send them this link. It works once, for 7 days, and is not shown again."),
+        address=context.link(f"/app/link/{made.secret}"),
+        back="/app/people",
+    )

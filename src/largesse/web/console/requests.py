@@ -45,7 +45,7 @@ async def show(context: RequestContext) -> Response:
         requests=requests,
         kind_of=kind_of,
         statuses=[(value, context.say(name)) for value, name in _NAMES.items()],
-        methods=METHODS,
+        methods=[(one, one) for one in METHODS],
         keys=[(str(key.id), key.key) for key in named],
         query=context.query,
         days=DAYS,

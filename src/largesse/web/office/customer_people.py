@@ -116,8 +116,13 @@ async def make_reset(context: OfficeContext) -> Response:
         await reset_by_mail(acting_for(context), member.email, second_step=second_step)
         return context.see(_here(context), context.say("%(email)s gets a mail with a link.", email=member.email))
     secret = await reset(acting_for(context), member.email, second_step=second_step, mails=False)
-    address = context.link(f"/app/link/{secret}")
-    return context.page("handed_link.html", email=member.email, address=address, back=_here(context), is_reset=True)
+    return context.page(
+        "handed_link.html",
+        heading=context.say("A link for %(email)s", email=member.email),
+        said=context.say("Send them this link. It works once, for an hour, and is not shown again."),
+        address=context.link(f"/app/link/{secret}"),
+        back=_here(context),
+    )
 
 
 async def _member(context: OfficeContext, connection: Connection) -> Member:

@@ -221,10 +221,10 @@ def invited(context: OfficeContext, customer_id: int, made: Invitation, done: st
         return context.see(people, f"{done} {said}".strip())
     return context.page(
         "handed_link.html",
-        email=made.email,
+        heading=context.say("%(email)s is invited", email=made.email),
+        said=context.say("Send them this link. It works once, for 7 days, and is not shown again."),
         address=context.link(f"/app/link/{made.secret}"),
         back=people,
-        is_reset=False,
     )
 
 

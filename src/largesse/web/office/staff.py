@@ -132,4 +132,11 @@ async def _all(context: OfficeContext) -> list[ListedStaff]:
 
 
 def _link(context: OfficeContext, email: str, secret: str) -> Response:
-    return context.page("staff_link.html", email=email, address=context.link(f"/office/link/{secret}"))
+    return context.page(
+        "handed_link.html",
+        title=context.say("A link to hand on"),
+        heading=context.say("A link for %(email)s", email=email),
+        said=context.say("Send them this link. It works once, and is not shown again."),
+        address=context.link(f"/office/link/{secret}"),
+        back=HERE,
+    )

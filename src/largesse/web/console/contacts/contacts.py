@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -27,6 +27,7 @@ from largesse.contacts.model import (
     Contact,
     ContactChange,
     ContactFault,
+    Group,
     country_codes,
     read_birthday,
     read_email,
@@ -114,8 +115,7 @@ async def show(context: RequestContext) -> Response:
         contacts=contacts,
         count=count,
         most_counted=MOST_COUNTED,
-        groups=groups,
-        most_members=MOST_MEMBERS_COUNTED,
+        groups=group_choices(context, groups),
         fields=fields,
         shown=wanted,
         words=context.query("q"),
@@ -277,6 +277,12 @@ async def _show(context: RequestContext, contact: Contact | None) -> Response:
         is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
         most={"name": MAX_NAME, "address": MAX_ADDRESS, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD},
     )
+
+
+def group_choices(context: RequestContext, groups: Sequence[Group]) -> list[tuple[int, str]]:
+    """Returns the groups by which a list can be filtered, each with the number of its contacts."""
+    counted = context.language.counted
+    return [(one.id, f"{one.name} ({counted(one.members, MOST_MEMBERS_COUNTED)})") for one in groups]
 
 
 def _day(at: date | None) -> str:

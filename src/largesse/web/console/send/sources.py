@@ -7,7 +7,7 @@ from starlette.responses import Response
 from largesse.base.i18n.templates import text
 from largesse.base.text import cleaned
 from largesse.contacts.group_store import list_groups
-from largesse.contacts.model import MOST_COUNTED, MOST_MEMBERS_COUNTED, Contact
+from largesse.contacts.model import MOST_COUNTED, Contact
 from largesse.contacts.store import Filter, count_contacts, find_contacts, list_by_id, list_contacts
 from largesse.drafts.checking import Typed
 from largesse.drafts.columns import fits
@@ -15,6 +15,7 @@ from largesse.drafts.recipients import Taking
 from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import TWICE
 from largesse.orders.recipients import MAX_CODES
+from largesse.web.console.contacts.contacts import group_choices
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, open_draft, step
 from largesse.web.console.send.recipients import columns_in, refused, show_recipients
@@ -168,8 +169,7 @@ async def _show(context: RequestContext, opened: Open, shown: Filter) -> Respons
         contacts=contacts,
         count=count,
         most_counted=MOST_COUNTED,
-        groups=groups,
-        most_members=MOST_MEMBERS_COUNTED,
+        groups=group_choices(context, groups),
         shown=shown,
         is_filtered=bool(shown.words or shown.group_id),
         ticked=set(context.form.numbers("contact")),
