@@ -87,6 +87,7 @@ def test_a_view_has_the_customers_rows_and_no_others(service: Service, sign_in: 
     assert other.get(f"{ROOT}/app/orders/{references['globex']}").status_code == 200
     assert other.get(f"{ROOT}/app/orders/{references['acme']}").status_code == 404
     staging = opened(service, sign_in, "acme", "staging")
+    assert staging.get(f"{ROOT}/app").status_code == 200
     assert staging.get(f"{ROOT}/app/orders/{references['acme']}").status_code == 404
 
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from babel.numbers import format_percent
 from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    from largesse.web.console.context import PageContext
-
+from largesse.web.console.context import PageContext
 
 _HEIGHT, _FLOOR, _CEILING = 240, 208, 24
 _LABELS = 8

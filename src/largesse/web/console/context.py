@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
-from decimal import Decimal
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -20,7 +17,6 @@ from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
 from largesse.base.i18n.languages import Language
-from largesse.base.text import plain_text
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.security import SecurityService
@@ -28,8 +24,9 @@ from largesse.customers.sessions import Person, Session, SignedIn, new_secret, s
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.staff.model import StaffMember, StaffRight
+from largesse.web.console.csv_files import csv_lines
 from largesse.web.console.form import Form
-from largesse.web.console.layout import Layout, moment_of, short_time, zone_of
+from largesse.web.console.layout import NARROW_MENU, Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import PARAMETERS, PageRoute
 from largesse.web.kit.pages import see
 from largesse.web.kit.query import INT32, query_of
@@ -193,8 +190,34 @@ class PageContext:
         Its values include the `form`, the `person` and the `session`.
         """
         status = status or (422 if self.form.errors else 200)
-        values = {"form": self.form, "understood": self.understood, "session": self.session, **values}
-        return self._layout.page(self, template, values, status=status)
+        return self._layout.page(template, self.language, self.zone, self.shown(values), status=status)
+
+    def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the values of a page, with what every page says about the request and its person."""
+        layout, session, path = self._layout, self.session, self.request.url.path
+        person = session.person if session else None
+        is_staging = isinstance(person, Person) and person.environment == "staging"
+        menu = layout.menu(self.language, person, path)
+        return {
+            "form": self.form,
+            "understood": self.understood,
+            "session": session,
+            "person": person,
+            "whose": person.customer_name if isinstance(person, Person) else layout.name,
+            "role_name": self.say(layout.role_names[person.role]) if person and layout.role_names else "",
+            "is_staging": is_staging,
+            "reference": layout.reference(is_staging=is_staging),
+            "path": path,
+            "here": self.here,
+            "title": self.say(self.route.title) if self.route.title else "",
+            "menu": menu,
+            "guide": next((item.guide for _, items in menu for item in items if item.is_current), "") or layout.guide,
+            "is_menu_narrow": self.request.cookies.get(NARROW_MENU) == "1",
+            "notice": session.notice if session else None,
+            "token": lambda: layout.token(self.token_of, self.place),
+            "say": self.say,
+            **values,
+        }
 
     def trouble(self, status: int, said: str) -> Response:
         """Returns an error page, with the menu if a person is signed in."""
@@ -268,7 +291,7 @@ class PageContext:
         await record_export(self.actor, name, right if isinstance(right, StaffRight) else None)
         attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         headers = {**OF_FORMS, **attached}
-        return StreamingResponse(_csv(columns, rows, self.csv_mark), media_type="text/csv", headers=headers)
+        return StreamingResponse(csv_lines(columns, rows, self.csv_mark), media_type="text/csv", headers=headers)
 
 
 class RequestContext(PageContext):
@@ -337,19 +360,6 @@ class RequestContext(PageContext):
         return person_actor(self.services.database, person, Acting(who, self.services.chains))
 
 
-async def _csv(
-    columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]], mark: str
-) -> AsyncIterator[str]:
-    # Spreadsheets recognise UTF-8 by the byte order mark.
-    yield "\ufeff" + _line(columns, mark)
-    if isinstance(rows, AsyncIterable):
-        async for row in rows:
-            yield _line(row, mark)
-    else:
-        for row in rows:
-            yield _line(row, mark)
-
-
 def typed_amount(context: PageContext, field: str, currency: str) -> int:
     """Returns the amount in a field of the form, in minor units; 0, with an error in the form, if it is not above zero.
 
@@ -373,17 +383,3 @@ def own_path(given: str, root: str) -> str:
 
 def _parts(given: str) -> set[str]:
     return {*given, *(given[at : at + 2] for at in range(len(given)))}
-
-
-def _line(cells: Sequence[object], mark: str) -> str:
-    line = io.StringIO()
-    csv.writer(line, delimiter=";" if mark == "," else ",").writerow([_cell(cell, mark) for cell in cells])
-    return line.getvalue()
-
-
-def _cell(cell: object, mark: str) -> object:
-    if isinstance(cell, str):
-        return plain_text(cell)
-    if isinstance(cell, Decimal | float):
-        return str(cell).replace(".", mark)
-    return "" if cell is None else cell

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from enum import Enum
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import jinja2
@@ -32,9 +32,6 @@ from largesse.web.kit.assets import Assets, icon
 from largesse.web.kit.pages import LongTexts, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import one_time_token
-
-if TYPE_CHECKING:
-    from largesse.web.console.context import PageContext
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
@@ -86,9 +83,7 @@ class Layout:
         self.base = public_path(settings.public_url)
         self.docs_url = settings.docs_url
         staging = settings.public_url_of("staging")
-        self._staging_base = (
-            self.base if staging == settings.public_url else staging
-        )  # its reference has the test lab too
+        self._staging_base = self.base if staging == settings.public_url else staging
         self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(self.asset_folders, f"{self.root}/assets")
         self._vault = vault
@@ -111,38 +106,20 @@ class Layout:
         said = translations(language.tag, self.catalogues).ngettext(singular, plural, count)
         return said % {"count": language.number(count), **values}
 
-    def page(self, context: PageContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
-        """Returns the page of a template."""
-        session = context.session
-        person = session.person if session else None
-        is_staging = isinstance(person, Person) and person.environment == "staging"
-        zone = context.zone
-        language = context.language
+    def page(
+        self, template: str, language: Language, zone: tzinfo, values: Mapping[str, Any], *, status: int = 200
+    ) -> Response:
+        """Returns the page of a template in a language and a time zone. `PageContext` has the values that each page needs."""
         long_texts = LongTexts()
-        menu = self._menu(language, person, context.request.url.path)
         shown = {
             "base": self.base,
             "site": self.root,
             "sheets": self.sheets,
-            "whose": person.customer_name if isinstance(person, Person) else self.name,
-            "role_name": self.say(language, self.role_names[person.role]) if person and self.role_names else "",
             "docs_url": self.docs_url,
-            "reference": f"{self._staging_base if is_staging else self.base}/docs",
-            "path": context.request.url.path,
-            "here": context.here,
             "language": language,
             "languages": LANGUAGES.values(),
-            "title": self.say(language, context.route.title) if context.route.title else "",
-            "person": person,
-            "menu": menu,
-            "guide": next((item.guide for _, items in menu for item in items if item.is_current), "") or self.guide,
-            "is_menu_narrow": context.request.cookies.get(NARROW_MENU) == "1",
-            "is_staging": is_staging,
-            "notice": session.notice if session else None,
-            "asset": self._asset,
+            "asset": self.asset,
             "icon": icon,
-            "token": lambda: one_time_token(self._vault, context.token_of, context.place),
-            "say": context.say,
             "in_pieces": long_texts.mark,
             "amount": language.amount,
             "zone": str(zone),
@@ -161,7 +138,15 @@ class Layout:
         response.headers["Vary"] = "Accept-Language, Cookie"
         return response
 
-    def _menu(
+    def reference(self, *, is_staging: bool) -> str:
+        """Returns the address of the API's reference. Staging's has the test lab too."""
+        return f"{self._staging_base if is_staging else self.base}/docs"
+
+    def token(self, session: str, place: str) -> str:
+        """Returns a new token for a form of a session."""
+        return one_time_token(self._vault, session, place)
+
+    def menu(
         self, language: Language, person: Person | StaffMember | None, path: str
     ) -> list[tuple[str, list[MenuItem]]]:
         """Returns the pages that the role may open, by group."""
@@ -188,7 +173,8 @@ class Layout:
         ]
         return [(name, items) for name, items in groups if items]
 
-    def _asset(self, name: str) -> str:
+    def asset(self, name: str) -> str:
+        """Returns the address of an asset."""
         return self.base + self.assets.address_of(name)
 
 

@@ -30,7 +30,7 @@ from largesse.customers.customer_views import (
 )
 from largesse.db.pool import Database, ReadOnly
 from largesse.db.scope import OFFICE
-from largesse.web.console.context import PageContext, RequestContext
+from largesse.web.console.context import RequestContext
 from largesse.web.console.layout import Layout
 from largesse.web.console.page_routes import PageRoute
 from largesse.web.console.routes import ROUTES
@@ -103,6 +103,13 @@ class SeenContext(RequestContext):
         """Returns the address of this page with those parameters changed."""
         return super().here(**changes).replace(ROOT, "", 1)
 
+    def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the values of a page, with the banner."""
+        assert isinstance(self._layout, _SeenLayout), "show makes it"
+        path = self.request.url.path.removeprefix(ROOT)
+        menu = self._layout.menu(self.language, self.person, path)
+        return super().shown({**values, **self._layout.shown, "path": path, "menu": menu})
+
 
 def _refused(_: bool) -> NoReturn:
     _refuse()
@@ -116,30 +123,18 @@ class _SeenLayout(Layout):
     """The layout of the web application, with its paths below ROOT and a banner."""
 
     def __init__(self, base: Layout, view: CustomerView, token: str) -> None:
-        self.base = base.base + ROOT
+        self.base = self._staging_base = base.base + ROOT
         self.docs_url = base.docs_url
         self.is_secure = base.is_secure
         self.routes = [route for _, route in _SHOWN]
-        self._assets_of = base
-        self._view = view
-        self._token = token  # of the only form, which ends the view
-
-    def page(self, context: PageContext, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
-        """Returns the page of a template, with the banner."""
-        person = context.session.person if context.session else None
-        path = context.request.url.path.removeprefix(ROOT)
-        shown = {
-            **values,
-            "path": path,
-            "menu": self._menu(context.language, person, path),
+        self.shown = {
+            "asset": base.asset,  # at their own path
             "token": lambda: "",
-            "asset": self._assets_of._asset,  # noqa: SLF001 - of the same class
-            "seen_as": self._view,
-            "seen_end": f"{self._assets_of.base}/office/see-as/end",
-            "seen_token": self._token,
+            "seen_as": view,
+            "seen_end": f"{base.base}/office/see-as/end",
+            "seen_token": token,  # of the only form, which ends the view
             "notice": None,
         }
-        return super().page(context, template, shown, status=status)
 
 
 async def ask(context: OfficeContext) -> Response:
