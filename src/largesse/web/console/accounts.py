@@ -41,7 +41,16 @@ _WHO = text("Choose who gets the mail. At most %(most)s people.")
 
 async def ask(context: RequestContext) -> Response:
     """Shows the form for a new account."""
-    return await _show_new(context)
+    accounts = await context.read(list_seen_accounts, *context.customer, user_id=None)
+    names = context.language.locale.currencies
+    choices = [(code, f"{code} {names.get(code, '')}".strip()) for code in await _currencies(context)]
+    return context.page(
+        "new_account.html",
+        choices=choices,
+        usual=accounts[0].currency if accounts else "",
+        is_invoiced=context.person.funding != "balance",
+        most=LONGEST_NAME,
+    )
 
 
 async def create(context: RequestContext) -> Response:
@@ -55,7 +64,7 @@ async def create(context: RequestContext) -> Response:
         except AccountRefused as refused:
             form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
     if form.errors:
-        return await _show_new(context)
+        return await ask(context)
     said = context.say("%(name)s was created. Top it up, or transfer money to it.", name=name)
     return context.see("/app/funding", said)
 
@@ -138,16 +147,3 @@ async def _account(context: RequestContext) -> SeenAccount:
 
 async def _currencies(context: RequestContext) -> list[str]:
     return sorted(await context.read(list_currencies, context.person.customer_id))
-
-
-async def _show_new(context: RequestContext) -> Response:
-    accounts = await context.read(list_seen_accounts, *context.customer, user_id=None)
-    names = context.language.locale.currencies
-    choices = [(code, f"{code} {names.get(code, '')}".strip()) for code in await _currencies(context)]
-    return context.page(
-        "new_account.html",
-        choices=choices,
-        usual=accounts[0].currency if accounts else "",
-        is_invoiced=context.person.funding != "balance",
-        most=LONGEST_NAME,
-    )

@@ -33,7 +33,33 @@ _NEEDED = {"1": text("One person"), "2": text("Two people")}
 
 async def show(context: RequestContext) -> Response:
     """Shows the rules and the form that sets one."""
-    return await _shown(context)
+    products, collections = await _gifts(context)
+    async with context.database.connection(context.person.scope) as connection:
+        rules = await list_rules(connection, *context.customer)
+        members = await list_members(connection, context.person.customer_id)
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        currencies = await list_currencies(connection, context.person.customer_id)
+    names = {f"person-{one.id}": one.name for one in members} | {f"account-{one.id}": one.name for one in accounts}
+    names |= {f"product-{number}": name for number, name in products}
+    names |= {f"collection-{number}": name for number, name in collections}
+    return context.page(
+        "approval_rules.html",
+        rules=rules,
+        names=names,
+        offered={
+            "account": [(one.id, one.name, one.currency) for one in accounts if not one.is_closed],
+            "product": [(number, name, "") for number, name in products],
+            "collection": [(number, name, "") for number, name in collections],
+            "approver": [(one.id, one.name, context.say(ROLE_NAMES[one.role])) for one in members if one.is_active],
+        },
+        who={role: context.say(_WHO[role]) for role in (_ANYBODY, *ROLES)},
+        needed=[(number, context.say(name)) for number, name in _NEEDED.items()],
+        currencies=[(one, one) for one in currencies],
+        currency=next((one.currency for one in accounts), ""),
+        chosen={field: set(context.form.all(field)) for field in ("account", "product", "collection", "approver")},
+        most_name=MOST_NAME,
+        most_days=MOST_DAYS,
+    )
 
 
 async def create(context: RequestContext) -> Response:
@@ -63,7 +89,7 @@ async def create(context: RequestContext) -> Response:
         if not numbers <= offered.get(field, numbers):
             form.error(field, context.say("Choose one of the options."))
     if form.errors:
-        return await _shown(context)
+        return await show(context)
     rule = ApprovalRule(
         customer_id=context.person.customer_id,
         id=0,
@@ -84,7 +110,7 @@ async def create(context: RequestContext) -> Response:
         await create_rule(context.actor, rule)
     except (InvalidRequest, NotFound) as refusal:
         form.error(*_mistake(context, refusal))
-        return await _shown(context)
+        return await show(context)
     said = context.say("The rule %(name)s was set. It applies from the next send.", name=name)
     return context.see("/app/approvals/rules", said)
 
@@ -125,33 +151,3 @@ async def _gifts(context: RequestContext) -> tuple[list[tuple[int, str]], list[t
 
 def _by_name(named: dict[int, str]) -> list[tuple[int, str]]:
     return sorted(named.items(), key=lambda one: (one[1].lower(), one[0]))
-
-
-async def _shown(context: RequestContext) -> Response:
-    products, collections = await _gifts(context)
-    async with context.database.connection(context.person.scope) as connection:
-        rules = await list_rules(connection, *context.customer)
-        members = await list_members(connection, context.person.customer_id)
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
-        currencies = await list_currencies(connection, context.person.customer_id)
-    names = {f"person-{one.id}": one.name for one in members} | {f"account-{one.id}": one.name for one in accounts}
-    names |= {f"product-{number}": name for number, name in products}
-    names |= {f"collection-{number}": name for number, name in collections}
-    return context.page(
-        "approval_rules.html",
-        rules=rules,
-        names=names,
-        offered={
-            "account": [(one.id, one.name, one.currency) for one in accounts if not one.is_closed],
-            "product": [(number, name, "") for number, name in products],
-            "collection": [(number, name, "") for number, name in collections],
-            "approver": [(one.id, one.name, context.say(ROLE_NAMES[one.role])) for one in members if one.is_active],
-        },
-        who={role: context.say(_WHO[role]) for role in (_ANYBODY, *ROLES)},
-        needed=[(number, context.say(name)) for number, name in _NEEDED.items()],
-        currencies=[(one, one) for one in currencies],
-        currency=next((one.currency for one in accounts), ""),
-        chosen={field: set(context.form.all(field)) for field in ("account", "product", "collection", "approver")},
-        most_name=MOST_NAME,
-        most_days=MOST_DAYS,
-    )

@@ -81,7 +81,27 @@ class WrappingForm(msgspec.Struct):
 
 async def show(context: RequestContext) -> Response:
     """Shows the brand."""
-    return await _shown(context)
+    brand = await brand_of(context)
+    letter = _sample(context, brand)
+    response = context.page(
+        "branding.html",
+        brand=brand,
+        wrappings=own_wrappings(context, brand),
+        shown=show_letter(letter, context.services.settings.mail_from),
+        shown_in=_language(context),
+        languages=LANGUAGES.values(),
+        patterns=[(key, context.say(name)) for key, name in PATTERN_NAMES.items()],
+        most_kb=MAX_BYTES // 1024,
+        least_side=MIN_SIDE,
+        most_side=MAX_SIDE,
+        most_wrappings=MOST_WRAPPINGS,
+        most_name=MOST_SENDER_NAME,
+        most_subject=MOST_SUBJECT,
+        most_footer=MOST_FOOTER,
+        most_wrapping_name=MOST_WRAPPING_NAME,
+    )
+    response.headers.update(OF_FORMS_WITH_FRAMES)
+    return response
 
 
 async def save(context: RequestContext) -> Response:
@@ -93,7 +113,7 @@ async def save(context: RequestContext) -> Response:
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:
-        return await _shown(context)
+        return await show(context)
     return context.see(HERE, context.say("Saved. Mail that leaves from now on has it."))
 
 
@@ -108,7 +128,7 @@ async def save_logo(context: RequestContext) -> Response:
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:
-        return await _shown(context)
+        return await show(context)
     return context.see(HERE, context.say("The logo was saved."))
 
 
@@ -129,7 +149,7 @@ async def add_own(context: RequestContext) -> Response:
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:
-        return await _shown(context)
+        return await show(context)
     return context.see(f"{HERE}#wrappings", context.say("The wrapping %(name)s was added.", name=said.name))
 
 
@@ -196,27 +216,3 @@ def _sample(context: RequestContext, brand: Brand) -> Letter:
         brand=brand,
         pictures=public_path(context.services.settings.public_url),
     )
-
-
-async def _shown(context: RequestContext) -> Response:
-    brand = await brand_of(context)
-    letter = _sample(context, brand)
-    response = context.page(
-        "branding.html",
-        brand=brand,
-        wrappings=own_wrappings(context, brand),
-        shown=show_letter(letter, context.services.settings.mail_from),
-        shown_in=_language(context),
-        languages=LANGUAGES.values(),
-        patterns=[(key, context.say(name)) for key, name in PATTERN_NAMES.items()],
-        most_kb=MAX_BYTES // 1024,
-        least_side=MIN_SIDE,
-        most_side=MAX_SIDE,
-        most_wrappings=MOST_WRAPPINGS,
-        most_name=MOST_SENDER_NAME,
-        most_subject=MOST_SUBJECT,
-        most_footer=MOST_FOOTER,
-        most_wrapping_name=MOST_WRAPPING_NAME,
-    )
-    response.headers.update(OF_FORMS_WITH_FRAMES)
-    return response

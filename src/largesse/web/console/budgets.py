@@ -49,7 +49,25 @@ class SeenBudget:
 
 async def show(context: RequestContext) -> Response:
     """Shows the budgets that the person may see, and to administrators the form that sets one."""
-    return await _shown(context)
+    person, may_set = context.person, context.person.may(Right.SETTINGS)
+    async with context.database.connection(person.scope) as connection:
+        budgets = await _listed(context, connection)
+        subjects = await _subjects(context, connection) if may_set else {}
+        currencies = await list_currencies(connection, person.customer_id) if may_set else []
+        people = await list_members(connection, person.customer_id) if may_set else []
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+    return context.page(
+        "budgets.html",
+        budgets=budgets,
+        may_set=may_set,
+        subjects=list(subjects.items()),
+        currencies=[(one, one) for one in currencies],
+        currency=next((one.currency for one in accounts), ""),
+        periods=[(one, context.say(said)) for one, said in _PERIODS.items()],
+        people=_boxes(people),
+        chosen=context.form.all("who"),
+        most_name=MOST_NAME,
+    )
 
 
 async def create(context: RequestContext) -> Response:
@@ -66,7 +84,7 @@ async def create(context: RequestContext) -> Response:
         form.error("who", context.say("Choose at least one of the options."))
     limit_minor, per_gift_minor = _amounts(context, currency if currency in currencies else "GBP")
     if form.errors:
-        return await _shown(context)
+        return await show(context)
     kind, _, subject = of.partition("-")
     new = NewBudget(
         name=name,
@@ -83,7 +101,7 @@ async def create(context: RequestContext) -> Response:
         await create_budget(context.actor, new)
     except (InvalidRequest, NotFound) as refusal:
         _note(context, refusal, currency)
-        return await _shown(context)
+        return await show(context)
     return context.see(
         "/app/budgets", context.say("The budget %(name)s was set. It applies from the next order.", name=name)
     )
@@ -91,7 +109,18 @@ async def create(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a budget with the form that changes it. Raises NotFound."""
-    return await _one_shown(context)
+    found = await _find(context)
+    people = await context.read(list_members, context.person.customer_id)
+    budget = found.budget
+    return context.page(
+        "budget.html",
+        one=found,
+        period=context.say(_PERIODS[budget.period]),
+        people=_boxes(people) if budget.kind == _GROUP else [],
+        chosen=context.form.all("who") or [str(one) for one in budget.user_ids],
+        typed=lambda minor: "" if minor is None else context.language.typed(minor, budget.currency),
+        most_name=MOST_NAME,
+    )
 
 
 async def change(context: RequestContext) -> Response:
@@ -103,7 +132,7 @@ async def change(context: RequestContext) -> Response:
     if budget.kind == _GROUP and not people:
         form.error("who", context.say("Choose at least one of the options."))
     if form.errors:
-        return await _one_shown(context)
+        return await one(context)
     try:
         await change_budget(
             context.actor,
@@ -115,7 +144,7 @@ async def change(context: RequestContext) -> Response:
         )
     except InvalidRequest as refusal:
         _note(context, refusal, budget.currency)
-        return await _one_shown(context)
+        return await one(context)
     said = context.say("The budget %(name)s was changed. It applies from the next order.", name=name)
     return context.see("/app/budgets", said)
 
@@ -231,40 +260,3 @@ def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency:
             )
         case _:
             context.form.error("name", context.say(_NOT_OFFERED))
-
-
-async def _shown(context: RequestContext) -> Response:
-    person, may_set = context.person, context.person.may(Right.SETTINGS)
-    async with context.database.connection(person.scope) as connection:
-        budgets = await _listed(context, connection)
-        subjects = await _subjects(context, connection) if may_set else {}
-        currencies = await list_currencies(connection, person.customer_id) if may_set else []
-        people = await list_members(connection, person.customer_id) if may_set else []
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
-    return context.page(
-        "budgets.html",
-        budgets=budgets,
-        may_set=may_set,
-        subjects=list(subjects.items()),
-        currencies=[(one, one) for one in currencies],
-        currency=next((one.currency for one in accounts), ""),
-        periods=[(one, context.say(said)) for one, said in _PERIODS.items()],
-        people=_boxes(people),
-        chosen=context.form.all("who"),
-        most_name=MOST_NAME,
-    )
-
-
-async def _one_shown(context: RequestContext) -> Response:
-    found = await _find(context)
-    people = await context.read(list_members, context.person.customer_id)
-    budget = found.budget
-    return context.page(
-        "budget.html",
-        one=found,
-        period=context.say(_PERIODS[budget.period]),
-        people=_boxes(people) if budget.kind == _GROUP else [],
-        chosen=context.form.all("who") or [str(one) for one in budget.user_ids],
-        typed=lambda minor: "" if minor is None else context.language.typed(minor, budget.currency),
-        most_name=MOST_NAME,
-    )

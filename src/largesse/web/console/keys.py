@@ -103,7 +103,8 @@ _TAKEN = text("You have a key called %(name)s already. Give this one another nam
 
 async def show(context: RequestContext) -> Response:
     """Shows the API keys of the environment, and the form that creates one."""
-    return await _shown(context)
+    choices = [(str(one.id), one.name) for one in await _accounts(context) if one.active]
+    return context.page("keys.html", keys=await _keys(context), accounts=choices, **_narrowing(context, None))
 
 
 async def download(context: RequestContext) -> Response:
@@ -137,19 +138,28 @@ async def create(context: RequestContext) -> Response:
             return _made(context, made)
         except NameTaken:
             form.error("name", context.say(_TAKEN, name=name))
-    return await _shown(context)
+    return await show(context)
 
 
 async def one(context: RequestContext) -> Response:
     """Shows a key: its scopes, its networks, and the steps to replace it. Raises NotFound."""
-    return await _one_shown(context)
+    keys = await _keys(context)
+    key = _found(keys, context.number("key"))
+    first = next((one for one in keys if one.id == key.replaces), None)
+    second = next((one for one in keys if one.replaces == key.id), None)
+    return context.page(
+        "key.html",
+        key=key,
+        pair=(first, key) if first else (key, second) if second else None,
+        **_narrowing(context, key),
+    )
 
 
 async def narrow(context: RequestContext) -> Response:
     """Sets the scopes and networks of a key, from its next request on. Raises NotFound."""
     scopes, networks = read_scopes(context), read_networks(context)
     if context.form.errors:
-        return await _one_shown(context)
+        return await one(context)
     key = await narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
     done = context.say("The key %(name)s was changed. The change applies from its next request.", name=key.key)
     return context.see(f"/app/keys/{key.id}", done)
@@ -197,24 +207,6 @@ async def _keys(context: RequestContext) -> list[ApiKey]:
 
 async def _accounts(context: RequestContext) -> list[ServiceAccount]:
     return await context.read(list_service_accounts, *context.customer)
-
-
-async def _one_shown(context: RequestContext) -> Response:
-    keys = await _keys(context)
-    key = _found(keys, context.number("key"))
-    first = next((one for one in keys if one.id == key.replaces), None)
-    second = next((one for one in keys if one.replaces == key.id), None)
-    return context.page(
-        "key.html",
-        key=key,
-        pair=(first, key) if first else (key, second) if second else None,
-        **_narrowing(context, key),
-    )
-
-
-async def _shown(context: RequestContext) -> Response:
-    choices = [(str(one.id), one.name) for one in await _accounts(context) if one.active]
-    return context.page("keys.html", keys=await _keys(context), accounts=choices, **_narrowing(context, None))
 
 
 def _narrowing(context: RequestContext, key: ApiKey | None) -> dict[str, Any]:

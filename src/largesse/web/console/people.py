@@ -37,7 +37,9 @@ _COLUMNS = (
 
 async def show(context: RequestContext) -> Response:
     """Shows people with their roles, and the form that invites."""
-    return await _shown(context)
+    roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
+    listed = await context.read(list_page, context, context.person.customer_id)
+    return context.page("people.html", listed=listed, query=context.query, roles=roles, role_names=dict(roles))
 
 
 async def download(context: RequestContext) -> Response:
@@ -69,7 +71,7 @@ async def send_invitation(context: RequestContext) -> Response:
     form = context.form
     read = form.read(InvitationForm)
     if form.errors:
-        return await _shown(context)
+        return await show(context)
     try:
         made = await invite(context.actor, read.email, name=read.name or None, role=read.role, mails=context.can_mail)
     except AlreadyThere:
@@ -77,7 +79,7 @@ async def send_invitation(context: RequestContext) -> Response:
     except InvalidRequest:
         form.error("email", context.say("Your company has reached its limit of people. Remove somebody first."))
     if form.errors:
-        return await _shown(context)
+        return await show(context)
     return _invited(context, made)
 
 
@@ -156,12 +158,6 @@ async def _member(context: RequestContext) -> Member:
     if not member.is_active:
         raise NotFound("The customer has no such person.")
     return member
-
-
-async def _shown(context: RequestContext) -> Response:
-    roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    listed = await context.read(list_page, context, context.person.customer_id)
-    return context.page("people.html", listed=listed, query=context.query, roles=roles, role_names=dict(roles))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,12 @@ async def limit(context: RequestContext) -> Response:
         typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
     )
     if form.errors:
-        return await one_shown(context)
+        return await one(context)
     try:
         await limit_service_account(context.actor, account.id, currency, largest_order_minor=largest, daily_minor=daily)
     except OperatorError:
         form.error("currency", context.say("Choose one of the options."))
-        return await one_shown(context)
+        return await one(context)
     done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
@@ -72,7 +72,8 @@ _COLUMNS = (
 
 async def show(context: RequestContext) -> Response:
     """Shows the service accounts, and the form that creates one."""
-    return await _shown(context)
+    accounts, orders = await _listed(context)
+    return context.page("service_accounts.html", accounts=accounts, orders=orders)
 
 
 async def download(context: RequestContext) -> Response:
@@ -100,42 +101,11 @@ async def create(context: RequestContext) -> Response:
         else:
             said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
             return context.see(f"/app/service-accounts/{account_id}", said)
-    return await _shown(context)
+    return await show(context)
 
 
 async def one(context: RequestContext) -> Response:
     """Shows a service account: its keys, its limits, the accounts it may use, its orders this month. Raises NotFound."""
-    return await one_shown(context)
-
-
-async def switch(context: RequestContext) -> Response:
-    """Switches a service account on or off. Raises NotFound."""
-    account_id, active = context.number("account"), context.form["active"] == "yes"
-    name = await switch_service_account(context.actor, account_id, active=active)
-    said = (
-        context.say("%(name)s is switched on.", name=name)
-        if active
-        else context.say("%(name)s is switched off. Its keys are refused.", name=name)
-    )
-    return context.see(f"/app/service-accounts/{account_id}", said)
-
-
-async def _account(context: RequestContext) -> ServiceAccount:
-    async with context.database.connection(context.person.scope) as connection:
-        return await _find_account(connection, context)
-
-
-async def _find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
-    """Returns the service account of the path. Raises NotFound, also for another customer's."""
-    accounts = await list_service_accounts(connection, *context.customer)
-    found = next((account for account in accounts if account.id == context.number("account")), None)
-    if found is None:
-        raise NotFound("There is no such service account.")
-    return found
-
-
-async def one_shown(context: RequestContext) -> Response:
-    """Returns the page of the service account of the path. Raises NotFound."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
         account = await _find_account(connection, context)
@@ -167,9 +137,30 @@ async def one_shown(context: RequestContext) -> Response:
     )
 
 
-async def _shown(context: RequestContext) -> Response:
-    accounts, orders = await _listed(context)
-    return context.page("service_accounts.html", accounts=accounts, orders=orders)
+async def switch(context: RequestContext) -> Response:
+    """Switches a service account on or off. Raises NotFound."""
+    account_id, active = context.number("account"), context.form["active"] == "yes"
+    name = await switch_service_account(context.actor, account_id, active=active)
+    said = (
+        context.say("%(name)s is switched on.", name=name)
+        if active
+        else context.say("%(name)s is switched off. Its keys are refused.", name=name)
+    )
+    return context.see(f"/app/service-accounts/{account_id}", said)
+
+
+async def _account(context: RequestContext) -> ServiceAccount:
+    async with context.database.connection(context.person.scope) as connection:
+        return await _find_account(connection, context)
+
+
+async def _find_account(connection: Connection, context: RequestContext) -> ServiceAccount:
+    """Returns the service account of the path. Raises NotFound, also for another customer's."""
+    accounts = await list_service_accounts(connection, *context.customer)
+    found = next((account for account in accounts if account.id == context.number("account")), None)
+    if found is None:
+        raise NotFound("There is no such service account.")
+    return found
 
 
 async def _listed(context: RequestContext) -> tuple[list[ServiceAccount], dict[int, int]]:

@@ -25,7 +25,11 @@ _CREDITED = text("The money has arrived. This top-up is credited and cannot be c
 
 async def ask(context: RequestContext) -> Response:
     """Shows the form that requests a top-up."""
-    return await _show_form(context)
+    accounts = await _open_accounts(context)
+    choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
+    return context.page(
+        "ask_top_up.html", choices=choices, chosen=context.query("account"), amount_typed=context.query("amount")
+    )
 
 
 async def request(context: RequestContext) -> Response:
@@ -37,12 +41,12 @@ async def request(context: RequestContext) -> Response:
     )
     amount_minor = 0 if account is None else typed_amount(context, "amount", account.currency)
     if form.errors or account is None:
-        return await _show_form(context)
+        return await ask(context)
     try:
         top_up = await request_top_up(context.actor, account.id, amount_minor)
     except InvalidRequest:
         form.error("amount", context.say(_TOO_MANY, most=MAX_WAITING))
-        return await _show_form(context)
+        return await ask(context)
     return context.see(f"/app/funding/top-ups/{top_up.reference}")
 
 
@@ -100,11 +104,3 @@ async def _find(context: RequestContext) -> TopUp:
         found = await find_top_up(connection, *context.customer, context.request.path_params["reference"])
         await find_seen_account(connection, *context.customer, found.account_id, user_id=sees_own_of(context))
     return found
-
-
-async def _show_form(context: RequestContext) -> Response:
-    accounts = await _open_accounts(context)
-    choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
-    return context.page(
-        "ask_top_up.html", choices=choices, chosen=context.query("account"), amount_typed=context.query("amount")
-    )

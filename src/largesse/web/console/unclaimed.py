@@ -31,7 +31,8 @@ class DefaultsForm(msgspec.Struct):
 
 async def show(context: RequestContext) -> Response:
     """Shows the settings."""
-    return await _shown(context)
+    defaults = read_defaults(await context.read(find_follow_up, context.person.customer_id))
+    return context.page("unclaimed.html", defaults=defaults)
 
 
 async def save(context: RequestContext) -> Response:
@@ -45,12 +46,7 @@ async def save(context: RequestContext) -> Response:
     if days and reminders and reminders[-1] >= days:
         form.error("reminder_days", context.say(_LATE))
     if form.errors:
-        return await _shown(context)
+        return await show(context)
     of_api = read.of_api and bool(days or reminders)
     await set_defaults(context.actor, FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders))
     return context.see(_HERE, context.say("Saved. It applies to orders placed from now on."))
-
-
-async def _shown(context: RequestContext) -> Response:
-    defaults = read_defaults(await context.read(find_follow_up, context.person.customer_id))
-    return context.page("unclaimed.html", defaults=defaults)

@@ -96,7 +96,13 @@ VERIFYING = (
 
 async def show(context: RequestContext) -> Response:
     """Shows the subscriptions with their state, and the form that creates one."""
-    return await _shown(context)
+    return context.page(
+        "webhooks.html",
+        subscriptions=await _subscriptions(context),
+        events=EVENTS,
+        chosen=context.form.all("event") if context.form["token"] else [ORDER_CREATED.name],
+        states=STATES,
+    )
 
 
 class SubscriptionForm(msgspec.Struct):
@@ -111,7 +117,7 @@ async def create(context: RequestContext) -> Response:
     form, services = context.form, context.services
     subscription = form.read(SubscriptionForm)
     if form.errors:
-        return await _shown(context)
+        return await show(context)
     try:
         created = await create_subscription(
             context.actor,
@@ -123,7 +129,7 @@ async def create(context: RequestContext) -> Response:
         )
     except InvalidRequest as refusal:
         form.error("target_url", context.say(REFUSALS.get(refusal.detail, _TOO_MANY)))
-        return await _shown(context)
+        return await show(context)
     return context.page("webhook_made.html", made=created, until=None, verifying=VERIFYING)
 
 
@@ -246,16 +252,6 @@ async def _subscription(context: RequestContext) -> SubscriptionRecord:
 
 async def _subscriptions(context: RequestContext) -> list[SubscriptionRecord]:
     return await context.read(list_subscription_records, context.principal)
-
-
-async def _shown(context: RequestContext) -> Response:
-    return context.page(
-        "webhooks.html",
-        subscriptions=await _subscriptions(context),
-        events=EVENTS,
-        chosen=context.form.all("event") if context.form["token"] else [ORDER_CREATED.name],
-        states=STATES,
-    )
 
 
 def _back(context: RequestContext, subscription: SubscriptionRecord, said: str) -> Response:
