@@ -98,8 +98,7 @@ async def download(context: RequestContext) -> Response:
 async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
     wanted, before = await _filter(context), None
     while True:
-        async with context.database.connection(context.person.scope) as connection:
-            events = await newest_events(connection, wanted, before=before, limit=_OF_FILE_AT_ONCE)
+        events = await context.read(newest_events, wanted, before=before, limit=_OF_FILE_AT_ONCE)
         for event in events:
             values = (getattr(event, column) for column in _COLUMNS)
             yield [value.isoformat() if hasattr(value, "isoformat") else value for value in values]

@@ -23,6 +23,7 @@ from largesse.customers.security import SecurityService
 from largesse.customers.sessions import Person, Session, SignedIn, new_secret, secret_hash
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
+from largesse.db.scope import OFFICE
 from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.csv_files import csv_lines
 from largesse.web.console.form import Form
@@ -86,6 +87,17 @@ class PageContext:
     def database(self) -> Database:
         """The pool, for reading: `context.database.connection(context.person.scope)`. To write, call an operation of a service."""
         raise NotImplementedError
+
+    async def read(
+        self,
+        look_up: Callable[Concatenate[Connection, Asked], Awaitable[Found]],
+        *args: Asked.args,
+        **named: Asked.kwargs,
+    ) -> Found:
+        """Calls a function that reads, with a connection for the person and these arguments."""
+        person = self.person
+        async with self.database.connection(person.scope if isinstance(person, Person) else OFFICE) as connection:
+            return await look_up(connection, *args, **named)
 
     @property
     def signing_in(self) -> SignInSteps[Any]:
@@ -320,16 +332,6 @@ class RequestContext(PageContext):
     def customer(self) -> tuple[int, str]:
         """The customer and the environment that the pages show."""
         return self.person.customer_id, self.person.environment
-
-    async def read(
-        self,
-        look_up: Callable[Concatenate[Connection, Asked], Awaitable[Found]],
-        *args: Asked.args,
-        **named: Asked.kwargs,
-    ) -> Found:
-        """Calls a function that reads, with a connection for the person's customer and these arguments."""
-        async with self.database.connection(self.person.scope) as connection:
-            return await look_up(connection, *args, **named)
 
     @property
     def signing_in(self) -> SigningIn:

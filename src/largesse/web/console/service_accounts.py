@@ -150,8 +150,7 @@ async def switch(context: RequestContext) -> Response:
 
 
 async def _account(context: RequestContext) -> ServiceAccount:
-    async with context.database.connection(context.person.scope) as connection:
-        return await _find_account(connection, context)
+    return await context.read(_find_account, context)
 
 
 async def _find_account(connection: Connection, context: RequestContext) -> ServiceAccount:

@@ -13,7 +13,6 @@ from largesse.base.amounts import is_sign
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.i18n.templates import text
 from largesse.catalogue.store import list_currencies
-from largesse.db.scope import OFFICE
 from largesse.ledger.bank_file import Columns
 from largesse.ledger.bank_files import (
     MOST_BYTES,
@@ -64,8 +63,7 @@ _STATES: Mapping[LineState, tuple[str, str]] = {
 
 async def show(context: OfficeContext) -> Response:
     """Lists the newest files, and shows the form that uploads one."""
-    async with context.database.connection(OFFICE) as connection:
-        files = await list_files(connection, SHOWN)
+    files = await context.read(list_files, SHOWN)
     return context.page(
         "bank_files.html", files=files, most=MOST_LINES, may_change=context.person.may(StaffRight.MONEY)
     )
@@ -104,8 +102,7 @@ async def _currency(context: OfficeContext, typed: str) -> str | None:
     """Returns the currency in use whose code or sign was typed; None if nothing was."""
     if not typed:
         return None
-    async with context.database.connection(OFFICE) as connection:
-        found = [one for one in await list_currencies(connection) if is_sign(typed, one)]
+    found = [one for one in await context.read(list_currencies) if is_sign(typed, one)]
     if len(found) != 1:
         context.form.error("currency", context.say("%(what)s is not a currency in use.", what=typed))
         return None

@@ -158,14 +158,13 @@ class Pages:
         edited = await self._find(context)
         typed = self._typed(context.form, is_digital=_is_digital(edited.content))
         try:
-            async with context.database.connection(OFFICE) as connection:
-                content = await self._read(
-                    connection,
-                    typed,
-                    edited.newest.currency,
-                    is_digital=_is_digital(edited.newest),
-                    picture=getattr(edited.newest, "picture", None),
-                )
+            content = await context.read(
+                self._read,
+                typed,
+                edited.newest.currency,
+                is_digital=_is_digital(edited.newest),
+                picture=getattr(edited.newest, "picture", None),
+            )
             await editing.save_draft(context.actor, self.kind, edited.id, content, _seen(context))
         except Faulty as faulty:
             note(context, faulty)
@@ -254,8 +253,7 @@ class Pages:
 
     async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
         """Shows the form with what was typed and what somebody else saved meanwhile, so that neither is lost."""
-        async with context.database.connection(OFFICE) as connection:
-            theirs = await self._type(connection, now.newest)
+        theirs = await context.read(self._type, now.newest)
         try:
             started = msgspec.json.decode(context.form["started"], type=dict[str, str])
         except msgspec.DecodeError:
@@ -282,8 +280,7 @@ class Pages:
     async def _shown_new(
         self, context: OfficeContext, currency: str, *, is_digital: bool, typed: Mapping[str, str] | None = None
     ) -> Response:
-        async with context.database.connection(OFFICE) as connection:
-            currencies = await store.list_currencies(connection)
+        currencies = await context.read(store.list_currencies)
         chosen = currency if currency in currencies else ""
         fields = typed or {
             name: "yes" if name == "active" else "" for name in fields_of(self.kind, is_digital=is_digital)
@@ -299,8 +296,7 @@ class Pages:
         )
 
     async def _find(self, context: OfficeContext) -> Edited:
-        async with context.database.connection(OFFICE) as connection:
-            edited = await draft_store.read(connection, self.kind, context.number("id"))
+        edited = await context.read(draft_store.read, self.kind, context.number("id"))
         if edited is None:
             raise NotFound("There is nothing with that number.")
         return edited

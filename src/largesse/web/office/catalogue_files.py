@@ -76,8 +76,7 @@ class Files:
         if not content:
             context.form.error("file", context.say(CHOOSE_FILE))
             return await self.ask(context)
-        async with context.database.connection(OFFICE) as connection:
-            read = await sheet.read_sheet(connection, self.kind, content)
+        read = await context.read(sheet.read_sheet, self.kind, content)
         if read.faults and not read.faults[0].row:
             fault = read.faults[0].fault
             context.form.error("file", context.say(fault.said, **fault.values))

@@ -67,8 +67,7 @@ async def show(context: OfficeContext) -> Response:
 
 async def ask(context: OfficeContext) -> Response:
     """Shows the form for a correction of an account. Raises NotFound."""
-    async with context.database.connection(OFFICE) as connection:
-        account = await find_correctable(connection, context.number("account"))
+    account = await context.read(find_correctable, context.number("account"))
     return context.page(
         "correction_form.html",
         account=account,
@@ -89,8 +88,7 @@ class CorrectionForm(msgspec.Struct):
 async def propose(context: OfficeContext) -> Response:
     """Proposes a correction. Raises NotFound."""
     form, account_id = context.form.read(CorrectionForm), context.number("account")
-    async with context.database.connection(OFFICE) as connection:
-        account = await find_correctable(connection, account_id)
+    account = await context.read(find_correctable, account_id)
     amount_minor = 0 if "amount" in context.form.errors else typed_amount(context, "amount", account.currency)
     if form.kind == "refund" and not form.order:
         context.form.error("order", context.say("Type the reference of the order that is refunded."))

@@ -89,8 +89,7 @@ def named(context: OfficeContext, names: Mapping[_Value, str]) -> list[tuple[str
 async def show(context: OfficeContext) -> Response:
     """Shows the customers, newest first, or those that a search finds."""
     before = context.parameters.number("before")
-    async with context.database.connection(OFFICE) as connection:
-        found = await search_customers(connection, context.query("q"), before=before or INT32, limit=_PAGE + 1)
+    found = await context.read(search_customers, context.query("q"), before=before or INT32, limit=_PAGE + 1)
     customers = found[:_PAGE]
     return page(
         context,
@@ -106,8 +105,7 @@ async def show(context: OfficeContext) -> Response:
 
 async def ask(context: OfficeContext) -> Response:
     """Shows the form that opens a customer."""
-    async with context.database.connection(OFFICE) as connection:
-        currencies = await list_currencies(connection, 0)
+    currencies = await context.read(list_currencies, 0)
     return page(
         context,
         "new_customer.html",

@@ -64,8 +64,7 @@ async def show(context: OfficeContext) -> Response:
 async def ask(context: OfficeContext) -> Response:
     """Asks whether to resend the mail that matches the filter, and shows how much there is."""
     wanted = _filter(context)
-    async with context.database.connection(OFFICE) as connection:
-        customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
+    customer = None if wanted.customer_id is None else await context.read(read_customer, wanted.customer_id)
     count = await count_given_up(context.actor, wanted, most=MOST_REQUEUED)
     return context.page(
         "requeue.html",

@@ -84,8 +84,7 @@ async def _find(context: OfficeContext) -> TopUp:
         reference = parse_transfer_reference(context.request.path_params["reference"])
     except TransferReferenceError:
         raise NotFound("There is no such top-up.") from None
-    async with context.database.connection(OFFICE) as connection:
-        found = await find_by_references(connection, [reference])
+    found = await context.read(find_by_references, [reference])
     if reference not in found:
         raise NotFound("There is no such top-up.")
     return found[reference][0]
@@ -103,8 +102,7 @@ async def _top_up_page(context: OfficeContext, found: TopUp) -> Response:
 
 async def due(context: OfficeContext) -> Response:
     """Lists the amounts that invoiced customers owe."""
-    async with context.database.connection(OFFICE) as connection:
-        owed = await list_owed(connection, context.parameters.number("after"), _SHOWN + 1)
+    owed = await context.read(list_owed, context.parameters.number("after"), _SHOWN + 1)
     more = owed[_SHOWN - 1].account_id if len(owed) > _SHOWN else None
     return context.page("money_due.html", owed=owed[:_SHOWN], more=more)
 
@@ -144,8 +142,7 @@ async def pay(context: OfficeContext) -> Response:
 
 
 async def _receivable(context: OfficeContext) -> CorrectableAccount:
-    async with context.database.connection(OFFICE) as connection:
-        account = await find_correctable(connection, context.number("account"))
+    account = await context.read(find_correctable, context.number("account"))
     if account.kind != "receivable":
         raise NotFound("There is no such amount due.")
     return account
@@ -153,8 +150,7 @@ async def _receivable(context: OfficeContext) -> CorrectableAccount:
 
 async def _due_page(context: OfficeContext, account: CorrectableAccount) -> Response:
     owed = AmountDue(account.account_id, account.currency, -account.balance_minor)
-    async with context.database.connection(OFFICE) as connection:
-        payments = await list_payments(connection, account.customer_id, owed)
+    payments = await context.read(list_payments, account.customer_id, owed)
     return context.page(
         "money_due_one.html",
         account=account,
@@ -178,8 +174,7 @@ async def margins(context: OfficeContext) -> Response:
 
 async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple[Row, int | None, str]]:
     """Returns the costs, each with the margin in minor units and in percent; None and empty if value and cost have different currencies."""
-    async with context.database.connection(OFFICE) as connection:
-        rows = await list_costs(connection, since, until)
+    rows = await context.read(list_costs, since, until)
     found: list[tuple[Row, int | None, str]] = []
     for row in rows:
         margin, percent = None, ""
@@ -192,10 +187,9 @@ async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple
 
 async def accounts(context: OfficeContext) -> Response:
     """Lists funding accounts: all, or those with the searched words in the name of the company or the account."""
-    async with context.database.connection(OFFICE) as connection:
-        found = await list_all_accounts(
-            connection, context.query("q").strip(), context.parameters.number("after") or 0, _SHOWN + 1
-        )
+    found = await context.read(
+        list_all_accounts, context.query("q").strip(), context.parameters.number("after") or 0, _SHOWN + 1
+    )
     more = found[_SHOWN - 1].id if len(found) > _SHOWN else None
     return context.page("accounts.html", query=context.query, accounts=found[:_SHOWN], more=more)
 

@@ -108,10 +108,9 @@ async def pack(context: OfficeContext) -> Response:
 async def ask_numbers(context: OfficeContext) -> Response:
     """Shows the form for the tracking numbers of packed parcels."""
     environment = context.services.settings.environment
-    async with context.database.connection(OFFICE) as connection:
-        parcels = await list_parcels(
-            connection, environment, ParcelState.WAITING, context.parameters.number("after"), SHOWN + 1
-        )
+    parcels = await context.read(
+        list_parcels, environment, ParcelState.WAITING, context.parameters.number("after"), SHOWN + 1
+    )
     more = parcels[SHOWN - 1].id if len(parcels) > SHOWN else None
     return context.page("parcels_send.html", parcels=parcels[:SHOWN], more=more, most=MOST_SENT)
 
@@ -170,8 +169,7 @@ def _said(context: OfficeContext, done: int, before: int) -> str:
 
 async def one(context: OfficeContext) -> Response:
     """Shows a parcel. Raises NotFound."""
-    async with context.database.connection(OFFICE) as connection:
-        parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
+    parcel = await context.read(find_parcel, context.services.settings.environment, _id(context))
     kind, word = STATES[parcel.state]
     return context.page(
         "parcel.html",
@@ -195,8 +193,7 @@ async def send_one(context: OfficeContext) -> Response:
     form = context.form.read(SentForm)
     if context.form.errors:
         return await one(context)
-    async with context.database.connection(OFFICE) as connection:
-        parcel = await find_parcel(connection, context.services.settings.environment, _id(context))
+    parcel = await context.read(find_parcel, context.services.settings.environment, _id(context))
     sent = Sent(str(parcel.id), form.carrier, form.tracking_number or None, 1)
     done, before = await send_parcels(
         context.actor, context.services.vault, context.services.settings.environment, f"parcel {parcel.id}", [sent]

@@ -90,8 +90,7 @@ async def take_in(context: OfficeContext) -> Response:
 async def one(context: OfficeContext, template: str = "privacy_request.html") -> Response:
     """Shows a request with its actions, or its receipt. Raises NotFound."""
     request = await _request(context)
-    async with context.database.connection(OFFICE) as connection:
-        receipt = None if request.erasure_id is None else await store.find_receipt(connection, request.erasure_id)
+    receipt = None if request.erasure_id is None else await context.read(store.find_receipt, request.erasure_id)
     outcomes = [one for one in Outcome if request.kind == Kind.EXPORT or one is not Outcome.DONE]
     return context.page(
         template,
@@ -154,8 +153,7 @@ async def close(context: OfficeContext) -> Response:
 
 
 async def _request(context: OfficeContext) -> PrivacyRequest:
-    async with context.database.connection(OFFICE) as connection:
-        found = await store.find_request(connection, context.number("request"))
+    found = await context.read(store.find_request, context.number("request"))
     if found is None:
         raise NotFound("There is no such request.")
     return found
@@ -174,8 +172,7 @@ async def _customer(context: OfficeContext, key: str) -> int | None:
     if not key:
         return None
     try:
-        async with context.database.connection(OFFICE) as connection:
-            return await find_customer(connection, key)
+        return await context.read(find_customer, key)
     except OperatorError:
         context.form.error("customer", context.say("There is no customer of that key."))
         return None

@@ -29,7 +29,6 @@ from largesse.customers.customer_views import (
     find_view,
 )
 from largesse.db.pool import Database, ReadOnly
-from largesse.db.scope import OFFICE
 from largesse.web.console.context import RequestContext
 from largesse.web.console.layout import Layout
 from largesse.web.console.page_routes import PageRoute
@@ -139,8 +138,7 @@ class _SeenLayout(Layout):
 
 async def ask(context: OfficeContext) -> Response:
     """Asks for a reason to see the pages of a customer. Raises NotFound."""
-    async with context.database.connection(OFFICE) as connection:
-        customer = await read_customer(connection, context.number("customer"))
+    customer = await context.read(read_customer, context.number("customer"))
     return page(
         context,
         "see_as.html",
@@ -171,8 +169,7 @@ async def begin(context: OfficeContext) -> Response:
 
 async def end(context: OfficeContext) -> Response:
     """Ends the open view."""
-    async with context.database.connection(OFFICE) as connection:
-        view = await find_view(connection, context.person.session_id)
+    view = await context.read(find_view, context.person.session_id)
     await end_view(context.actor, context.person.session_id)
     return context.see(
         f"/office/customers/{view.customer_id}" if view else "/office/customers", context.say("The view has ended.")
@@ -182,8 +179,7 @@ async def end(context: OfficeContext) -> Response:
 async def show(context: OfficeContext) -> Response:
     """Shows a page of the web application as the customer of the open view sees it. Raises NotFound."""
     request = context.request
-    async with context.database.connection(OFFICE) as connection:
-        view = await find_view(connection, context.person.session_id)
+    view = await context.read(find_view, context.person.session_id)
     if view is None:
         said = context.say("The view has ended: it lasts %(minutes)s minutes.", minutes=LASTS.seconds // 60)
         return context.see("/office/customers", said)

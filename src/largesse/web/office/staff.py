@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
-from largesse.db.scope import OFFICE
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
@@ -127,8 +126,7 @@ async def _member(context: OfficeContext) -> ListedStaff:
 
 
 async def _all(context: OfficeContext) -> list[ListedStaff]:
-    async with context.database.connection(OFFICE) as connection:
-        return await service.list_staff(connection)
+    return await context.read(service.list_staff)
 
 
 def _link(context: OfficeContext, email: str, secret: str) -> Response:
