@@ -78,9 +78,9 @@ async def send_invitation(context: RequestContext) -> Response:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:
         form.error("email", context.say("Your company has reached its limit of people. Remove somebody first."))
-    if form.errors:
-        return await show(context)
-    return _invited(context, made)
+    else:
+        return _invited(context, made)
+    return await show(context)
 
 
 async def send_again(context: RequestContext) -> Response:

@@ -8,6 +8,7 @@ from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
 from largesse.base.i18n.templates import text
 from largesse.base.money import to_decimal
+from largesse.customers.actor import Actor
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts
 from largesse.customers.key_store import list_keys
 from largesse.customers.restrictions import Limit
@@ -24,7 +25,7 @@ from largesse.ledger.statements import month_of
 from largesse.ledger.store import Holder, list_assignable
 from largesse.orders.reading import read_spent_today
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
-from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.context import PageContext, RequestContext, typed_amount
 from largesse.web.console.keys import NAMES as SCOPE_NAMES
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.kit.query import Whole
@@ -32,21 +33,26 @@ from largesse.web.kit.query import Whole
 
 async def limit(context: RequestContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
-    form = context.form
     account = await _account(context)
+    if not await is_limited(context, context.actor, account.id):
+        return await one(context)
+    done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
+    return context.see(f"/app/service-accounts/{account.id}", done)
+
+
+async def is_limited(context: PageContext, actor: Actor, account_id: int) -> bool:
+    """Sets the typed limits of a service account. Returns whether it could; if not, the form has an error. Raises NotFound."""
+    form = context.form
     currency = form.text("currency", 3)
     largest, daily = (
         typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
     )
-    if form.errors:
-        return await one(context)
-    try:
-        await limit_service_account(context.actor, account.id, currency, largest_order_minor=largest, daily_minor=daily)
-    except OperatorError:
-        form.error("currency", context.say("Choose one of the options."))
-        return await one(context)
-    done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
-    return context.see(f"/app/service-accounts/{account.id}", done)
+    if not form.errors:
+        try:
+            await limit_service_account(actor, account_id, currency, largest_order_minor=largest, daily_minor=daily)
+        except OperatorError:
+            form.error("currency", context.say("Choose one of the options."))
+    return not form.errors
 
 
 async def assign(context: RequestContext) -> Response:
@@ -63,7 +69,8 @@ async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> 
     await assign_accounts(context.actor, holder, holder_id, account_ids)
 
 
-_MOST_NAME = 100
+MOST_NAME = 100
+_ON, _OFF = text("%(name)s is switched on."), text("%(name)s is switched off. Its keys are refused.")
 _COLUMNS = (
     *(text("Name"), text("Key of the service account"), text("State"), text("API keys"), text("Orders this month")),
     *(text("Currency"), text("Largest order"), text("Per day (UTC)")),
@@ -90,7 +97,7 @@ async def download(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Creates a service account."""
-    name = context.form.text("name", _MOST_NAME)
+    name = context.form.text("name", MOST_NAME)
     if not context.form.errors:
         try:
             account_id, _ = await create_service_account(context.actor, name)
@@ -139,14 +146,15 @@ async def one(context: RequestContext) -> Response:
 
 async def switch(context: RequestContext) -> Response:
     """Switches a service account on or off. Raises NotFound."""
-    account_id, active = context.number("account"), context.form["active"] == "yes"
-    name = await switch_service_account(context.actor, account_id, active=active)
-    said = (
-        context.say("%(name)s is switched on.", name=name)
-        if active
-        else context.say("%(name)s is switched off. Its keys are refused.", name=name)
-    )
-    return context.see(f"/app/service-accounts/{account_id}", said)
+    said = await switched(context, context.actor)
+    return context.see(f"/app/service-accounts/{context.number('account')}", said)
+
+
+async def switched(context: PageContext, actor: Actor) -> str:
+    """Switches the service account of the path on or off as the form says, and returns what to say. Raises NotFound."""
+    active = context.form["active"] == "yes"
+    name = await switch_service_account(actor, context.number("account"), active=active)
+    return context.say(_ON if active else _OFF, name=name)
 
 
 async def _account(context: RequestContext) -> ServiceAccount:

@@ -5,40 +5,20 @@ People are invited, get roles and links for new passwords. Service accounts are 
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
 from starlette.responses import Response
 
-from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
 from largesse.customers.member_store import Member, read_member
 from largesse.customers.members import AlreadyThere, invite, invite_again, reset, reset_by_mail, set_role
 from largesse.customers.roles import ROLES
-from largesse.customers.service_accounts import (
-    NameTaken,
-    TooManyServiceAccounts,
-    create_service_account,
-    limit_service_account,
-    switch_service_account,
-)
+from largesse.customers.service_accounts import NameTaken, TooManyServiceAccounts, create_service_account
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
-from largesse.web.console.context import typed_amount
-from largesse.web.console.form import Choice, Email, Text
-from largesse.web.console.people import ROLE_NAMES, list_page
+from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page
+from largesse.web.console.service_accounts import MOST_NAME, is_limited, switched
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
-
-_MOST_NAME = 100
-
-
-class InvitationForm(msgspec.Struct):
-    """Who is invited."""
-
-    email: Annotated[str, Email()]
-    name: Annotated[str, Text(_MOST_NAME, required=False)]
-    role: Annotated[str, Choice(ROLES)]
 
 
 async def show(context: OfficeContext) -> Response:
@@ -68,11 +48,11 @@ async def send_invitation(context: OfficeContext) -> Response:
         made = await invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
     except AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
-        return await show(context)
     except InvalidRequest:
         context.form.error("email", context.say("The customer has reached its limit of people."))
-        return await show(context)
-    return invited(context, actor.customer_id, made)
+    else:
+        return invited(context, actor.customer_id, made)
+    return await show(context)
 
 
 async def send_again(context: OfficeContext) -> Response:
@@ -151,37 +131,23 @@ async def show_services(context: OfficeContext) -> Response:
 
 async def create_service(context: OfficeContext) -> Response:
     """Creates a service account. Raises NotFound."""
-    name = context.form.text("name", _MOST_NAME)
-    if context.form.errors:
-        return await show_services(context)
-    try:
-        await create_service_account(acting_for(context), name)
-    except TooManyServiceAccounts:
-        context.form.error("name", context.say("The customer has reached its limit of service accounts."))
-        return await show_services(context)
-    except NameTaken:
-        context.form.error("name", context.say("Another service account has this name."))
-        return await show_services(context)
-    return context.see(
-        _here(context, "service-accounts"), context.say("The service account %(name)s was created.", name=name)
-    )
+    name = context.form.text("name", MOST_NAME)
+    if not context.form.errors:
+        try:
+            await create_service_account(acting_for(context), name)
+        except TooManyServiceAccounts:
+            context.form.error("name", context.say("The customer has reached its limit of service accounts."))
+        except NameTaken:
+            context.form.error("name", context.say("Another service account has this name."))
+        else:
+            said = context.say("The service account %(name)s was created.", name=name)
+            return context.see(_here(context, "service-accounts"), said)
+    return await show_services(context)
 
 
 async def limit_service(context: OfficeContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
-    form = context.form
-    account_id, currency = form.number("account") or 0, form.text("currency", 3)
-    largest, daily = (
-        typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
-    )
-    if form.errors:
-        return await show_services(context)
-    try:
-        await limit_service_account(
-            acting_for(context), account_id, currency, largest_order_minor=largest, daily_minor=daily
-        )
-    except OperatorError:
-        form.error("currency", context.say("Choose one of the options."))
+    if not await is_limited(context, acting_for(context), context.form.number("account") or 0):
         return await show_services(context)
     return context.see(
         _here(context, "service-accounts"), context.say("The limits were changed. They apply from the next order.")
@@ -190,14 +156,7 @@ async def limit_service(context: OfficeContext) -> Response:
 
 async def switch_service(context: OfficeContext) -> Response:
     """Switches a service account on or off. Raises NotFound."""
-    active = context.form["active"] == "yes"
-    name = await switch_service_account(acting_for(context), context.number("account"), active=active)
-    said = (
-        context.say("%(name)s is switched on.", name=name)
-        if active
-        else context.say("%(name)s is switched off. Its keys are refused.", name=name)
-    )
-    return context.see(_here(context, "service-accounts"), said)
+    return context.see(_here(context, "service-accounts"), await switched(context, acting_for(context)))
 
 
 def _here(context: OfficeContext, page: str = "people") -> str:

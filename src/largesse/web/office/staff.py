@@ -52,9 +52,9 @@ async def send_invitation(context: OfficeContext) -> Response:
         form.error("email", said)
     except InvalidRequest:
         form.error("email", context.say("The back office has reached its limit of people. Deactivate somebody first."))
-    if form.errors:
-        return await show(context)
-    return _link(context, read.email, secret)
+    else:
+        return _link(context, read.email, secret)
+    return await show(context)
 
 
 async def give_role(context: OfficeContext) -> Response:
