@@ -60,7 +60,8 @@ def said_in(tag: str, folder: Path = CATALOGUES) -> dict[Text, Text]:
     """The translations of a language, of which each has the values of its text."""
     said: dict[Text, Text] = {}
     for path, text, translated in catalogue(tag, folder):
-        assert said.setdefault(text, translated) == translated, f"{path.name} says {text!r} in another way"
+        assert text not in said, f"{path.name} says {text!r} once more"
+        said[text] = translated
         wanted = sorted(PLACEHOLDER.findall(text if isinstance(text, str) else text[-1]))
         for form in [translated] if isinstance(translated, str) else list(translated):
             assert form, (path.name, text)
