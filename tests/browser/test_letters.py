@@ -41,6 +41,10 @@ def test_letters_fit_a_phone_and_can_be_read_by_all(browser: Browser, scheme: st
         page.set_content(bodies(email.message_from_bytes(raw, policy=email.policy.default))[0])
         width, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width <= window, kind
+        page.set_viewport_size({"width": 195, "height": 844})
+        lines = page.evaluate("[...document.querySelectorAll('.go')].map(one => (one.offsetHeight - 28) / 20)")
+        assert max(lines, default=0) <= 3, f"with text of twice the size, a button breaks between words: {kind}"
+        page.set_viewport_size({"width": 390, "height": 844})
         found = Axe().run(
             page, options=AXE_OPTIONS | {"rules": {one: {"enabled": False} for one in ("landmark-one-main", "region")}}
         )

@@ -42,6 +42,7 @@ OF_TAGS = {
 }  # fmt: skip
 OF_CSS = {
     "border-color": "css-border", "border-left": "css-border", "unicode-bidi": "css-direction", "display": "css-display",
+    "padding-left": "css-padding", "padding-right": "css-padding",
 }  # fmt: skip
 
 # What some client drops, and what is then missing.
