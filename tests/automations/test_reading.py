@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any
@@ -32,9 +31,6 @@ def contacts(service: Service) -> None:
     service.sql(_CONTACTS, MANY)
 
 
-@pytest.mark.skipif(
-    "LARGESSE_TEST_DATABASE_URL" in os.environ, reason="PostgreSQL 15 reads all contacts of the customer"
-)
 @pytest.mark.parametrize("occasion", ["birthday", "anniversary", "first_day"])
 def test_the_preview_reads_the_contacts_of_its_days(
     service: Service, contacts: None, automation: Callable[..., int], occasion: str

@@ -102,8 +102,8 @@ _FITTING = """
 # `model.has_day` does the same for one contact and day.
 #
 # The server may not know each zone that this machine knows, and an unknown one would be an error, for the automations of all customers. Zones are
-# looked up once for each country and automation, not for each contact. Contacts are found by the dates on which they may have begun, as under row-level
-# security no index serves a condition with `extract`.
+# looked up once for each country and automation, not for each contact. Contacts are found by the dates on which they may have begun, and days are a
+# subquery of their own (OFFSET 0), as under row-level security no index serves a condition with `extract`.
 _DAYS = compose(
     """
     known AS MATERIALIZED (SELECT name FROM pg_timezone_names), days AS (
@@ -124,7 +124,7 @@ _DAYS = compose(
                                  = CASE a.leap_day WHEN 'before' THEN 228 ELSE 301 END
                              AND extract(day FROM make_date(extract(year FROM d)::integer, 3, 1) - 1) = 28
                         THEN 229 END AS leap_key
-            FROM generate_series(a.first, a.last, interval '1 day') AS d) AS day
+            FROM generate_series(a.first, a.last, interval '1 day') AS d OFFSET 0) AS day
         CROSS JOIN LATERAL (
             SELECT c.*, c.created_at AS known_at FROM contacts c
             WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
