@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from largesse.db.scope import OFFICE, Scope
+
 STAFF_ROLES = ("owner", "catalogue", "finance", "warehouse", "support", "auditor")
 OWNER = "owner"
 MOST_STAFF = 200
@@ -83,6 +85,11 @@ class StaffMember:
     def staff_id(self) -> int:
         """The member's id in logs."""
         return self.person_id
+
+    @property
+    def scope(self) -> Scope:
+        """The rows that a member of staff sees: of all customers."""
+        return OFFICE
 
     def may(self, right: StaffRight) -> bool:
         """Returns whether the member's role has that right."""

@@ -23,7 +23,6 @@ from largesse.customers.security import SecurityService
 from largesse.customers.sessions import Person, Session, SignedIn, new_secret, secret_hash
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
-from largesse.db.scope import OFFICE
 from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.csv_files import csv_lines
 from largesse.web.console.form import Form
@@ -95,8 +94,7 @@ class PageContext:
         **named: Asked.kwargs,
     ) -> Found:
         """Calls a function that reads, with a connection for the person and these arguments."""
-        person = self.person
-        async with self.database.connection(person.scope if isinstance(person, Person) else OFFICE) as connection:
+        async with self.database.connection(self.person.scope) as connection:
             return await look_up(connection, *args, **named)
 
     @property
