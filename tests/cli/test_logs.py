@@ -54,7 +54,7 @@ def test_commands_say_what_they_did(run: Run, loaded: dict[str, Any]) -> None:
         "service_accounts": 2,
         "api_keys": 1,
     }
-    assert create["after"] == {"name": "trial", "service_account": "hr-bot", "for": "everything", "from": "everywhere"}
+    assert create["after"] == {"name": "trial", "service_account": "hr-bot", "scopes": None, "networks": None}
     assert credit["after"] == {"amount_minor": 550, "reference": "t-1", "balance_minor": 10550}
     assert delete["before"] == {"name": "trial"}
     assert {event["actor"] for event in told(run)} == {"command"}
