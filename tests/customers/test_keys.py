@@ -17,7 +17,7 @@ from tests.keys import create_key
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
 from largesse.customers import authenticator as authenticating
-from largesse.customers.access import FIND_KEYS
+from largesse.customers.access_store import FIND_KEYS
 from largesse.customers.authenticator import Authenticator, _base62, new_secret, secret_hash, well_formed
 from largesse.customers.key_store import delete_key, list_keys
 from largesse.db.pool import Database

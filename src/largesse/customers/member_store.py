@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from largesse.base.errors import NotFound, OperatorError
-from largesse.customers.access import LOCK_USER
+from largesse.customers.access_store import LOCK_USER
 from largesse.customers.customer_store import find_customer
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose

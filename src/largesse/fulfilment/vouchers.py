@@ -1,4 +1,4 @@
-"""Vouchers: the number a recipient holds in the end, how it rests sealed, and who provides it: one small interface, with two implementations.
+"""Vouchers: the number a recipient holds in the end, how it is encrypted, and who provides it: one small interface, with two implementations.
 
 Allocates vouchers to lines: at once, or in turn when the inventory is filled again.
 """

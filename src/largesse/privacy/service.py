@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.base.errors import NotFound
+from largesse.campaigns.ask_store import count_asks, forget_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
-from largesse.campaigns.visiting import count_asks, forget_asks
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
 from largesse.customers.customers import erase_notes_mentioning, notes_mentioning

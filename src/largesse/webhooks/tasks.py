@@ -13,7 +13,7 @@ from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
-from largesse.webhooks import queues
+from largesse.webhooks import queue_store
 from largesse.webhooks.queues import fan_out
 from largesse.webhooks.store import secret_context
 
@@ -22,7 +22,7 @@ _EVENTS_AT_ONCE = 500
 
 async def erase_from_answers(connection: Connection, email: str) -> int:
     """Deletes the answers that contain the address, and returns how many. Reads all stored answers."""
-    tag = await connection.execute(queues.ERASE_ANSWERS, email_key(email))
+    tag = await connection.execute(queue_store.ERASE_ANSWERS, email_key(email))
     return int(tag.split()[-1])
 
 
@@ -40,7 +40,7 @@ SECRETS, PREVIOUS_SECRETS = _sealed_secrets("sealed_secret"), _sealed_secrets("p
 
 
 async def _end_previous_secrets(context: WorkerContext) -> bool:
-    await context.database.execute(WORKER, queues.END_PREVIOUS_SECRETS)
+    await context.database.execute(WORKER, queue_store.END_PREVIOUS_SECRETS)
     return False
 
 
@@ -70,7 +70,7 @@ TASKS = RoomTasks(
             "state = 'pending'",
             "deliveries_pending",
             "customer_id, subscription_id, due_at",
-            oldest=queues.OLDEST,
+            oldest=queue_store.OLDEST,
         ),
     ),
     gauges=(
@@ -86,7 +86,7 @@ TASKS = RoomTasks(
             "state = 'pending'",
             staging="subscription_id IN ("
             "SELECT id FROM webhook_subscriptions WHERE customer_id = $1 AND environment = 'staging')",
-            before=queues.WAKE_STAGING,
+            before=queue_store.WAKE_STAGING,
         ),
         DueTimes("webhook_subscriptions", ("previous_until",), "previous_secret IS NOT NULL"),
     ),

@@ -34,13 +34,13 @@ from largesse.web.kit.query import Whole
 async def limit(context: RequestContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
     account = await _account(context)
-    if not await is_limited(context, context.actor, account.id):
+    if not await limit_as_typed(context, context.actor, account.id):
         return await one(context)
     done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
 
-async def is_limited(context: PageContext, actor: Actor, account_id: int) -> bool:
+async def limit_as_typed(context: PageContext, actor: Actor, account_id: int) -> bool:
     """Sets the typed limits of a service account. Returns whether it could; if not, the form has an error. Raises NotFound."""
     form = context.form
     currency = form.text("currency", 3)
@@ -146,11 +146,11 @@ async def one(context: RequestContext) -> Response:
 
 async def switch(context: RequestContext) -> Response:
     """Switches a service account on or off. Raises NotFound."""
-    said = await switched(context, context.actor)
+    said = await switch_as_chosen(context, context.actor)
     return context.see(f"/app/service-accounts/{context.number('account')}", said)
 
 
-async def switched(context: PageContext, actor: Actor) -> str:
+async def switch_as_chosen(context: PageContext, actor: Actor) -> str:
     """Switches the service account of the path on or off as the form says, and returns what to say. Raises NotFound."""
     active = context.form["active"] == "yes"
     name = await switch_service_account(actor, context.number("account"), active=active)

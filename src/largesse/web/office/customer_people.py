@@ -16,7 +16,7 @@ from largesse.customers.service_accounts import NameTaken, TooManyServiceAccount
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page
-from largesse.web.console.service_accounts import MOST_NAME, is_limited, switched
+from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, switch_as_chosen
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
 
@@ -147,7 +147,7 @@ async def create_service(context: OfficeContext) -> Response:
 
 async def limit_service(context: OfficeContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
-    if not await is_limited(context, acting_for(context), context.form.number("account") or 0):
+    if not await limit_as_typed(context, acting_for(context), context.form.number("account") or 0):
         return await show_services(context)
     return context.see(
         _here(context, "service-accounts"), context.say("The limits were changed. They apply from the next order.")
@@ -156,7 +156,7 @@ async def limit_service(context: OfficeContext) -> Response:
 
 async def switch_service(context: OfficeContext) -> Response:
     """Switches a service account on or off. Raises NotFound."""
-    return context.see(_here(context, "service-accounts"), await switched(context, acting_for(context)))
+    return context.see(_here(context, "service-accounts"), await switch_as_chosen(context, acting_for(context)))
 
 
 def _here(context: OfficeContext, page: str = "people") -> str:
