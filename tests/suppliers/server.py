@@ -40,6 +40,7 @@ class SupplierServer:
     behaviours: dict[str, int] = field(default_factory=lambda: {"well": 1})
     cost: int = 900
     worth: int = 1_000  # of each voucher
+    ends: str = "1970-01-01"  # their last day: none
     slow_s: float = 0.8  # more than a caller waits
     can_cancel: bool = True
     seed: int = 1
@@ -113,7 +114,7 @@ class SupplierServer:
             return Response(status_code=307, headers={"Location": f"{self.url}/orders"})
         if behaviour in {"no_json", "huge"}:
             return Response("<html>" if behaviour == "no_json" else f'"{"x" * 2_000_000}"', 200)
-        if behaviour in {"foreign", "twice", "malformed"}:
+        if behaviour in {"foreign", "twice", "malformed", "expired"}:
             self._odd[id_] = behaviour
         return self._said(id_, order)
 
@@ -147,7 +148,8 @@ class SupplierServer:
             number = "A\nB"
         elif order.state == "done":
             self._handed.append(number)
-        voucher = {"code": number, "pin": "1234"} if order.state == "done" else None
+        ends = "2020-01-31" if odd == "expired" else self.ends
+        voucher = {"code": number, "pin": "1234", "ends": ends} if order.state == "done" else None
         return JSONResponse(
             {
                 "order": {"id": said_id, "status": order.state},
@@ -184,6 +186,7 @@ def describe(name: str, server: SupplierServer, **more: Any) -> dict[str, Any]:
             "status": "order.status",
             "number": "voucher.code",
             "pin": "voucher.pin",
+            "use_by": "voucher.ends",
             "cost": "cost.minor",
             "cost_currency": "cost.in",
         },

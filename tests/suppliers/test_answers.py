@@ -178,7 +178,7 @@ async def test_a_voucher_of_another_value_is_refused(worth: dict[str, Any], is_o
 
 @pytest.mark.parametrize(
     ("said", "use_by"),
-    [("2040-02-29", date(2040, 2, 29)), ("2040-02-29T23:59:59Z", date(2040, 2, 29)), ("", None), (None, None), ("soon", 0)],
+    [("2040-02-29", date(2040, 2, 29)), ("2040-02-29T23:59:59Z", date(2040, 2, 29)), ("", None), ("0000-00-00 00:00:00", None), (None, None), ("soon", 0)],
 )  # fmt: skip
 async def test_a_voucher_has_its_last_day(said: str | None, use_by: Any) -> None:
     paths = {"id": "order.id", "status": "order.status", "number": "voucher.0.code", "use_by": "voucher.0.ends"}

@@ -19,7 +19,7 @@ ONE = pytest.mark.parametrize(
     ("behaviour", "attempts"),
     [
         ("well", 1), ("pending", 1), ("lose_answer", 1), ("time_out", 1), ("no_json", 1), ("foreign", 1), ("malformed", 1),
-        ("redirect", 1), ("huge", 1),
+        ("expired", 1), ("redirect", 1), ("huge", 1),
     ],
 )  # fmt: skip
 
@@ -39,12 +39,13 @@ async def test_a_line_gets_its_voucher_and_it_is_bought_once(
             async with database.connection(WORKER) as connection:
                 voucher = await read_allocated(connection, vault, key)
             assert voucher is not None
-            assert voucher.voucher.pin == "1234"
+            assert (voucher.voucher.pin, voucher.voucher.use_by) == ("1234", None)
             (order,) = server.orders.values()
             assert voucher.voucher.number == order.number
             assert sum(server.order_calls.values()) == attempts
             assert order.number not in str(logs)
-            assert any("voucher_refused" in one["event"] for one in logs) == (behaviour in {"foreign", "malformed"})
+            refused = [one["reason"] for one in logs if one["event"] == "supplier.voucher_refused"]
+            assert refused == [f"{behaviour}_voucher"] * (behaviour in {"foreign", "malformed", "expired"})
             row = await database.fetchrow(
                 WORKER, "SELECT state, cost_minor, cost_currency FROM supplier_orders ORDER BY id DESC LIMIT 1"
             )
@@ -207,11 +208,14 @@ async def test_a_line_whose_voucher_came_before_gets_another_though_it_cannot_be
 
 
 @pytest.mark.slow
-async def test_a_voucher_of_another_value_is_given_to_nobody_though_it_cannot_be_cancelled(
-    service: Any, opened: Opened
+@pytest.mark.parametrize(
+    ("wrong", "reason"), [({"worth": 999}, "other_value"), ({"ends": "2026-01-01"}, "expired_voucher")]
+)
+async def test_a_voucher_of_another_value_or_that_is_over_is_given_to_nobody_though_it_cannot_be_cancelled(
+    service: Any, opened: Opened, wrong: dict[str, Any], reason: str
 ) -> None:
-    small = SupplierServer({"well": 1}, prefix="SMALL", can_cancel=False, worth=999)
-    whole = SupplierServer({"well": 1}, prefix="WHOLE")
+    small = SupplierServer({"well": 1}, prefix=f"SMALL-{reason}", can_cancel=False, **wrong)
+    whole = SupplierServer({"well": 1}, prefix=f"WHOLE-{reason}")
     with serving(small), serving(whole):
         async with pool(service) as (database, vault):
             options: dict[str, Any] = describe("cards", small)["options"]
@@ -221,7 +225,10 @@ async def test_a_voucher_of_another_value_is_given_to_nobody_though_it_cannot_be
                 Buyer(database, vault, opened("other", whole)),
             ]
             (key,) = await claim(database, service, "bought", 1)
-            await work(buyers, database, "SELECT EXISTS (SELECT FROM supplier_orders WHERE state = 'kept')", 60.0)
+            with structlog.testing.capture_logs() as logs:
+                kept = f"SELECT EXISTS (SELECT FROM supplier_orders WHERE state = 'kept' AND reason = '{reason}')"
+                await work(buyers, database, kept, 60.0)
+            assert {one["reason"] for one in logs if one["event"] == "supplier.voucher_refused"} == {reason}
             async with database.connection(WORKER) as connection:
                 voucher = await read_allocated(connection, vault, key)
             assert voucher is not None

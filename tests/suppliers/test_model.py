@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +11,7 @@ import pytest
 
 from largesse.lines.states import LineKey
 from largesse.suppliers.model import (
+    EXPIRED,
     FOREIGN,
     LONGEST_NUMBER,
     MALFORMED,
@@ -33,6 +34,7 @@ from largesse.suppliers.model import (
     Unknown,
     fault_of,
     judge,
+    last_day_of,
     next_step,
     supplier_order_id,
 )
@@ -176,7 +178,28 @@ def test_each_attempt_has_an_id_of_its_own_and_always_the_same() -> None:
         ({"cost_currency": "GB"}, MALFORMED),
         ({"cost_currency": "GBPX"}, MALFORMED),
         ({"cost_currency": "G1P"}, MALFORMED),
+        ({"use_by": date(2026, 3, 1)}, None),
+        ({"use_by": date(2026, 2, 28)}, EXPIRED),
+        ({"use_by": date(2000, 1, 1)}, EXPIRED),
+        ({"use_by": date(1999, 12, 31)}, None),
+        ({"use_by": date(1, 1, 1)}, None),
     ],
 )
 def test_what_is_wrong_with_a_voucher(changes: dict[str, Any], fault: str | None) -> None:
-    assert fault_of(replace(VOUCHER, **changes), LINE) == fault
+    assert fault_of(replace(VOUCHER, **changes), LINE, date(2026, 3, 1)) == fault
+
+
+@pytest.mark.parametrize(
+    ("said", "last_day"),
+    [
+        (None, None),
+        (date(1, 1, 1), None),
+        (date(1970, 1, 1), None),
+        (date(1999, 12, 31), None),
+        (date(2000, 1, 1), date(2000, 1, 1)),
+        (date(9998, 12, 31), date(9998, 12, 31)),
+        (date(9999, 12, 31), None),
+    ],
+)
+def test_days_that_stand_for_no_last_day(said: date | None, last_day: date | None) -> None:
+    assert last_day_of(replace(VOUCHER, use_by=said)) == last_day

@@ -23,6 +23,7 @@ from largesse.lines.states import LineKey
 from largesse.suppliers import store
 from largesse.suppliers.description import OpenSupplier
 from largesse.suppliers.model import (
+    BAD_VOUCHERS,
     WATCHED,
     Answer,
     Bought,
@@ -157,8 +158,10 @@ class Buyer:
                 answer = SupplierFailed(
                     "unclear"
                 )  # it could not be cancelled, so it is not taken for gone by one answer
-        if isinstance(answer, Bought) and order.state not in WATCHED:
-            fault = fault_of(answer, order.wanted)
+        if order.state not in WATCHED:
+            fault = fault_of(answer, order.wanted, at.date()) if isinstance(answer, Bought) else None
+            if isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS:
+                fault = answer.error
             if fault is not None:
                 answer = refuse_voucher(order, fault)
         if order.state in WATCHED and isinstance(answer, Bought):

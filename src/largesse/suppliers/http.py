@@ -36,6 +36,7 @@ _MOST_OFFERS = 10_000
 _MOST_AMOUNT = 10**18  # as an integer, "1E+999999" would keep the process busy for half a minute
 # These failed before anything was sent.
 _NOT_SENT = frozenset({"forbidden_target", "forbidden_address", "dns", "connect"})
+_NO_DAY = "0000-00-00"  # as some databases write it
 _PLACE = re.compile(r"\{([a-z_.]+)\}")
 _PLACES = frozenset({"id", "sku", "value", "value_minor", "currency", "country", "recipient_email"})
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
@@ -195,7 +196,7 @@ class HttpSupplier:
                 id=_text(content, paths.id) or "",
                 number=_text(content, paths.number) or "",
                 pin=None if paths.pin is None else _text(content, paths.pin),
-                use_by=date.fromisoformat(use_by[:10]) if use_by else None,
+                use_by=date.fromisoformat(use_by[:10]) if use_by and not use_by.startswith(_NO_DAY) else None,
                 cost_minor=self._minor(cost, currency),
                 cost_currency=currency if cost is not None else None,
             )

@@ -317,13 +317,24 @@ def _watch_s(looked: int, policy: RetryPolicy) -> float | None:
 
 # What may be wrong with a voucher that a supplier delivered, as logs and metrics name it.
 FOREIGN, TWICE, MALFORMED, OTHER_VALUE = "foreign_voucher", "voucher_twice", "malformed_voucher", "other_value"
-BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED, OTHER_VALUE})
+EXPIRED = "expired_voucher"
+BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED, OTHER_VALUE, EXPIRED})
+_FIRST_YEAR, _LAST_YEAR = 2000, 9998  # of a last day; others, such as 1970-01-01 and 9999-12-31, stand for none
 
 
-def fault_of(bought: Bought, line: SupplierLine) -> str | None:
+def last_day_of(bought: Bought) -> date | None:
+    """Returns the last day on which a voucher can be used; None if it has none."""
+    is_day = bought.use_by is not None and _FIRST_YEAR <= bought.use_by.year <= _LAST_YEAR
+    return bought.use_by if is_day else None
+
+
+def fault_of(bought: Bought, line: SupplierLine, today: date) -> str | None:
     """Returns what is wrong with a delivered voucher by itself; None where nothing is. Whether it came before, the database says."""
     if bought.id != line.id:
         return FOREIGN
+    last_day = last_day_of(bought)
+    if last_day is not None and last_day < today:
+        return EXPIRED
     texts = [bought.number] if bought.pin is None else [bought.number, bought.pin]
     if any(not 0 < len(text) <= LONGEST_NUMBER or not text.isprintable() or text != text.strip() for text in texts):
         return MALFORMED

@@ -28,6 +28,7 @@ from largesse.suppliers.model import (
     SupplierFailed,
     SupplierOrder,
     judge,
+    last_day_of,
     next_step,
 )
 
@@ -136,7 +137,7 @@ async def _take_voucher(
 ) -> Outcome:
     """Assigns a bought voucher to its line, or to the stock if it came too late. Refuses a duplicate."""
     order = done.order
-    voucher = Voucher(bought.number, bought.pin, bought.use_by)
+    voucher = Voucher(bought.number, bought.pin, last_day_of(bought))
     voucher_id = await add_bought(connection, vault, order.product_id, order.wanted.value_minor, voucher)
     if voucher_id is None:
         outcome = judge(order, refuse_voucher(order, TWICE), now, policy)
