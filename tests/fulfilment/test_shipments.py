@@ -112,6 +112,7 @@ async def test_a_file_of_sent_parcels_has_limits_and_is_taken_whole(database: Da
         (f"{one},DHL,1\n{two},{long}x,2\n", "too_long"),
         (f"{one},DHL,1\n{two},DHL,{long}x\n", "too_long"),
         (f"{one},DHL,1\n{one},DHL,2\n", "twice"),
+        (f"{one},DHL,1\n0{one},DHL,2\n", "twice"),
         (f"{one},DHL,1\n{three + 1},DHL,2\n", "no_parcel"),
         (f"{one},DHL,1\n\u00b2,DHL,2\n", "no_parcel"),
     ):

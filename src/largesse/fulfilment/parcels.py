@@ -14,6 +14,7 @@ from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.fulfilment import store
+from largesse.jobs.outbox import withdraw_parcel_mail
 from largesse.staff.model import StaffRight
 
 RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")
@@ -121,12 +122,13 @@ async def count_parcels(connection: Connection, environment: str) -> dict[Parcel
 
 
 async def note_return(actor: Actor, environment: str, parcel_id: int, reason: str) -> Parcel:
-    """Records that a parcel came back. Raises NotFound, and NotOnItsWay."""
+    """Records that a parcel came back, and withdraws mail that says it is on its way. Raises NotFound, and NotOnItsWay."""
     assert reason in RETURN_REASONS, "forms offer no other"
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         parcel = await _lock(transaction, environment, parcel_id)
         if parcel.state is not ParcelState.SENT:
             raise NotOnItsWay
+        await withdraw_parcel_mail(transaction.connection, (parcel.customer_id, parcel.order_id, parcel.line))
         return await _change(transaction, environment, parcel, "parcel.returned", store.NOTE_RETURN, reason)
 
 

@@ -220,7 +220,7 @@ async def send_parcels(
     Returns how many were, and how many had been before. Raises FileRefused, which names the line.
     """
     shipped = before = 0
-    seen: dict[str, Sent] = {}
+    seen: dict[int, Sent] = {}
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         connection = transaction.connection
         await commit_as_one(connection)
@@ -232,11 +232,12 @@ async def send_parcels(
             if len(parcel.carrier) > _LONGEST or len(parcel.tracking_number or "") > _LONGEST:
                 said = f"line {parcel.line}: carrier and tracking_number have at most {_LONGEST} characters"
                 raise FileRefused("too_long", said, line=parcel.line, most=_LONGEST)
-            first = seen.setdefault(parcel.shipment, parcel)
+            number = _number(parcel)
+            first = seen.setdefault(number, parcel)
             if (first.carrier, first.tracking_number) != (parcel.carrier, parcel.tracking_number):
                 said = f"line {parcel.line}: line {first.line} says something else about the same shipment"
                 raise FileRefused("twice", said, line=parcel.line, first=first.line)
-            found = await _find(connection, environment, parcel)
+            found = await _find(connection, environment, number, parcel)
             if found is None:
                 before += 1
                 continue
@@ -247,17 +248,23 @@ async def send_parcels(
     return shipped, before
 
 
-async def _find(connection: Connection, environment: str, parcel: Sent) -> tuple[LineKey, bool] | None:
-    """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused."""
+def _number(parcel: Sent) -> int:
+    """Returns the number of a parcel, which files may write with zeros in front. Raises FileRefused."""
     at, shipment = parcel.line, parcel.shipment
     if not shipment.isascii() or not shipment.isdigit() or len(shipment) > 18:
         raise FileRefused("no_parcel", f"line {at}: shipment {shipment!r} is not the number of a shipment", line=at)
-    row = await connection.fetchrow(store.LINE_OF_SHIPMENT, int(shipment), environment)
+    return int(shipment)
+
+
+async def _find(connection: Connection, environment: str, number: int, parcel: Sent) -> tuple[LineKey, bool] | None:
+    """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused."""
+    at = parcel.line
+    row = await connection.fetchrow(store.LINE_OF_SHIPMENT, number, environment)
     if row is None:
-        raise FileRefused("no_parcel", f"line {at}: there is no shipment {shipment} in {environment}", line=at)
+        raise FileRefused("no_parcel", f"line {at}: there is no shipment {number} in {environment}", line=at)
     key = LineKey(*row)
     await connection.execute(store.LOCK_LINE, *key)
-    was = await connection.fetchrow(store.WAS_SHIPPED, key.customer_id, int(shipment))
+    was = await connection.fetchrow(store.WAS_SHIPPED, key.customer_id, number)
     assert was is not None, "parcels are never deleted"
     return None if was["was_shipped"] and not was["is_again"] else (key, was["is_again"])
 

@@ -40,6 +40,10 @@ _WITHDRAW_REMINDERS = """
           AND line_numbers && $3::int[]) AS left_over
     WHERE customer_id = $1 AND messages.id = left_over.id AND state IN ('pending', 'held')
 """
+_WITHDRAW_PARCEL = """
+    UPDATE messages SET state = 'cancelled', finished_at = clock_now()
+    WHERE customer_id = $1 AND order_id = $2 AND edition = $3::int AND kind LIKE 'shipped%' AND state IN ('pending', 'held')
+"""
 _ADD_GIFT = """
     INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
     SELECT $1, $2, $4, $5, ARRAY[$3::int], now, now, now FROM (SELECT clock_now()) AS clock (now) ON CONFLICT DO NOTHING
@@ -134,6 +138,11 @@ async def add_notification(
     """Inserts a notification about a line (customer, order and number), once for each kind. Wakes the workers after the commit."""
     await connection.execute(_ADD_NOTIFICATION, *line, environment, kind, email, name, at)
     await notify(connection)
+
+
+async def withdraw_parcel_mail(connection: Connection, line: tuple[int, int, int]) -> None:
+    """Withdraws mail about a line's parcel (customer, order and number) that has not been sent: the parcel is no longer on its way."""
+    await connection.execute(_WITHDRAW_PARCEL, *line)
 
 
 async def add_reminders(

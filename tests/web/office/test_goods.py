@@ -272,6 +272,27 @@ def test_each_sending_of_a_parcel_is_mailed_once(service: Service, wade: Browser
     ]
 
 
+def test_mail_that_waits_when_its_parcel_comes_back_is_withdrawn(service: Service, wade: Browser) -> None:
+    back, other = wait_to_be_sent(service, 2)
+    for parcel in (back, other):
+        here = f"/office/parcels/{parcel}"
+        wade.submit(here, f"{here}/send", carrier="DHL", tracking_number="D1")
+    of_order = "order_id = (SELECT order_id FROM shipments WHERE id = $1) AND kind LIKE 'shipped%'"
+    service.sql(f"UPDATE messages SET state = 'held' WHERE {of_order}", other)
+    here = f"/office/parcels/{back}"
+    wade.submit(here, f"{here}/returned", reason="address")
+    wade.submit(here, f"{here}/again")
+    wade.submit(here, f"{here}/send", carrier="DHL", tracking_number="D2")
+    mails = (
+        f"SELECT edition, kind, state, finished_at IS NULL AS waits FROM messages WHERE {of_order} ORDER BY edition, id"
+    )
+    assert [tuple(one.values()) for one in service.sql(mails, back)] == [
+        (1, "shipped", "cancelled", False),
+        (1, "shipped_2", "pending", True),
+        (2, "shipped", "held", True),
+    ]
+
+
 def test_the_recipients_page_says_that_the_parcel_came_back(service: Service, wade: Browser) -> None:
     recipient = Recipient(service)
     path = recipient.gift(service.send("gift", "hamper", codeQuantity=1).json()["codes"][0])
