@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
+from tests.plans import rows_read
 from tests.reports.generator import MESSAGES, SOURCES, generate
 
 from largesse.base import clock
@@ -19,6 +20,7 @@ from largesse.db.roles import Role
 from largesse.db.scope import for_customer
 from largesse.reports.filters import GroupFilter, OrderFilter, Place, _parts, add_up, together
 from largesse.reports.finder import find_orders, place_of
+from largesse.reports.listing import _LISTED, read_listed
 from largesse.reports.search import LOOKED_AT, MAX_MEANT, read_terms
 from largesse.reports.store import REMOVE_WORDS
 from largesse.reports.sums import SUMS, OrderState, Sums
@@ -314,3 +316,26 @@ async def test_an_index_tells_that_a_customer_has_no_order_in_an_environment(con
         await connection.execute(f"SET LOCAL plan_cache_mode = force_generic_plan; PREPARE it AS {FIRST_STEPS[False]}")
         plan = await connection.fetch("EXPLAIN EXECUTE it (1, 30, 'staging')")
     assert any("orders_newest" in row[0] for row in plan), plan
+
+
+async def test_the_names_of_campaigns_are_read_for_the_listed_orders_alone(connection: asyncpg.Connection) -> None:
+    transaction = connection.transaction()
+    await transaction.start()
+    rows = await connection.fetch(
+        "UPDATE orders SET source = 'campaign' WHERE customer_id = 1 AND environment = 'production' AND id % 500 = 0 RETURNING id, reference"
+    )
+    await connection.execute(
+        """
+        INSERT INTO campaigns (customer_id, environment, name, user_id, token, order_reference, gifts, domains, opens_at, closes_at, due_at)
+        SELECT 1, 'production', 'Party', 1, reference, reference, 1, '{a.example}', now(), now(), now()
+        FROM unnest($1::text[] || ARRAY(SELECT 'OTHER' || n FROM generate_series(1, 5000) AS n)) AS made (reference)
+        """,
+        [row["reference"] for row in rows],
+    )
+    await connection.execute("ANALYZE campaigns")
+    other = await connection.fetchval("SELECT max(id) FROM orders WHERE customer_id = 1 AND source <> 'campaign'")
+    listed = [rows[0]["id"], rows[1]["id"], other]
+    orders = await read_listed(connection, 1, [Place(datetime.now(UTC), order_id) for order_id in listed])
+    assert [one.campaign for one in orders] == ["Party", "Party", None]
+    assert await rows_read(connection, Role.APP, "campaigns", _LISTED, 1, listed) == 2
+    await transaction.rollback()

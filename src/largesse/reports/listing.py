@@ -36,6 +36,7 @@ class ListedOrder(msgspec.Struct, frozen=True):
     reference: str
     external_reference: str | None
     recipient: str | None  # the first one's name, else address; None in a code batch, and once erased
+    campaign: str | None  # the name of the one whose gifts it has
     gift: str
     gift_id: int
     picture: str | None  # its name; None for a gift without one
@@ -212,10 +213,12 @@ _LISTED = """
                ORDER BY m.state LIMIT 1) END AS mail,
            o.code_count AS codes,
            coalesce(r.claimed, 0) AS claimed, coalesce(r.cancelled, 0) AS cancelled, coalesce(r.bounced, 0) AS bounced,
-           o.recipients, o.is_batch, o.total_minor AS spent_minor, o.currency, o.source, o.placed_by, o.account
+           o.recipients, o.is_batch, o.total_minor AS spent_minor, o.currency, o.source, o.placed_by, o.account,
+           k.name AS campaign
     FROM o LEFT JOIN report_orders AS r ON r.customer_id = $1 AND r.order_id = o.id
     LEFT JOIN products AS p ON p.id = o.product_id
     LEFT JOIN collections AS c ON c.id = o.collection_id
+    LEFT JOIN campaigns AS k ON o.source = 'campaign' AND k.customer_id = $1 AND k.order_reference = o.reference
 """
 
 

@@ -13,6 +13,7 @@ from tests.campaigns.conftest import code_of
 from tests.campaigns.conftest import work as work_on_campaigns
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn, signed_in
+from tests.web.console.orders import work as follow
 from tests.web.console.sending import WORLD
 from tests.web.console.test_automations import main_of
 
@@ -120,9 +121,12 @@ def test_the_order_of_a_campaign_shows_it_and_what_its_end_refunded(service: Ser
     [order] = set(re.findall(r"/app/orders/\w+", main_of(ada)))
     visit(service, link.rpartition("/")[2], "zoe@a.example")
     ada.get(order)
-    assert f"…{order[-6:]}" in main_of(ada).partition("</h1>")[0]  # not the first visitor
+    assert "Summer party" in main_of(ada).partition("</h1>")[0]  # not the first visitor, and no reference
     assert f'<a href="{path}">Summer party</a>' in main_of(ada)
     assert "Copy the claim link" not in ada.text  # it would be refused
+    follow(service)
+    for lists_it in ("/app/orders", "/app", f"/app/search?q={order[-20:]}"):
+        assert re.search(rf'href="{order}">(?:(?!</a>).)*Summer party', ada.get(lists_it).text, re.DOTALL), lists_it
     service.sql(
         "UPDATE messages SET state = 'bounced', reason = '550 No such user' WHERE kind = 'gift' AND email = 'zoe@a.example'"
     )

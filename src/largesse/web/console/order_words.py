@@ -58,7 +58,9 @@ def state_of_order(context: RequestContext, order: ListedOrder) -> Shown:
 
 
 def headline(context: RequestContext, order: ListedOrder) -> str:
-    """Returns the recipients of an order as a text. For codes, also a campaign's: the customer's reference, or the end of ours."""
+    """Returns the campaign or the recipients of an order as a text. For codes: the customer's reference, or the end of ours."""
+    if order.campaign:
+        return order.campaign
     if order.recipient is None or order.is_batch:
         return order.external_reference or f"…{order.reference[-6:]}"
     if not order.others:
