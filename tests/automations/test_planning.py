@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -64,8 +65,8 @@ def test_planning_and_the_model_agree(service: Service, changes: dict[str, Any])
     expected = {
         (contact, day, send_day(day, wanted.weekend))
         for contact, one in people.items()
-        for day in (FIRST + timedelta(days=at) for at in range((LAST - FIRST).days + 1))
-        if has_day(wanted, _in(one, wanted), day)
+        for day in (FIRST + timedelta(days=at) for at in range(-2, (LAST - FIRST).days + 1))
+        if has_day(wanted, _in(one, wanted), day) and max(day, send_day(day, wanted.weekend)) >= FIRST
     }
     rows = _previewed(service, wanted)
     assert len(expected) > 5
@@ -164,14 +165,22 @@ def test_the_preview_shows_who_was_added_today(service: Service, automation: Cal
     move_to(service, "2027-05-09T16:00Z")
     added_now(service)
 
-    async def read(connection: Any) -> tuple[list[Any], dict[int, date]]:
-        one = await store.find_automation(connection, 1, "production", number)
-        assert one is not None
-        return await preview(connection, one), await next_days(connection, [one])
-
-    upcoming, following = on_database(service.database_url, read)
+    upcoming, following = on_database(service.database_url, partial(_next_of, number))
     assert [row["name"] for row in upcoming] == ["Zoe"]
     assert following == {number: date(2027, 5, 9)}
+
+
+@pytest.mark.parametrize(("today", "is_shown"), [("2027-05-09", True), ("2027-05-10", True), ("2027-05-11", False)])
+def test_a_gift_for_a_weekend_is_shown_until_the_monday_on_which_it_is_sent(
+    service: Service, automation: Callable[..., int], today: str, is_shown: bool
+) -> None:
+    move_to(service, "2027-05-01T12:00Z")
+    number = automation(occasion="first_day", weekend="after")
+    add_contact(service, "Sam", start_date=date(2027, 5, 8))  # a Saturday
+    move_to(service, f"{today}T06:00Z")
+    upcoming, following = on_database(service.database_url, partial(_next_of, number))
+    assert [(row["name"], row["send_on"]) for row in upcoming] == [("Sam", date(2027, 5, 10))] * is_shown
+    assert following == ({number: date(2027, 5, 10)} if is_shown else {})
 
 
 @pytest.mark.parametrize(
@@ -187,6 +196,13 @@ def added_now(service: Service) -> None:
     """Adds a contact whose first day at work is Sunday, 9 May 2027, at the time of the database's clock."""
     zoe = add_contact(service, "Zoe", start_date=date(2027, 5, 9))
     service.sql("UPDATE contacts SET created_at = clock_now() WHERE id = $1", zoe)
+
+
+async def _next_of(number: int, connection: Any) -> tuple[list[Any], dict[int, date]]:
+    """The preview of an automation, and when its next gift is sent."""
+    one = await store.find_automation(connection, 1, "production", number)
+    assert one is not None
+    return await preview(connection, one), await next_days(connection, [one])
 
 
 def _in(contact: Days, wanted: AutomationRule) -> Days:

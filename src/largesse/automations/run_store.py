@@ -31,18 +31,19 @@ _USED = """
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
 """
 # The next days of an automation, saved or not yet, with the decisions made about them. A day that is never planned, as `PLAN` says, is none of them.
+# A Saturday whose gift is sent on the Monday is one until then.
 _PREVIEW = compose(
     """
     WITH asked AS (
         SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
-               coalesce(own.ahead, interval '0') AS ahead, own.created_at, $13::date AS first, $14::date AS last
+               coalesce(own.ahead, interval '0') AS ahead, own.created_at, $13::date - 2 AS first, $14::date AS last
         FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
     ), {days}
     SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE r.state IS NOT NULL OR d.since IS NULL OR {in_time}
+    WHERE greatest(d.on_day, d.send_on) >= $13 AND (r.state IS NOT NULL OR d.since IS NULL OR {in_time})
     ORDER BY d.send_on, d.name, d.email LIMIT $15
     """,
     days=_DAYS,
@@ -59,7 +60,8 @@ _NEXT = compose(
     SELECT d.automation_id, min(d.send_on) AS next_on
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE r.state = 'waiting' OR r.state IS NULL AND {in_time}
+    WHERE greatest(d.on_day, d.send_on) >= (((SELECT clock_now()) + d.ahead) AT TIME ZONE 'UTC')::date
+        AND (r.state = 'waiting' OR r.state IS NULL AND {in_time})
     GROUP BY d.automation_id
     """,
     days=_DAYS,
@@ -158,7 +160,7 @@ async def find_next_days(
     Most have a gift soon. So it looks at longer and longer periods, each only for those without a gift before. An earlier day never means a later gift.
     """
     found: dict[int, date] = {}
-    first, last = 0, 0
+    first, last = -2, 0  # a gift for a Saturday may be sent on the Monday
     while first <= days and (ids := [one for one in automation_ids if one not in found]):
         rows = await connection.fetch(_NEXT, *zone_columns(zones), customer_id, ids, first, min(last, days))
         found |= {row["automation_id"]: row["next_on"] for row in rows}
