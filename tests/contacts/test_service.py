@@ -127,6 +127,14 @@ async def test_groups_and_fields_have_limits_and_names_of_their_own(
     with pytest.raises(groups.NameTaken):
         await groups.create_group(acme, "SALES")
     await groups.rename_group(acme, group, "sales")
+    izmir = await groups.create_group(acme, "Izmir")
+    with pytest.raises(groups.NameTaken):  # as the database compares them
+        await groups.create_group(acme, "\u0130ZMIR")
+    await save_contacts(acme, vault, [ContactChange(email="i@example.com", more_groups=("\u0130zmir", "\u0130ZMIR"))])
+    assert [one.members for one in await list_groups(connection, place) if one.id == izmir] == [1]
+    await remove_contacts(
+        acme, [one.id for one in await store.find_contacts(connection, place, emails=["i@example.com"])]
+    )
     await groups.remove_group(acme, group)
     with pytest.raises(NotFound):
         await groups.rename_group(acme, group, "x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from largesse.contacts.model import MOST_MEMBERS_COUNTED, Group, OwnField
+from largesse.contacts.model import MOST_MEMBERS_COUNTED, Group, OwnField, group_key
 from largesse.contacts.store import Place
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection
@@ -62,15 +62,15 @@ async def read_group(connection: Connection, place: Place, group_id: int) -> Gro
 
 
 async def group_ids(connection: Connection, place: Place) -> dict[str, int]:
-    """Returns the ids of the customer's groups by their names in small letters."""
-    return {row["name"].lower(): row["id"] for row in await connection.fetch(_NAMES, *place)}
+    """Returns the ids of the customer's groups by their keys (`group_key`)."""
+    return {group_key(row["name"]): row["id"] for row in await connection.fetch(_NAMES, *place)}
 
 
 async def insert_groups(connection: Connection, place: Place, names: Sequence[str]) -> dict[str, int]:
-    """Adds groups. Returns their ids by their names in small letters."""
+    """Adds groups. Returns their ids by their keys (`group_key`)."""
     if not names:
         return {}
-    return {row["name"].lower(): row["id"] for row in await connection.fetch(_INSERT, *place, list(names))}
+    return {group_key(row["name"]): row["id"] for row in await connection.fetch(_INSERT, *place, list(names))}
 
 
 async def rename_group(connection: Connection, place: Place, group_id: int, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.text import free_key
 from largesse.contacts import group_store
-from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group
+from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, OwnField, checked_group, group_key
 from largesse.contacts.service import TooManyGroups, changing_contacts
 from largesse.customers.actor import Actor, Transaction
 
@@ -28,12 +28,12 @@ async def create_group(actor: Actor, name: str) -> int:
     name = checked_group(name)
     async with changing_contacts(actor) as transaction:
         groups = await group_store.group_ids(transaction.connection, actor.place)
-        if name.lower() in groups:
+        if group_key(name) in groups:
             raise NameTaken("Another group has this name.")
         if len(groups) >= MOST_GROUPS:
             raise TooManyGroups
         made = await group_store.insert_groups(transaction.connection, actor.place, [name])
-        group_id = made[name.lower()]
+        group_id = made[group_key(name)]
         await transaction.record("contact_group.created", f"contact group {group_id}", after={"name": name})
     return group_id
 
@@ -43,7 +43,9 @@ async def rename_group(actor: Actor, group_id: int, name: str) -> None:
     name = checked_group(name)
     async with changing_contacts(actor) as transaction:
         before = await _require_group(transaction, group_id)
-        if (await group_store.group_ids(transaction.connection, actor.place)).get(name.lower(), group_id) != group_id:
+        if (await group_store.group_ids(transaction.connection, actor.place)).get(
+            group_key(name), group_id
+        ) != group_id:
             raise NameTaken("Another group has this name.")
         await group_store.rename_group(transaction.connection, actor.place, group_id, name)
         subject = f"contact group {group_id}"

@@ -325,6 +325,11 @@ def _checked_groups(names: Collection[str]) -> tuple[str, ...]:
     return tuple(checked_group(name) for name in names)
 
 
+def group_key(name: str) -> str:
+    """Returns what names of one group have in common, as the database compares them: each letter in lower case by itself, so that `İzmir` is `Izmir`."""
+    return "".join(letter.lower()[0] for letter in name)
+
+
 def checked_group(name: str) -> str:
     """Returns the name of a group without blanks around it. Raises ContactFault."""
     checked = read_text("groups", name, MAX_GROUP)

@@ -23,6 +23,7 @@ from largesse.contacts.model import (
     ContactChange,
     ContactFault,
     checked_change,
+    group_key,
 )
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
@@ -311,9 +312,9 @@ def _changed(one: Contact, change: ContactChange) -> Contact:
     if change.name is not UNSET:
         said["name"] = change.name or ""
     fields = {**one.own_fields, **change.fields}
-    groups = {name.lower(): name for name in (one.groups if change.groups is UNSET else change.groups)}
+    groups = {group_key(name): name for name in (one.groups if change.groups is UNSET else change.groups)}
     for name in change.more_groups:
-        groups.setdefault(name.lower(), name)
+        groups.setdefault(group_key(name), name)
     if len(groups) > MOST_GROUPS_EACH:
         raise ContactFault("groups", "groups_many")
     kept = {key: value for key, value in fields.items() if value is not None}
@@ -353,8 +354,8 @@ async def _save_groups(transaction: Transaction, known: _Known, ids: Mapping[int
     joins: list[tuple[str, str, int]] = []
     leaves: list[tuple[str, int]] = []
     for id_, one in known.now.items():
-        before = {name.lower() for name in known.before[id_].groups} if id_ > 0 else set()
-        now = {name.lower(): name for name in one.groups}
+        before = {group_key(name) for name in known.before[id_].groups} if id_ > 0 else set()
+        now = {group_key(name): name for name in one.groups}
         joins += [(key, name, ids[id_]) for key, name in now.items() if key not in before]
         leaves += [(key, ids[id_]) for key in before - now.keys()]
     if not (joins or leaves):
