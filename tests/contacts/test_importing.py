@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
 from tests.drafts.conftest import finished, sheet
 
 from largesse.contacts.importing import CheckedContacts, ContactColumns, check_contacts, guess_contact_columns
@@ -47,17 +48,23 @@ def test_without_headings_there_is_an_address_and_a_name() -> None:
     assert guess_contact_columns(read, ()) == ContactColumns(Columns(0, (1,), None, has_heading=False))
 
 
+def test_a_column_has_one_meaning_that_of_an_own_field_first() -> None:
+    read = sheet("E-mail,Team,Anzahl\nada@example.com,Sales,2\n")
+    columns = guess_contact_columns(read, [OwnField("team", "Team")])
+    assert (columns.fields, columns.parts, columns.unread(read)) == ({"team": 1}, {}, [2])
+
+
 def test_all_that_is_wrong_with_all_rows_is_said_at_once() -> None:
     found = checked(
-        "email,name,birthday,start date,country\n"
-        "ada@example.com,Ada,31/02,2024-13-01,Atlantis\n"
-        "bo,Bo,14/03/1990,,\n"
+        "email,name,birthday,start date,country,groups\n"
+        f"ada@example.com,Ada,31/02,2024-13-01,Atlantis,{'x' * 61};{'y' * 61}\n"
+        "bo,Bo,30/02/1990,,\n"
         ",Cy,,,\n"
         "di@example.com,Di,29/02,,FR\n"
     )
     assert [[kind for _, kind in row.faults] for row in found.rows] == [
-        ["birthday_none", "start_date_wrong", "country_wrong"],
-        ["email_no_at", "birthday_year"],
+        ["birthday_none", "start_date_wrong", "country_wrong", "groups_long"],
+        ["email_no_at", "birthday_none"],
         ["email_missing"],
         [],
     ]
@@ -65,9 +72,15 @@ def test_all_that_is_wrong_with_all_rows_is_said_at_once() -> None:
     assert [row.number for row in found.bad] == [2, 3, 4]
 
 
-def test_a_birthday_that_is_a_date_in_a_spreadsheet_loses_its_year() -> None:
-    found = checked("email,birthday\nada@example.com,1990-12-10\nbo@example.com,1988-02-29 00:00:00\n")
-    assert [(row.faults, row.change.birthday) for row in found.rows] == [((), 1210), ((), 229)]
+@pytest.mark.parametrize(
+    ("cell", "birthday"),
+    [
+        ("1990-12-10", 1210), ("1988-02-29 00:00:00", 229), ("14.03.1990", 314), ("14/3/90", 314), ("14-Mar-90", 314), ("14. März 1990", 314),
+    ],
+)  # fmt: skip
+def test_a_birthday_in_a_file_loses_its_year(cell: str, birthday: int) -> None:
+    [row] = checked(f"email;birthday\nada@example.com;{cell}\n").rows
+    assert (row.faults, row.change.birthday) == ((), birthday)
 
 
 def test_a_cell_may_have_the_name_beside_its_address_but_no_second_address() -> None:
@@ -78,14 +91,17 @@ def test_a_cell_may_have_the_name_beside_its_address_but_no_second_address() -> 
 
 
 def test_a_blank_cell_leaves_what_is_there() -> None:
-    found = checked("email,name,birthday,groups\nada@example.com,,,\n")
+    found = checked("email,name,birthday,groups,size\nada@example.com,,,,\n", OwnField("size", "Size"))
     assert found.changes == [ContactChange(email="ada@example.com")]
 
 
 def test_a_second_row_of_an_address_is_merged() -> None:
-    found = checked("email,group\nada@example.com,Sales\nADA@example.com,London; Choir\n")
-    assert ([row.number for row in found.repeated], found.rows[1].same_as) == ([3], 2)
-    assert found.changes[1].more_groups == ("London", "Choir")
+    found = checked(
+        "email,country,group\nada@example.com,Atlantis,x\nada@example.com,,Sales\nADA@example.com,,London; Choir | Band\nada@example.com,Atlantis,x\n"
+    )
+    assert [(row.number, row.same_as) for row in found.rows] == [(2, None), (3, None), (4, 3), (5, None)]
+    assert found.repeated == [found.rows[2]]
+    assert found.changes[1].more_groups == ("London", "Choir", "Band")
 
 
 def test_a_column_that_is_not_there_does_not_fit() -> None:

@@ -124,6 +124,8 @@ def test_what_breaks_a_rule_is_refused_by_field(change: dict[str, object], kind:
 
 
 def test_what_is_right_is_normalised() -> None:
+    longest = ContactChange(name="x" * 200, groups=tuple("x" * 58 + f"{number:02}" for number in range(20)))
+    assert checked_change(longest, []) == longest
     assert read_email(" Ada@EXAMPLE.com ") == "Ada@example.com"
     change = checked_change(ContactChange(name="  ", address=" 1 High St\r\nLeeds ", fields={"size": " M "}), ["size"])
     assert (change.name, change.address, change.fields) == (None, "1 High St\nLeeds", {"size": "M"})

@@ -95,6 +95,13 @@ def test_who_is_there_twice_is_noted_and_gets_both() -> None:
     assert len(found.recipients) == 3
 
 
+def test_a_row_to_fix_makes_no_other_a_repeated_one() -> None:
+    """Whoever removes the repeated rows, or leaves out those to fix, leaves out nobody."""
+    found = checked("a@example.com,A,none\na@example.com,A,1\na@example.com,A,2\na@example.com,A,none\n", COLUMNS)
+    assert [(row.number, row.same_as) for row in found.rows] == [(1, None), (2, None), (3, 2), (4, None)]
+    assert found.repeated == (found.rows[2],)
+
+
 def test_codes_are_counted_up_to_what_one_order_may_have() -> None:
     five = "\n".join(f"p{n}@example.com,,1000" for n in range(5))
     assert checked(five, COLUMNS).can_be_sent()

@@ -42,7 +42,7 @@ def test_what_has_no_column_gets_one_behind_the_last() -> None:
 
 
 def test_a_mended_row_may_be_longer_than_it_was_and_goes_when_nothing_is_left() -> None:
-    found = sheet("email,name,quantity\na@example.com\nbad\n")
+    found = sheet("email,name,quantity,team\na@example.com\nbad,,,Sales\n")
     columns = guess_columns(found)
     mended, _ = mended_sheet(found, columns, {2: Typed("a@example.com", "A", "3"), 3: Typed(" ")})
     assert [(row.number, row.cells) for row in mended.rows[1:]] == [(2, ("a@example.com", "A", "3"))]

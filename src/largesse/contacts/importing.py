@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,10 +33,10 @@ from largesse.drafts.sheet import Sheet, SheetRow
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
     "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum"}),
-    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
+    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "dateofhire", "joiningdate", "dateofjoining", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
     "language": frozenset({"language", "lang", "locale", "langue", "sprache"}),
     "country": frozenset({"country", "countrycode", "pays", "land"}),
-    "groups": frozenset({"group", "groups", "team", "department", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),
+    "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),
     "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "matricule", "yourid", "ihrekennung", "votreidentifiant"}),
     "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse"}),
     "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl"}),
@@ -44,7 +44,6 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
 _ADDRESS_PARTS = ("address", "address_2", "address_3")
-_DATE_CELL = re.compile(r"[0-9]{4}-([0-9]{2}-[0-9]{2})(?: [0-9:.]+)?")
 _GROUP_SIGNS = str.maketrans(";|", ",,")
 
 
@@ -77,7 +76,7 @@ class CheckedContact(msgspec.Struct, frozen=True, gc=False):
     name: str
     change: ContactChange
     faults: tuple[tuple[str, str], ...] = ()  # field and kind, one of the model's PROBLEMS
-    same_as: int | None = None  # the number of the first row with that address
+    same_as: int | None = None  # of a row without faults: the number of the first one with that address
 
 
 class CheckedContacts(msgspec.Struct, frozen=True):
@@ -98,7 +97,7 @@ class CheckedContacts(msgspec.Struct, frozen=True):
     @property
     def repeated(self) -> list[CheckedContact]:
         """The rows without faults that are merged into an earlier one."""
-        return [row for row in self.rows if row.same_as is not None and not row.faults]
+        return [row for row in self.rows if row.same_as is not None]
 
 
 def guess_contact_columns(sheet: Sheet, own: Sequence[OwnField]) -> ContactColumns:
@@ -129,7 +128,7 @@ def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContac
     seen: dict[str, int] = {}
     for row in sheet.rows[int(columns.base.has_heading) :]:
         checked = _check(row, columns)
-        first = seen.setdefault(email_key(checked.email), row.number) if checked.email else row.number
+        first = seen.setdefault(email_key(checked.email), row.number) if not checked.faults else row.number
         rows.append(checked if first == row.number else msgspec.structs.replace(checked, same_as=first))
         yield
     return CheckedContacts(tuple(rows))
@@ -153,7 +152,8 @@ def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
     if name:
         said["name"] = read(lambda typed: read_text("name", typed, MAX_NAME), name)
     readers: Mapping[str, Callable[[str], Any]] = {
-        "birthday": _birthday,
+        # Most lists have a year, and so has a date of a workbook that shows none.
+        "birthday": partial(read_birthday, drops_year=True),
         "start_date": read_start_date,
         "language": read_language,
         "country": read_country,
@@ -174,12 +174,6 @@ def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
     return CheckedContact(
         row.number, said["email"] or typed_email, name, ContactChange(**said), tuple(dict.fromkeys(faults))
     )
-
-
-def _birthday(typed: str) -> int | None:
-    """Reads a birthday, also of a cell of a workbook that is a date: it has a year even where the spreadsheet shows none. Raises ContactFault."""
-    found = _DATE_CELL.fullmatch(typed)
-    return read_birthday(found[1] if found else typed)
 
 
 def _first(headings: Sequence[str], wanted: Collection[str], taken: Collection[int]) -> int | None:

@@ -140,7 +140,8 @@ def read_email(typed: str) -> str:
         raise ContactFault("email", fault_of(email)) from None
 
 
-_WITH_YEAR = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\s?\d{1,2}[-/.]\s?\d{2,4}")
+_YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
+_YEAR_LAST = re.compile(r"(?P<day>\d{1,2})[-/.]\s?(?P<month>\d{1,2})[-/.]\s?\d{2,4}")
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\s?[./]\s?(?P<month>\d{1,2})\.?")
 _MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
 # `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. `Mar-14` is none: there it is a month and a year.
@@ -157,17 +158,18 @@ _OTHER_MONTHS = {"mrz": 3, "maerz": 3, "janner": 1}
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def read_birthday(typed: str) -> int | None:
-    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault."""
+def read_birthday(typed: str, *, drops_year: bool = False) -> int | None:
+    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault, also for a year unless it drops that."""
     text = trimmed(typed)
     if not text:
         return None
     in_words = _in_words(text)
-    if _WITH_YEAR.fullmatch(text) or (in_words and in_words["year"]):
+    dated = _YEAR_FIRST.fullmatch(text) or _YEAR_LAST.fullmatch(text)
+    if not drops_year and (dated or (in_words and in_words["year"])):
         raise ContactFault("birthday", "birthday_year")
     if in_words and (month := _month(folded(in_words["month"]))):
         return checked_birthday(month * 100 + int(in_words["day"]))
-    found = _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
+    found = dated or _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
     if found is None:
         raise ContactFault("birthday", "birthday_wrong")
     return checked_birthday(int(found["month"]) * 100 + int(found["day"]))

@@ -58,7 +58,7 @@ class CheckedRow(msgspec.Struct, frozen=True, gc=False):
     name: str
     quantity: str
     problems: tuple[RowProblem, ...] = ()
-    same_as: int | None = None  # the number of the first row with that address
+    same_as: int | None = None  # of a valid row: the number of the first valid row with that address
     members: int = 1  # recipients in it: a cell may hold a list
 
 
@@ -76,7 +76,7 @@ class Checked(msgspec.Struct, frozen=True):
     @property
     def repeated(self) -> tuple[CheckedRow, ...]:
         """The valid rows whose address is in an earlier valid row."""
-        return tuple(row for row in self.rows if row.same_as is not None and not row.problems)
+        return tuple(row for row in self.rows if row.same_as is not None)
 
     @property
     def recipient_count(self) -> int:
@@ -107,7 +107,7 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
     unused = [at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])]
     for row in sheet.rows[int(columns.has_heading) :]:
         checked, mailboxes, found = _check(row, columns, unused)
-        for key in [email_key(address) for _, address in mailboxes if address]:
+        for key in [] if checked.problems else [email_key(address) for _, address in mailboxes]:
             if seen.setdefault(key, row.number) != row.number and checked.same_as is None:
                 checked = msgspec.structs.replace(checked, same_as=seen[key])
         rows.append(checked)

@@ -53,7 +53,7 @@ def guess_columns(sheet: Sheet) -> Columns:
     """Guesses columns by headings, or without headings by cells. A quantity is never guessed by its cells."""
     first = sheet.rows[0].cells
     headings = [plain_heading(cell) for cell in first]
-    known = _by_heading(headings)
+    known = _by_heading(headings, sheet)
     has_heading = known != Columns() or (len(sheet.rows) > 1 and not _is_recipient(sheet))
     has_heading = has_heading and not any("@" in cell for cell in first)
     if not has_heading:
@@ -127,15 +127,30 @@ def unread_columns(sheet: Sheet, used: Collection[int], *, has_heading: bool) ->
     return [at for at in range(sheet.width) if at not in used and any("".join(row.cells[at : at + 1]) for row in rows)]
 
 
-def _by_heading(headings: list[str]) -> Columns:
+def _by_heading(headings: list[str], sheet: Sheet) -> Columns:
     name = _first(headings, _NAMES)
     first_name, last_name = _first(headings, _FIRST_NAMES), _first(headings, _LAST_NAMES)
+    if (
+        name is not None
+        and first_name is not None
+        and last_name is None
+        and not _has_full_names(sheet, name, first_name)
+    ):
+        last_name = name  # `Name; Vorname`, as German lists have it
     apart = tuple(at for at in (first_name, last_name) if at is not None)
     return Columns(
         email=_first(headings, _EMAILS),
         names=apart if len(apart) == _MOST_NAMES or name is None else (name,),
         quantity=_first(headings, _QUANTITIES),
     )
+
+
+def _has_full_names(sheet: Sheet, name: int, first_name: int) -> bool:
+    """Returns whether a column of names repeats the first names beside it."""
+    pairs = [
+        (row.cells[name : name + 1], row.cells[first_name : first_name + 1]) for row in sheet.rows[1:_SAMPLED_ROWS]
+    ]
+    return any(first and first[0] and first[0] in "".join(full).split() for full, first in pairs)
 
 
 def _is_recipient(sheet: Sheet) -> bool:

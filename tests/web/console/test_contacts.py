@@ -12,10 +12,10 @@ from tests.web.console.conftest import Browser, SignIn
 WORLD = RICH_WORLD
 NONE = "\N{EN DASH}"
 FILE = (
-    "Name,E-mail,Birthday,Start date,Group\n"
-    "Ada Byron,ada@example.com,10/12,2024-03-01,Sales\n"
-    "Bo,bo@example,31/02,,\n"
-    "Cy,cy@example.com,14/03/1990,soon,\n"
+    "Name,E-mail,Birthday,Start date,Group,Street,Postcode,Town\n"
+    "Ada Byron,ada@example.com,10/12,2024-03-01,Sales,1 High St,SW1,London\n"
+    "Bo,bo@example,31/02\n"
+    "Cy,cy@example.com,14 Tober 1990,soon\n"
     "Di,di@example.com,29/02,,Sales\n"
 )
 
@@ -95,13 +95,22 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     ada.says("2 rows are ready. 2 rows are to be fixed.")
     ada.says("bo@example Bo The part after @ is incomplete. Birthday “31/02”: No year has this day.")
     ada.says(
-        "cy@example.com Cy Birthday “14/03/1990”: Leave out the year. Start date “soon”: This is not a date, such as 01/03/2024."
+        "cy@example.com Cy Birthday “14 Tober 1990”: This is not a day and a month, such as 14/03. Start date “soon”: This is not a date, such as 01/03/2024."
     )
     ada.says("Leave them out and import 2 contacts")
     sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
     selects = re.findall(r'name="(\w+)"><option value="">(.*?)</select>', checked.text, re.DOTALL)
     chosen = {name: at for name, options in selects for at in re.findall(r'value="(\d+)" selected', options)}
-    assert chosen == {"email": "1", "name": "0", "birthday": "2", "start_date": "3", "groups": "4"}
+    assert chosen == {
+        "email": "1",
+        "name": "0",
+        "birthday": "2",
+        "start_date": "3",
+        "groups": "4",
+        "address": "5",
+        "address_2": "6",
+        "address_3": "7",
+    }
     again = ada.upload("/app/contacts/check", b"", sheet=sheet, heading="yes", email="1", birthday="0")
     assert again.status_code == 200
     assert "This is not a day and a month" in again.text
@@ -114,6 +123,8 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
         "SELECT g.name, count(*) FROM contact_groups g JOIN contact_members m ON m.group_id = g.id GROUP BY 1"
     )
     assert dict(members) == {"Sales": 2, "London": 1}
+    [found] = service.sql("SELECT id FROM contacts WHERE email = 'ada@example.com'")
+    assert "1 High St\nSW1\nLondon" in html.unescape(ada.get(f"/app/contacts/{found['id']}").text)
 
 
 def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
