@@ -79,7 +79,8 @@ async def test_every_row_that_names_a_customer_is_held_to_one(connection: asyncp
     }  # fmt: skip
     held = belonging | set(NAMING_CUSTOMERS)
     assert {row["relname"] for row in rows} == held, (
-        "say in verify/references.py what holds a new table to its customer"
+        "a new table has a foreign key, or its name in NAMING_CUSTOMERS of verify/references.py; "
+        "if a check of its own finds rows of another customer, its name in `belonging` above"
     )
 
 

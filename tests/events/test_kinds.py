@@ -14,7 +14,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from largesse.events.kinds import EVENTS, ORDER_CREATED, EventType, Sampled
+from largesse.events.kinds import EVENTS, GIFT_EVENTS, ORDER_CREATED, EventType, Sampled
+from largesse.lines.states import State
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import read_tables
@@ -64,6 +65,11 @@ def test_the_guide_and_the_contract_tell_of_the_event(event: EventType[Any]) -> 
     section = GUIDE.partition(f"\n## `{event.shape}`\n")[2].partition("\n#")[0]
     told = [line for line in section.splitlines() if line.startswith("| `")]
     assert told == wanted, f"docs/guides/events.md has a heading `{event.shape}` with these rows"
+
+
+def test_an_event_that_follows_its_line_has_a_name_that_line_events_records() -> None:
+    unrecorded = {one.name for one in GIFT_EVENTS if one.follows_line} - {f"gift.{name}" for name in ("opened", *State)}
+    assert not unrecorded, "`verify` would report each of them: say follows_line=False in events/kinds.py"
 
 
 def test_an_event_is_called_thing_happened() -> None:

@@ -7,7 +7,7 @@ from largesse.orders.options import OPTIONS, PERSONAL
 
 
 def test_a_text_is_personal_unless_it_says_otherwise() -> None:
-    assert set(OPTIONS) - set(PERSONAL) == {"wrapping_key"}
+    assert set(OPTIONS) - set(PERSONAL) == {"wrapping_key"}, "name here a text that is not personal"
 
 
 def test_who_erases_may_change_personal_texts_and_no_others() -> None:

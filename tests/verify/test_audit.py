@@ -158,7 +158,9 @@ async def test_a_corruption_is_found_by_its_check(connection: asyncpg.Connection
 
 
 def test_every_check_has_its_corruption() -> None:
-    assert {corruption.check for corruption in ALL} == {check.name for check in CHECKS} | RULES.keys()
+    assert {corruption.check for corruption in ALL} == {check.name for check in CHECKS} | RULES.keys(), (
+        "a check needs a corruption that it finds: corruptions.py (orders), claim_corruptions.py or room_corruptions.py in tests/verify"
+    )
 
 
 async def test_a_healthy_database_passes_every_check(filled_url: str) -> None:

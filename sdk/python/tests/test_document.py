@@ -156,7 +156,7 @@ class Comparison:
             return
         self.held.add(kind.__name__)
         fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-        assert fields.keys() == schema["properties"].keys(), f"members of {kind.__name__}"
+        assert fields.keys() == schema["properties"].keys(), f"members of {kind.__module__}.{kind.__name__}"
         for name, member in schema["properties"].items():
             self.hold(member, fields[name].type, f"{kind.__name__}.{fields[name].name}")
 

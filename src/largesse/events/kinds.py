@@ -39,6 +39,7 @@ class EventType(Generic[Payload]):
     description: str  # for receivers: how often it comes, what tells duplicates apart
     payload: type[Payload]
     sample: Callable[[Sampled], Payload]
+    follows_line: bool = False  # whether `line_events` records the same of the gift, under the part after "gift."; `verify` compares them
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -144,7 +145,7 @@ class GiftEvent(msgspec.Struct, kw_only=True, rename="camel"):
     occurred_at: Annotated[datetime, Meta(tz=True, description="When it happened")]
 
 
-def _gift_event(name: str, summary: str, description: str) -> EventType[GiftEvent]:
+def _gift_event(name: str, summary: str, description: str, *, follows_line: bool = True) -> EventType[GiftEvent]:
     def sample(sampled: Sampled) -> GiftEvent:
         return GiftEvent(
             id=_SAMPLE_ID,
@@ -156,18 +157,21 @@ def _gift_event(name: str, summary: str, description: str) -> EventType[GiftEven
             occurred_at=sampled.at,
         )
 
-    return EventType(name, summary, f"{description} `id` tells duplicates apart.", GiftEvent, sample)
+    described = f"{description} `id` tells duplicates apart."
+    return EventType(name, summary, described, GiftEvent, sample, follows_line)
 
 
 GIFT_SENT = _gift_event(
     _GIFT_SENT_NAME,
     "A gift's mail was sent",
     "The mail server accepted the mail. Once for each mail, so again when it is sent again.",
+    follows_line=False,
 )
 GIFT_BOUNCED = _gift_event(
     "gift.bounced",
     "A gift's mail could not be delivered",
     "The mail server refused the mail for good, or did not take it in three days. Once for each mail.",
+    follows_line=False,
 )
 GIFT_OPENED = _gift_event(
     "gift.opened", "A recipient opened a gift", "Once for each gift, when somebody acts on its link."

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from largesse.db.fragments import compose, names
 from largesse.db.pool import Connection, Row, read_in_parts
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
+from largesse.events.kinds import GIFT_EVENTS
 from largesse.ledger.payment_sources import is_payer
 from largesse.lines.codes import open_code
 from largesse.verify.check import Check, Finding, Progress, Tally
 
-_OF_MAIL = names([GIFT_SENT.name, GIFT_BOUNCED.name])
+_APART = names(event.name for event in GIFT_EVENTS if not event.follows_line)
 
 CLAIMS = (
     Check(
@@ -66,7 +66,7 @@ CLAIMS = (
         compose(
             """
         SELECT 'event ' || told.id FROM events told
-        WHERE told.line_number IS NOT NULL AND told.event <> ALL('{{of_mail}}') AND NOT EXISTS (
+        WHERE told.line_number IS NOT NULL AND told.event <> ALL('{{apart}}') AND NOT EXISTS (
             SELECT FROM line_events e
             WHERE e.customer_id = told.customer_id AND e.order_id = told.order_id AND e.number = told.line_number
               AND told.event = 'gift.' || CASE e.event WHEN 'lapsed' THEN 'expired' ELSE e.event END)
@@ -74,7 +74,7 @@ CLAIMS = (
         SELECT 'event ' || max(id) FROM events WHERE line_number IS NOT NULL
         GROUP BY customer_id, order_id, line_number, convert_from(body, 'UTF8')::json ->> 'id' HAVING count(*) > 1
         """,
-            of_mail=_OF_MAIL,
+            apart=_APART,
         ),
     ),
     Check(

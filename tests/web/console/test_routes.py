@@ -97,7 +97,9 @@ def test_each_address_is_for_its_roles() -> None:
     for route in ROUTES:
         said = f"{route.method} {route.path}"
         roles = next(roles for pattern, roles in MAY if re.fullmatch(pattern, said))
-        assert sorted(route.roles) == roles.split(), f"{said}: say in MAY whom a new address is for"
+        assert sorted(route.roles) == roles.split(), (
+            f"{said}: say in MAY whom a new address is for, above the lines that fit it, too"
+        )
 
 
 # All roles in CI, one of them in `make test`.

@@ -83,7 +83,7 @@ def untranslated(path: Path) -> list[str]:
 def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
     said = said_in(tag)
     missing, unused = texts() - said.keys(), said.keys() - texts()
-    assert not missing, f"say these in one of the files of locale/{tag}"
+    assert not missing, f"say these in one of the files of web/console/locale/{tag}"
     assert not unused
 
 
