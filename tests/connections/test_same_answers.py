@@ -225,7 +225,7 @@ class Two:
         """Lets the event loop run until only timers are left, in as few turns as that takes: there are ten million requests."""
         loop: Any = asyncio.get_running_loop()
         await asyncio.sleep(0)
-        while loop._ready or connection._is_answering or connection._held:
+        while loop._ready or connection._is_answering or connection._held:  # noqa: ASYNC110 - nothing sets an event when the loop is idle
             await asyncio.sleep(0)
 
 
