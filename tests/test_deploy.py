@@ -15,6 +15,7 @@ from tests.test_docs import METRICS
 
 from largesse.base.settings import load_settings
 from largesse.cli import main
+from largesse.installation import OFFICE_CONNECTIONS, SERVING_CONNECTIONS
 from largesse.worker import DATABASE_CONNECTIONS
 
 ROOT = Path(__file__).parents[1]
@@ -153,8 +154,13 @@ def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path, monkeypa
 
 
 def test_connections_are_counted_as_they_are_opened() -> None:
-    said = (ROOT / "docs/deploy.md").read_text()
-    assert f"a worker {DATABASE_CONNECTIONS} " in said.replace("\n", " ")
+    said = (ROOT / "docs/deploy.md").read_text().replace("\n", " ")
+    serving = SERVING_CONNECTIONS + OFFICE_CONNECTIONS
+    assert f"opens at most {serving} connections, of which {OFFICE_CONNECTIONS} are for the" in said
+    assert (
+        f"a worker {DATABASE_CONNECTIONS} (a serving process with `--with-worker` {serving + DATABASE_CONNECTIONS})"
+        in said
+    )
 
 
 def test_what_keeps_an_address_open_is_stopped_with_its_service() -> None:

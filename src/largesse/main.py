@@ -42,7 +42,7 @@ from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.vouchers import InventoryProvider, Provider, TestProvider
-from largesse.installation import chains_of, check_schema, open_database, open_vault
+from largesse.installation import OFFICE_CONNECTIONS, chains_of, check_schema, open_database, open_vault
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
 from largesse.lab.service import failure_of
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 # New objects until a collection, and collections of a younger generation until one of an older. The oldest has 50,000 new ones at most,
 # which take 30 ms. With 5 million it stopped the process for 0.6 seconds, as each page that is shown leaves some for it.
 GC_THRESHOLDS = (2_000, 5, 5)
-OFFICE_CONNECTIONS = 4  # to the database, of the back office in a serving process
 
 _log = structlog.get_logger(__name__)
 _HAS_OFFICE = "SELECT id FROM staff LIMIT 1"

@@ -59,7 +59,7 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
     [
         ("ALTER DATABASE {database} SET synchronous_commit = off", Level.WARNING, "synchronous_commit is off"),
         ("ALTER DATABASE {database} SET default_transaction_read_only = on", Level.ERROR, "read-only"),
-        ("ALTER DATABASE {database} CONNECTION LIMIT 38", Level.WARNING, "allows 38 connections"),
+        ("ALTER DATABASE {database} CONNECTION LIMIT 42", Level.WARNING, "allows 42 connections"),
         ("UPDATE alembic_version SET version_num = '0001'", Level.ERROR, "at revision 0001: run `largesse migrate`"),
         ("UPDATE alembic_version SET version_num = '9999', runs_from = '9999'", Level.ERROR, "newer than this release"),
         ("DROP TABLE alembic_version", Level.ERROR, "schema is empty: run `largesse migrate`"),
@@ -84,7 +84,7 @@ async def test_a_connection_that_others_can_read_is_named(looked: Looked, monkey
 
 async def test_enough_ids_and_connections_are_enough(looked: Looked) -> None:
     await looked.set("SELECT setval('orders_id_seq', 1932735282)")
-    await looked.set("ALTER DATABASE {database} CONNECTION LIMIT 39")
+    await looked.set("ALTER DATABASE {database} CONNECTION LIMIT 43")
     trouble = [finding.text for finding in await looked.trouble()]
     assert not any("orders" in text and "ids" in text.lower() for text in trouble)
     assert not any("connections" in text for text in trouble)

@@ -16,7 +16,7 @@ from largesse.db.scope import OPERATOR
 from largesse.db.session import Session
 from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.doctor.machine import check_master_key_fits
-from largesse.installation import SERVING_CONNECTIONS, database_address, schema_trouble
+from largesse.installation import OFFICE_CONNECTIONS, SERVING_CONNECTIONS, database_address, schema_trouble
 from largesse.orders.ids import FEW_IDS, LAST_ID
 from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 
@@ -209,8 +209,9 @@ async def _room(connection: Connection) -> CheckResult:
     row = await connection.fetchrow(_ALLOWED)
     assert row is not None, "a query of one row"
     allowed: int = row["allowed"]
-    needed = SERVING_CONNECTIONS + WORKING_CONNECTIONS + _SPARE_CONNECTIONS
-    each = f"a serving process takes up to {SERVING_CONNECTIONS}, a worker {WORKING_CONNECTIONS}"
+    serving = SERVING_CONNECTIONS + OFFICE_CONNECTIONS
+    needed = serving + WORKING_CONNECTIONS + _SPARE_CONNECTIONS
+    each = f"a serving process takes up to {serving}, a worker {WORKING_CONNECTIONS}"
     if allowed < needed:
         return warning(
             _NAME,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -130,6 +131,19 @@ def test_cancelling_the_rest_says_what_it_refunds_and_not_what_was_refunded_befo
         '{"line":1,"cancelled":2,"refunded_minor":2000}',
         '{"cancelled":2,"refunded_minor":2000}',
     ]
+
+
+def test_the_query_of_the_docs_names_keys_and_people(ada: Browser, service: Service, order: str) -> None:
+    ada.submit(f"/app/orders/{order}/recipients/1/cancel")
+    page = (Path(__file__).parents[3] / "docs/audit.md").read_text()
+    [query] = re.findall(r"```sql\n(SELECT acts.*?)```", page, re.DOTALL)
+    acts = service.sql(query.replace("0WBQK7M2PXR4D9VA1C3E", order))
+    assert [(act["what"], act["service_account"], act["person"]) for act in acts] == [
+        ("placed", "hr-bot", None),
+        ("cancel", None, "ada@acme.example"),
+    ]
+    assert acts[0]["key"] is not None
+    assert acts[1]["key"] is None
 
 
 def test_nobody_cancels_what_is_not_theirs(cem: Browser, service: Service, order: str) -> None:
