@@ -225,6 +225,19 @@ def test_a_file_that_is_wholly_taken_ends_well(run: Run, database: str, ask: Ask
     assert run("top-ups", "list").stdout == "No top-up waits for its money.\n"
 
 
+@pytest.mark.parametrize(("sign", "done"), [("\N{YEN SIGN}", False), ("jpy", True), ("JP\N{YEN SIGN}", True)])
+def test_a_sign_of_several_currencies_credits_nothing(
+    run: Run, database: str, ask: Ask, tmp_path: Path, sign: str, done: bool
+) -> None:
+    """It may be the sign of Chinese yuan, too."""
+    (tmp_path / "bank.csv").write_text(f"Text;Amount;Currency\n{ask('jpy', 500).reference};500;{sign}\n")
+    read = run("top-ups", "import", "bank.csv")
+    assert (read.exit_code, balance(database, "jpy")) == ((0, 500) if done else (1, 0))
+    assert ("stands for several currencies: name the file's one with --currency" in read.stdout) is not done
+    assert run("top-ups", "import", "bank.csv", "--currency", "JPY").exit_code == 0
+    assert balance(database, "jpy") == 500
+
+
 def test_a_file_that_is_none_is_refused_in_one_line(run: Run, loaded: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "bank.csv").write_text("Date,Text\n1,2\n")
     assert_refused(run("top-ups", "import", "bank.csv"), "no line is a heading")

@@ -27,6 +27,8 @@ _SHORT_NAMES = {
     "USD": ("dollar", "dollars"),
     "CHF": ("franc", "francs", "Franken"),
 }
+# Somebody who types one of these means the account's currency. A file in which one stands alone may mean another.
+_SHARED = frozenset({"$", "\N{YEN SIGN}", "dollar", "dollars", "franc", "francs"})
 # Two decimals are read in every currency, so that `500.00` is 500 yen, as the contract writes it.
 _USUAL_DECIMALS = 2
 
@@ -104,6 +106,11 @@ def number_in(typed: str, currency: str) -> str:
 def is_sign(text: str, currency: str) -> bool:
     """Returns whether a text is the code of a currency, or its sign or name in one of our languages."""
     return text.casefold() in _currency_signs(currency)
+
+
+def is_shared_sign(text: str) -> bool:
+    """Returns whether a text is a sign or name of several currencies, such as `$` of US, Canadian and Australian dollars."""
+    return text.casefold() in _SHARED
 
 
 def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from largesse.base.amounts import is_sign
+from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.customers.actor import Actor
@@ -133,6 +133,9 @@ def _meant(
 
 def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Why | None]:
     """Returns the paid amount in minor units of the top-up's currency; or 0, and why it is not known."""
+    if is_shared_sign(line.currency):
+        said = f"{line.currency} stands for several currencies: name the file's one with --currency"
+        return 0, Why("shared_sign", said, {"found": line.currency})
     if not is_sign(line.currency, top_up.currency):
         said = f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"
         return 0, Why("other_currency", said, {"found": line.currency, "currency": top_up.currency})

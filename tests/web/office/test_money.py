@@ -175,6 +175,11 @@ def test_the_one_currency_of_a_file_is_one_in_use(service: Service, fay: Browser
         fay.page = fay.upload(FILES, content, decimals="", currency=typed)
         assert fay.page.status_code == 422
         assert f"{typed} is not a currency in use." in fay.text
+    for typed in ("$", "\N{YEN SIGN}"):
+        fay.get(FILES)
+        fay.page = fay.upload(FILES, content, decimals="", currency=typed)
+        assert fay.page.status_code == 422
+        assert f"“{typed}” stands for several currencies." in fay.text
     for typed in ("gbp", "\N{POUND SIGN}"):
         fay.get(FILES)
         assert "Matched: 1" in fay.read(fay.upload(FILES, content, decimals="", currency=typed).headers["location"])

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.amounts import is_sign
+from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.i18n.templates import text
 from largesse.catalogue.store import list_currencies
@@ -38,6 +38,9 @@ SHOWN = 50
 _NO_HEADING = text(
     "No line is a heading with an amount and a currency. Name the columns below, or the one currency of the file; or the file is of another bank's format."
 )
+_SHARED_SIGN = text(
+    "“%(found)s” stands for several currencies. Read the file with the code of its one currency, such as USD."
+)
 _WHY: Mapping[str, str] = {
     "no_reference": text("It names no reference of ours."),
     "no_payment": text("It is not a payment in."),
@@ -45,6 +48,7 @@ _WHY: Mapping[str, str] = {
     "mistyped": text("It names %(reference)s. The top-up beside it differs in one digit, and waits for this amount."),
     "several": text("It names several top-ups: %(references)s."),
     "other_currency": text("It is in another currency than the account: %(currency)s."),
+    "shared_sign": _SHARED_SIGN,
     "no_amount": text("Its amount cannot be read. Say which sign stands before decimals."),
     "confirmed": text("The top-up is confirmed already. It may have been paid twice."),
     "cancelled": text("The top-up was cancelled."),
@@ -99,8 +103,11 @@ async def read(context: OfficeContext) -> Response:
 
 
 async def _currency(context: OfficeContext, typed: str) -> str | None:
-    """Returns the currency in use whose code or sign was typed; None if nothing was."""
+    """Returns the currency in use whose code or sign was typed; None if nothing was, or with an error."""
     if not typed:
+        return None
+    if is_shared_sign(typed):
+        context.form.error("currency", context.say(_SHARED_SIGN, found=typed))
         return None
     found = [one for one in await context.read(list_currencies) if is_sign(typed, one)]
     if len(found) != 1:
