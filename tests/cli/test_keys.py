@@ -51,6 +51,20 @@ def test_a_new_key_is_shown_to_people_once(run: Run, loaded: dict[str, Any]) -> 
     assert "not shown again" in shown
 
 
+def test_whoever_makes_a_key_of_a_service_account_that_is_switched_off_reads_it(
+    run: Run, loaded: dict[str, Any]
+) -> None:
+    """On pages such an account is not offered. An operator may prepare its key."""
+    for switch, said in (
+        ("switch-off", "HR bot is switched off: until it is switched on, its keys get 403.\n"),
+        ("switch-on", ""),
+    ):
+        assert run("service-accounts", switch, "acme/hr-bot").exit_code == 0
+        made = run(*CREATE, "--name", switch, "--json")
+        assert (made.exit_code, made.stderr) == (0, said)
+        assert json.loads(made.stdout)["secret"]
+
+
 def test_keys_that_cannot_be_made(run: Run, loaded: dict[str, Any]) -> None:
     assert_refused(
         run("keys", "create", "--customer=no", "--service-account=b", "--environment=staging", "--name=n"),

@@ -198,6 +198,14 @@ async def test_a_warning_is_given_below_its_level(database: Database) -> None:
     labels = {"product": "many", "value": "10.00", "currency": "GBP"}
     assert REGISTRY.get_sample_value("largesse_stock_low", labels) == 1
     assert REGISTRY.get_sample_value("largesse_stock_low", {**labels, "value": "5.00"}) is None
+    for active in (False, True):
+        await database.execute(OPERATOR, "UPDATE products SET active = $2 WHERE id = $1", MANY, active)
+        async with database.connection(OPERATOR) as connection:
+            await measure_inventory(connection)
+            many = await find_stocked(connection, MANY)
+            assert ("many" in {one.product for one in await list_low_stock(connection, 10)}) is active
+        assert [many.is_low(level) for level in many.levels] == [False, active]
+        assert REGISTRY.get_sample_value("largesse_stock_low", labels) == (1 if active else None)
     await warn_below(actor, MANY, None)
     await warn_below(actor, MANY, None)
     await warn_below(actor, RANGE, MOST_BELOW)

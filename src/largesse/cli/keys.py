@@ -75,6 +75,8 @@ async def keys_create(
         account = await named_service_account(actor, customer, service_account)
         made = await create_key(actor, account, name, scopes=stored_scopes(scopes), networks=parsed_networks)
     _print_secret(made, as_json=as_json)
+    if not account.active:
+        click.echo(f"{account.name} is switched off: until it is switched on, its keys get 403.", err=True)
 
 
 @keys.command("replace")

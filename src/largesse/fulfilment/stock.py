@@ -42,8 +42,8 @@ class StockedProduct:
     levels: tuple[StockLevel, ...]
 
     def is_low(self, level: StockLevel) -> bool:
-        """Returns whether fewer numbers are left than the warning level."""
-        return self.below is not None and level.free < self.below
+        """Returns whether fewer numbers are left than the warning level. A gift that is not on sale warns nobody."""
+        return self.active and self.below is not None and level.free < self.below
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ _MAIL_AUTOMATION = """
     INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
     ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
 """
-# At most one waits for each order. The next one is sent an hour later at the earliest.
+# At most one waits for each order. Notes that come meanwhile go with it.
 _MAIL_THANK_YOU = """
     INSERT INTO people_mails (kind, user_id, note_order_id, due_at)
     VALUES ('thank_you', $1, $2, clock_now() + $3 * interval '1 second')

@@ -129,7 +129,10 @@ def test_a_service_account_is_made_and_switched_off(service: Service, ada: Brows
     products = {"url": "/products", "headers": {"Authorization": f"Bearer {secret}"}}
     assert service.client().get(**products).status_code == 403
     assert "HR bot is switched off" in ada.read("/app/service-accounts")
-    assert ada.post(path, active="yes").status_code == 303
+    assert f'value="{account_id(service, "hr-bot")}"' not in ada.get("/app/keys").text
+    refused = ada.post("/app/keys", name="late", service_account=str(account_id(service, "hr-bot")), scope="read")
+    assert (refused.status_code, re.findall(r'id="(\w+)-error"', refused.text)) == (422, ["service_account"])
+    assert ada.submit("/app/service-accounts", path, active="yes").status_code == 303
     assert service.client().get(**products).status_code == 200
 
 

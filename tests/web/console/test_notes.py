@@ -104,6 +104,22 @@ def test_notes_are_mailed_to_who_sent_the_gift_together_within_an_hour(service: 
     assert "First" not in message.get_body(("plain",)).get_content()
 
 
+@pytest.mark.parametrize(("minutes", "waits_s"), [(59, 3600), (61, 0)])
+def test_a_note_waits_for_an_hour_after_one_that_was_just_written_and_mailed(
+    service: Service, cem: Browser, minutes: int, waits_s: int
+) -> None:
+    reference = sent(cem, service)
+    thank(service, reference, 1, "First")
+    assert len(mailed(service)) == 1
+    service.sql("UPDATE thank_you_notes SET written_at = written_at - $1::int * interval '1 minute'", minutes)
+    thank(service, reference, 2, "Second")
+    [row] = service.sql(
+        "SELECT extract(epoch FROM due_at - now())::float8 AS s FROM people_mails WHERE kind = 'thank_you'"
+    )
+    assert waits_s - 60 < row["s"] <= waits_s
+    assert len(mailed(service)) == (1 if waits_s == 0 else 0)
+
+
 def test_an_administrator_turns_notes_off(service: Service, ada: Browser, cem: Browser) -> None:
     assert ada.submit("/app/notes").status_code == 303
     assert "Thank-you notes are off" in ada.read("/app/notes")
