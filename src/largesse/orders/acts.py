@@ -103,7 +103,7 @@ async def read_receipt(
     actor: Actor, principal: Principal, vault: Vault, public_url: str, reference: str
 ) -> SendResponse:
     """Returns the receipt of an order again, with the codes of a batch. Raises as `read_order` does."""
-    async with actor.transaction(Right.SEE_ORDERS) as transaction:
+    async with actor.transaction(Right.READ_CODES) as transaction:
         address = actor.acting.who.address
         receipt = await read_order(transaction.connection, principal, vault, public_url, reference, address=address)
         if receipt.codes:
