@@ -370,7 +370,13 @@ def test_a_refused_gift_needs_attention_and_says_why_and_until_when_it_is_tried(
 def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service, ada: Browser) -> None:
     ada.submit("/app/contacts/groups", name="Sales")
     group = service.sql("SELECT id FROM contact_groups")[0][0]
+    said, pages = (
+        "The automation Birthdays needs it",
+        (f"/app/contacts/groups/{group}", "/app/templates/{welcome}/remove"),
+    )
+    assert not any(said in ada.read(page.format(**service.ids["templates"])) for page in pages)
     path = set_one(ada, service, group=str(group)).headers["location"]
+    assert all(said in ada.read(page.format(**service.ids["templates"])) for page in pages)
     ada.submit(f"/app/contacts/groups/{group}", f"/app/contacts/groups/{group}/remove")
     ada.get(path)
     assert "A group that was deleted" in main_of(ada)

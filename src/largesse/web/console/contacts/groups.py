@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
+from largesse.automations.store import list_automations
 from largesse.base.errors import NotFound
 from largesse.base.i18n.templates import text
 from largesse.contacts.group_store import list_fields, list_groups, read_group
@@ -42,9 +43,15 @@ async def create(context: RequestContext) -> Response:
 
 
 async def one(context: RequestContext) -> Response:
-    """Shows a group, to rename or delete it. Raises NotFound."""
+    """Shows a group, to rename or delete it, with the automations that send to it. Raises NotFound."""
+    group = await _group(context)
+    automations = await context.read(list_automations, *context.customer)
     return context.page(
-        "contacts/group.html", group=await _group(context), most=MAX_GROUP, most_members=MOST_MEMBERS_COUNTED
+        "contacts/group.html",
+        group=group,
+        automations=[one for one in automations if one.group_id == group.id],
+        most=MAX_GROUP,
+        most_members=MOST_MEMBERS_COUNTED,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from largesse.automations.service import change_template
+from largesse.automations.store import list_automations
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.i18n.templates import text
@@ -62,8 +63,11 @@ async def show(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether to remove a template. Raises NotFound."""
-    return context.page("gifts/remove_template.html", saved=await read_own(context))
+    """Asks whether to remove a template, and names the automations that send it. Raises NotFound."""
+    template = await read_own(context)
+    automations = await context.read(list_automations, *context.customer)
+    using = [one for one in automations if one.template_id == template.id]
+    return context.page("gifts/remove_template.html", saved=template, automations=using)
 
 
 async def remove(context: RequestContext) -> Response:
