@@ -59,5 +59,14 @@ def test_a_title_above_the_headings_is_left_out():
     below = below_title(of_list)
     assert [row.number for row in below.rows] == [3, 4]
     assert guess_columns(below) == Columns(1, (0,), 2, True)
-    for whole in (sheet("a@example.com", "Email"), sheet("Email", "a@example.com"), sheet("Ada", "Bo"), Sheet([])):
+    assert (
+        below_title(sheet("Mitarbeiter", "Name|Vorname|E-Mail geschäftlich", "x|y|a@example.com")).rows[0].number == 2
+    )
+    for whole in (
+        sheet("Name", "Bo|a@example.com"),
+        sheet("a@example.com", "Email"),
+        sheet("Email", "a@example.com"),
+        sheet("Ada", "Bo"),
+        Sheet([]),
+    ):
         assert below_title(whole) == whole

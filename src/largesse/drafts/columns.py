@@ -25,6 +25,7 @@ _NAMES = {
 _FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
 _LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
 _QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
+_KNOWN = _EMAILS | _NAMES | _FIRST_NAMES | _LAST_NAMES | _QUANTITIES
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
 _SIGNS = re.compile(r"[\W_]+")
 # What people type for a number of codes, right or wrong. Longer numbers are of telephones and the like.
@@ -64,11 +65,12 @@ def guess_columns(sheet: Sheet) -> Columns:
 
 
 def below_title(sheet: Sheet) -> Sheet:
-    """Returns the sheet without the title above its headings: rows without addresses before a row that has the heading of an address."""
+    """Returns the sheet without the title above its headings: rows without addresses before a row that has the heading of an address, or two others."""
     for at, row in enumerate(sheet.rows[:_MOST_TITLE_ROWS]):
         if any("@" in cell for cell in row.cells):
             break
-        if _first([plain_heading(cell) for cell in row.cells], _EMAILS) is not None:
+        headings = {plain_heading(cell) for cell in row.cells}
+        if headings & _EMAILS or len(headings & _KNOWN) > 1:
             return Sheet(sheet.rows[at:])
     return sheet
 
