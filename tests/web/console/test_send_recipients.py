@@ -129,7 +129,7 @@ def test_a_form_that_is_refused_keeps_what_was_typed(service: Service, ada: Brow
         'value="7"',
         "new@x.com",
         "Newt",
-        "A cell of row 2 has more than 1000 characters.",
+        "A cell of row 2 has more than 1,000 characters.",
     ):
         assert kept in answer.text
     assert f'action="{path}/rows' in answer.text
@@ -199,7 +199,7 @@ def test_of_a_workbook_the_sheet_with_most_addresses_is_taken_and_another_chosen
     ada.sees(f"{path}/recipients", "All 1 Ready 1 ", "cy@x.com")
     refused = ada.post(f"{path}/reading", sheet="2")
     assert refused.status_code == 422
-    assert "A cell of row 1 has more than 1000 characters." in refused.text
+    assert "A cell of row 1 has more than 1,000 characters." in refused.text
     assert ada.post(f"{path}/reading", sheet="4").status_code == 404
     ada.submit(f"{path}/recipients", f"{path}/reading", sheet="1")
     assert "Bob bob@x.com 1 Ready" in ada.read(f"{path}/recipients")
@@ -284,6 +284,6 @@ def test_a_recipient_is_added_after_another_window_started_over(service: Service
     new = {"number": ["new"], "email": ["bob@example.com"], "quantity": ["1"]}
     refused = ada._send("POST", f"{path}/rows", data={"token": ada.token, "name": ["B" * 1_001], **new})
     assert refused.status_code == 422
-    assert "A cell of row 1 has more than 1000 characters." in refused.text
+    assert "A cell of row 1 has more than 1,000 characters." in refused.text
     save(ada, path, name=["Bob\0"], **new)
     assert "Bob bob@example.com 1 Ready" in ada.read(f"{path}/recipients")

@@ -67,8 +67,8 @@ async def read(context: RequestContext) -> Response:
     try:
         source, sheets = await rows.read(context.principal, data)
     except SheetRefused as refusal:
-        is_long = refusal.why == "rows"
-        said = context.say(_TOO_MANY_ROWS, limit=refusal.limit) if is_long else refused(context, refusal)
+        most = context.language.number(refusal.limit)
+        said = context.say(_TOO_MANY_ROWS, limit=most) if refusal.why == "rows" else refused(context, refusal)
         context.form.error("file", said)
         return context.page("contacts/import.html")
     sheet = sheets[source.sheet]

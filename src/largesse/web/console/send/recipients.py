@@ -110,7 +110,7 @@ def list_address(context: RequestContext, opened: Open, **changes: str | int | N
 
 def refused(context: RequestContext, refusal: SheetRefused) -> str:
     """Returns why a sheet was refused, in the language of the page."""
-    return context.say(_REFUSED[refusal.why], row=refusal.row, limit=refusal.limit)
+    return context.say(_REFUSED[refusal.why], row=refusal.row, limit=context.language.number(refusal.limit))
 
 
 def columns_in(form: Form) -> Columns:
