@@ -187,7 +187,7 @@ def test_pauses_skips_and_changes(service: Service, automation: Callable[..., in
     move_to(service, "2044-05-10 06:00Z")
     skipped, kept = add_contact(service, "Skipped", birthday=515), add_contact(service, "Kept", birthday=515)
     add_contact(service, "Paused", birthday=520)
-    moved = add_contact(service, "Moved", birthday=525)
+    moved, left = add_contact(service, "Moved", birthday=525), add_contact(service, "Left", birthday=525)
     one = automation()
     day = date(2044, 5, 15)
     assert perform(service, skip_day, one, skipped, day, skipped=True)
@@ -206,13 +206,14 @@ def test_pauses_skips_and_changes(service: Service, automation: Callable[..., in
     move_to(service, "2044-05-24 12:00Z")
     work(service)
     service.sql("UPDATE contacts SET birthday = 901 WHERE id = $1", moved)
+    service.sql("UPDATE contacts SET left_at = clock_now() WHERE id = $1", left)
     move_to(service, "2044-05-25 12:00Z")
     work(service)
     assert {(name, state) for name, _, state in runs(service)} == {
-        ("Skipped", "skipped"), ("Kept", "placed"), ("Paused", "skipped"), ("Moved", "skipped"),
+        ("Skipped", "skipped"), ("Kept", "placed"), ("Paused", "skipped"), ("Moved", "skipped"), ("Left", "skipped"),
     }  # fmt: skip
     assert {row[0] for row in service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")} == {
-        "person", "paused", "changed",
+        "person", "paused", "changed", "left",
     }  # fmt: skip
     perform(service, end_automation, one)
     move_to(service, "2044-09-01 12:00Z")

@@ -15,10 +15,11 @@ from tests.seed.worlds import WHOLE
 from largesse.base.errors import NotFound
 from largesse.contacts import groups, service, store
 from largesse.contacts.group_store import list_fields, list_groups
-from largesse.contacts.model import Contact, ContactChange
+from largesse.contacts.model import MAX_KEY, Contact, ContactChange
 from largesse.contacts.service import (
     ContactFaults,
     TooManyContacts,
+    TooManyGroups,
     change_contact,
     create_contact,
     open_address,
@@ -63,14 +64,16 @@ async def test_a_contact_is_made_changed_and_removed(connection: asyncpg.Connect
     assert b"Leeds" not in sealed
     assert open_address(vault, acme.customer_id, added, sealed) == "1 High St\nLeeds"
 
-    await change_contact(acme, vault, added, ContactChange(name=None, groups=("sales",), address=None, is_active=False))
+    await change_contact(
+        acme, vault, added, ContactChange(name=None, groups=("sales", "Choir"), address=None, is_active=False)
+    )
     (changed,) = await listed(connection, acme)
-    assert (changed.name, changed.groups, changed.has_address) == ("", ("Sales",), False)
+    assert (changed.name, changed.groups, changed.has_address) == ("", ("Choir", "Sales"), False)
     assert (changed.is_active, changed.birthday, changed.external_id) == (False, 229, "7")
 
     assert await remove_contacts(acme, [added]) == 1
     assert await listed(connection, acme) == []
-    assert [group.members for group in await list_groups(connection, place)] == [0, 0]
+    assert [group.members for group in await list_groups(connection, place)] == [0, 0, 0]
     with pytest.raises(NotFound):
         await remove_contacts(acme, [added])
 
@@ -141,6 +144,8 @@ async def test_groups_and_fields_have_limits_and_names_of_their_own(
 
     made = [await groups.create_field(acme, name) for name in ("Name", "Größe", "Grosse", "??")]
     assert [field.key for field in made] == ["name_2", "groe", "grosse", "field"]
+    with pytest.raises(groups.NameTaken):
+        await groups.rename_field(acme, "grosse", "NAME")
     contact = await create_contact(
         acme, vault, ContactChange(email="a@example.com", fields={"groe": "M", "field": "x"})
     )
@@ -153,9 +158,24 @@ async def test_groups_and_fields_have_limits_and_names_of_their_own(
     assert len(await list_fields(connection, place)) == 10
     with pytest.raises(groups.TooManyFields):
         await groups.create_field(acme, "one too many")
+    await groups.remove_field(acme, "grosse")
+    await groups.remove_field(acme, "name_2")
+    keys = [(await groups.create_field(acme, f"{'x' * 59}{number}")).key for number in range(2)]
+    assert len(set(keys)) == 2
+    assert max(map(len, keys)) <= MAX_KEY
 
+    for module in (groups, service):
+        monkeypatch.setattr(module, "MOST_GROUPS", 2)
+    change = ContactChange(email="a@example.com", more_groups=("Izmir", "Choir"))
+    with pytest.raises(TooManyGroups):
+        await save_contacts(acme, vault, [replace(change, more_groups=("Choir", "Staff"))])
+    await save_contacts(acme, vault, [change])
+    with pytest.raises(TooManyGroups):
+        await groups.create_group(acme, "Staff")
+
+    monkeypatch.setattr(service, "MOST_AT_ONCE", 2)
     monkeypatch.setattr(service, "MOST_CONTACTS", 2)
-    await create_contact(acme, vault, ContactChange(email="b@example.com"))
+    await save_contacts(acme, vault, [ContactChange(email="a@example.com"), ContactChange(email="b@example.com")])
     with pytest.raises(TooManyContacts):
         await create_contact(acme, vault, ContactChange(email="c@example.com"))
     await save_contacts(acme, vault, [ContactChange(email="b@example.com", name="B")])
