@@ -47,7 +47,8 @@ def test_the_preview_reads_the_contacts_of_its_days(
         )  # fmt: skip
 
     automation_id = automation(occasion=occasion)
-    assert on_database(service.database_url, read) == (0 if occasion == "first_day" else MANY // 4)
+    # The first day, and of the two days before it, from which a gift may wait for the Monday, the one on which contacts have theirs.
+    assert on_database(service.database_url, read) == (0 if occasion == "first_day" else 2 * MANY // 4)
 
 
 def test_the_list_looks_no_further_than_the_next_gift(
@@ -77,3 +78,30 @@ def test_a_step_plans_some_automations(service: Service, automation: Callable[..
     service.sql("UPDATE automations SET plan_at = '2000-01-01Z'")
     work(service, places=False)
     assert service.sql("SELECT count(*) FROM automations WHERE plan_at < clock_now()")[0][0] == 1
+
+
+def test_the_gifts_of_a_year_are_those_that_were_sent_in_it(service: Service, automation: Callable[..., int]) -> None:
+    automation_id, today = automation(), date(2027, 3, 2)
+    runs = [
+        ("placed", 0),
+        ("placed", 364),
+        ("placed", 365),
+        ("failed", 1),
+        ("skipped", 2),
+        ("missed", 3),
+        ("waiting", 0),
+    ]
+    for at, (state, days) in enumerate(runs):
+        service.sql(
+            """
+            INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, order_reference)
+            VALUES (1, 'production', $1, $2, $3, $3, now(), now(), $4, CASE WHEN $4 = 'placed' THEN 'REF' END)
+            """,
+            automation_id, 1_000_000 + at, today - timedelta(days), state,
+        )  # fmt: skip
+
+    async def count(connection: Any) -> tuple[int, int]:
+        counts = await store.count_runs(connection, 1, [automation_id], today - timedelta(365))
+        return counts[automation_id]["placed"], counts[automation_id]["failed"]
+
+    assert on_database(service.database_url, count) == (2, 1)
