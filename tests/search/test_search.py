@@ -45,6 +45,7 @@ QUESTIONS = {
     "install": "docs/install",
     "upgrade": "docs/upgrade",
     "reverse proxy": "docs/deploy#reverse-proxy-and-tls",
+    "add a customer": "docs/customers#add-a-customer",
     "check the configuration": "docs/configure#check-the-configuration",
     "leaked secret": "docs/secure#if-a-secret-leaks",
     "metrics": "docs/metrics",
