@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from babel.messages.pofile import read_po
 from largesse_client.mcp import SETTINGS as OF_ASSISTANTS
 from prometheus_client import REGISTRY
 from tests.cli.conftest import commands_in
@@ -51,6 +53,9 @@ from largesse.webhooks.service import REQUESTED_A_MINUTE, SAMPLES_A_MINUTE
 from largesse.webhooks.store import MAX_SUBSCRIPTIONS
 
 ROOT = Path(__file__).parents[1]
+CATALOGUES = [
+    read_po(io.BytesIO(path.read_bytes())) for path in (ROOT / "src/largesse").rglob("*.po") if "de" in str(path)
+]
 ALL = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs/decisions").glob("0*.md"))
 MOST_WORDS_OF_A_DECISION = 550  # about a page
@@ -337,3 +342,16 @@ def test_paths_that_are_named_exist(path: Path) -> None:
     for span in code(path.read_text()):
         if re.fullmatch(r"(docs|src|tests|bench)/[\w./-]+", span):
             assert (ROOT / span).exists(), span
+
+
+@pytest.mark.parametrize("page", [*sorted(name for name in PAGES if name.startswith("guide-")), "customers", "office"])
+def test_guides_name_buttons_and_pages_as_the_pages_do(page: str) -> None:
+    """In italics; "…" stands for what a text leaves open."""
+    texts = {re.sub(r"%\(\w+\)[sd]", "…", text.rstrip("…")) for text in _texts()}
+    named = re.findall(r"(?<![*\w])\*([A-Z][^*\n]+)\*(?!\*)", PAGES[page])
+    assert [name for name in named if name not in texts] == []
+
+
+def _texts() -> Iterator[str]:
+    for message in (message for catalogue in CATALOGUES for message in catalogue):
+        yield from [message.id] if isinstance(message.id, str) else message.id

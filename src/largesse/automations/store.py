@@ -97,8 +97,8 @@ _FITTING = """
 """
 
 
-# The days of contacts from one day through another, for the automations `asked`, which have the columns `first` and `last`, with when the gift leaves,
-# and until when a contact must be known: somebody who begins to work is often added on that day, after nine o'clock, and gets the gift late.
+# For the automations `asked`, the days of contacts from `first` through `last`, which are columns of it. With each day: when the gift leaves, and by when
+# the contact must have been added. Somebody who begins to work is often added on that day, after nine o'clock, and gets the gift late.
 # `model.has_day` does the same for one contact and day.
 #
 # The server may not know each zone that this machine knows, and an unknown one would be an error, for the automations of all customers. Zones are
@@ -291,7 +291,7 @@ async def count_blocked(connection: Connection, customer_id: int, environment: s
 
 
 async def count_lost(connection: Connection, customer_id: int, environment: str, after: date) -> list[Row]:
-    """Returns by automation how many gifts for later days than this failed or were missed."""
+    """Returns by automation how many gifts for days after `after` failed or were missed."""
     return await connection.fetch(_LOST, customer_id, environment, after)
 
 

@@ -47,7 +47,7 @@ class _Known(NamedTuple):
 
 
 class Heads:
-    """The known heads of a process."""
+    """The request heads that a process has parsed, so that a repeated one is not parsed again."""
 
     def __init__(self, answerer: WholeRequests, config: Config) -> None:
         self.answerer = answerer

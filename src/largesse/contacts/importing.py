@@ -91,7 +91,7 @@ class CheckedContacts(msgspec.Struct, frozen=True):
 
     @property
     def changes(self) -> list[ContactChange]:
-        """What the rows without faults say."""
+        """The changes that the rows without faults make."""
         return [row.change for row in self.rows if not row.faults]
 
     @property

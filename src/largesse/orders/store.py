@@ -170,7 +170,7 @@ def _follow_up_part(placeholder: str) -> Fragment:
     return compose(", new_follow_ups AS ({follow_ups})", follow_ups=new_follow_ups(placeholder, order_id=_DRAWN_ID))
 
 
-# By whether any order is followed up, and whether any counts towards a budget. Other batches skip these parts.
+# By whether any order of the batch has reminders or a claim-by date, and whether any counts towards a budget. A batch without them skips that part.
 _WRITE_ORDERS = {
     (False, False): _writing(NOTHING),
     (True, False): _writing(_follow_up_part("$13")),

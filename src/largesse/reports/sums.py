@@ -51,7 +51,7 @@ class Sums(msgspec.Struct):
     later: int = 0
 
     def add(self, other: Sums, times: int = 1) -> None:
-        """Adds the other sums so many times."""
+        """Adds the other sums, multiplied by `times`."""
         for name in SUMS:
             if added := getattr(other, name):  # most are 0
                 setattr(self, name, getattr(self, name) + times * added)
