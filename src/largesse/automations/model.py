@@ -64,6 +64,7 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
     created_at: datetime
     planned_through: date
     owner: str | None = None  # the name of that person
+    owner_role: str | None = None  # and their role; None if they were removed
     group: str | None = None
     template: str | None = None
     account: str | None = None

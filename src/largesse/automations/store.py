@@ -20,8 +20,8 @@ _COLUMNS = Fragment("""
 _WITH_NAMES = compose(
     """
     WITH f AS MATERIALIZED (SELECT id, name FROM accounts WHERE customer_id = $1 AND kind = 'funding'),
-    u AS MATERIALIZED (SELECT id, name FROM users WHERE customer_id = $1)
-    SELECT {columns}, u.name AS owner, g.name AS "group", coalesce(nullif(t.name, ''), t.gift_name) AS template, f.name AS account
+    u AS MATERIALIZED (SELECT id, name, CASE WHEN is_active THEN role END AS role FROM users WHERE customer_id = $1)
+    SELECT {columns}, u.name AS owner, u.role AS owner_role, g.name AS "group", coalesce(nullif(t.name, ''), t.gift_name) AS template, f.name AS account
     FROM automations a LEFT JOIN u ON u.id = a.user_id
     LEFT JOIN contact_groups g ON g.customer_id = a.customer_id AND g.id = a.group_id
     LEFT JOIN templates t ON t.customer_id = a.customer_id AND t.id = a.template_id AND t.removed_at IS NULL

@@ -44,7 +44,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.contacts.group_store import list_groups
 from largesse.customers.principal import ADMIN
-from largesse.customers.roles import Reach, Right
+from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
@@ -211,6 +211,7 @@ async def one(context: RequestContext) -> Response:
         "automation.html",
         one=automation,
         sends=template,
+        may_send=automation.owner_role in RIGHTS[Right.SEND],
         seen=seen_of(automation, template),
         upcoming=upcoming,
         past=past,

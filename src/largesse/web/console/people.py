@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
+from largesse.automations.store import list_automations
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.templates import text
 from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
@@ -135,12 +136,14 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether to remove a member. Raises NotFound."""
+    """Asks whether to remove a member, and names the automations that send as them. Raises NotFound."""
     try:
         member = await _member(context)
     except NotFound:
         return context.see("/app/people")
-    return context.page("remove_person.html", member=member)
+    automations = await context.read(list_automations, *context.customer)
+    own = [one for one in automations if one.user_id == member.id]
+    return context.page("remove_person.html", member=member, automations=own)
 
 
 async def take_away(context: RequestContext) -> Response:

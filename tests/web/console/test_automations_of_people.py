@@ -1,4 +1,4 @@
-"""The past gifts of an automation, and the orders that they lead to."""
+"""Automations of people with other rights: whose past gifts and orders one may see, and whose person may not send any more."""
 
 from __future__ import annotations
 
@@ -29,3 +29,21 @@ def test_past_gifts_lead_to_the_orders_that_the_person_may_see(service: Service,
     )
     assert [f"/app/orders/{order}" in browser.get(path).text for browser in (ada, cem)] == [True, False]
     assert "Zoe" in cem.text
+
+
+def test_an_automation_says_that_it_sends_nothing_once_its_person_may_not(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
+    path, said = (
+        set_one(cem, service, name="Anniversaries").headers["location"],
+        "Cem may not send any more, so nothing is sent.",
+    )
+    assert said not in ada.read(path)
+    [person] = service.sql("SELECT id FROM users WHERE name = 'Cem'")
+    assert "The automation Anniversaries sends as this person" in ada.read(f"/app/people/{person['id']}/remove")
+    service.sql("UPDATE users SET role = 'viewer' WHERE name = 'Cem'")
+    assert said in ada.read(path)
+    service.sql("UPDATE users SET is_active = false, role = 'member' WHERE name = 'Cem'")
+    assert said in ada.read(path)
+    assert set_one(ada, service, f"{path.rpartition('/')[2]}/edit", name="Anniversaries").status_code == 303
+    assert said not in ada.read(path)
