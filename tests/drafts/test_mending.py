@@ -44,7 +44,7 @@ def test_what_has_no_column_gets_one_behind_the_last() -> None:
 def test_a_mended_row_may_be_longer_than_it_was_and_goes_when_nothing_is_left() -> None:
     found = sheet("email,name,quantity,team\na@example.com\nbad,,,Sales\n")
     columns = guess_columns(found)
-    mended, _ = mended_sheet(found, columns, {2: Typed("a@example.com", "A", "3"), 3: Typed(" ")})
+    mended, _ = mended_sheet(found, columns, {2: Typed("a\0@example.com", "A", "3"), 3: Typed(" ")})
     assert [(row.number, row.cells) for row in mended.rows[1:]] == [(2, ("a@example.com", "A", "3"))]
     assert mended_sheet(sheet("a@example.com"), Columns(0), {1: Typed("")})[0].rows == []
     with pytest.raises(SheetRefused, match="A cell of row 3"):

@@ -127,6 +127,18 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     assert "1 High St\nSW1\nLondon" in html.unescape(ada.get(f"/app/contacts/{found['id']}").text)
 
 
+def test_a_row_that_no_longer_fits_is_named_and_nothing_is_imported(service: Service, ada: Browser) -> None:
+    create(ada, email="sam@example.com", external_id="7")
+    ada.get("/app/contacts/import")
+    checked = ada.upload("/app/contacts/import", b"email,id\nnobody,1\nada@example.com,8\nkim@example.com,7\n")
+    sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
+    ada.page = checked
+    chosen = {"email": "0", "external_id": "1"}
+    ada.page = ada.upload("/app/contacts/check", b"", sheet=sheet, heading="yes", then="import", **chosen)
+    ada.says("Some rows no longer fit your contacts.", "4 kim@example.com", "“7”: Another contact has this id.")
+    assert service.sql("SELECT count(*) FROM contacts")[0][0] == 1
+
+
 def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", b"email\nada@example.com\nADA@example.com\nbo@example.com\nnobody\n")
@@ -185,10 +197,11 @@ def test_lists_are_searched_paged_and_downloaded(service: Service, ada: Browser)
     assert "1 contact" in (ada.get("/app/contacts?q=PERSON+007") and ada.text)
     assert "No contact matches." in (ada.get("/app/contacts?q=nobody") and ada.text)
     service.sql("UPDATE contacts SET left_at = clock_now() WHERE email = 'p111@example.com'")
+    service.sql("UPDATE contacts SET external_id = '0110' WHERE email = 'p110@example.com'")
     lines = ada.get("/app/contacts.csv?q=p11").text.splitlines()
     assert len(lines) == 11
     assert lines[1:3] == [
-        "p110@example.com,Person 110,,,,,,Sales,Active",
+        "p110@example.com,Person 110,,,,,'0110,Sales,Active",
         "p111@example.com,Person 111,,,,,,Sales,Has left",
     ]
 
