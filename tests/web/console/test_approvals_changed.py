@@ -181,6 +181,8 @@ def test_a_person_who_may_not_send_any_more_sends_nothing(service: Service, ada:
     for change in ("role = 'viewer'", "is_active = false"):
         reference = asked(sign_in("cem@acme.example"), service)
         set_user(service, "cem", change)
+        assert "Cem may not send any more." in ada.read(f"/app/approvals/{reference}")
+        assert 'value="approve"' not in ada.page.text
         decided(ada, reference)
         assert "the sender may not send any more" in ada.read(f"/app/approvals/{reference}")
         assert orders_of(service, reference) == []

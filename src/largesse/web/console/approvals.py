@@ -26,7 +26,7 @@ from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, 
 from largesse.base.i18n.templates import text
 from largesse.campaigns.store import read_list
 from largesse.customers.member_store import list_members
-from largesse.customers.roles import Right
+from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection
 from largesse.drafts.approving import send_approved
 from largesse.drafts.model import Draft
@@ -208,12 +208,13 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         changed_at = await draft_changed_at(connection, request)
         draft = None if changed_at is None else await read_draft(connection, request, request.id)
         answers = await list_answers(connection, request, found.rules)
-        names = await _names(context, connection)
+        members = {one.id: one for one in await list_members(connection, person.customer_id)}
         campaign, listed = await campaign_of(connection, context.principal, request.id)
         invited = await read_list(connection, campaign, listed) if campaign and listed else []
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
     is_changed = not request.is_sent and changed_at != request.draft_changed_at
     content = None if draft is None or is_changed else draft.content
+    sender = members[request.user_id]
     checked = None
     if draft is not None and content is not None and content.code_quantity is None:
         checked = await context.services.drafts.rows.checked(context.principal, draft)
@@ -226,6 +227,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         rules=found.rules,
         may_decide=found.may_decide and not is_changed,
         is_own=request.user_id == person.user_id,
+        sender_may=sender.is_active and sender.role in RIGHTS[Right.SEND],
         is_changed=is_changed,
         has_draft=draft is not None,
         state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
@@ -239,6 +241,6 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         account=next((one.name for one in accounts if content and one.id == content.account_id), None),
         answers=answers,
         has_decided=found.has_decided,
-        names=names,
+        names={one.id: one.name for one in members.values()},
         most_note=MOST_NOTE,
     )
