@@ -131,7 +131,9 @@ def anchors(path: Path) -> set[str]:
 
 def test_every_setting_has_its_row() -> None:
     rows = re.findall(r"^\| `(LARGESSE_[A-Z_]+)` \|", section(PAGES["settings"], "Settings"), re.MULTILINE)
-    assert rows == list(dict.fromkeys(SETTINGS))
+    assert rows == list(dict.fromkeys(SETTINGS)), (
+        "a setting has a row in docs/settings.md, in the order of base/settings.py"
+    )
 
 
 def test_every_setting_of_the_server_for_assistants_has_its_row() -> None:
@@ -145,12 +147,12 @@ def test_every_command_has_its_row_with_every_option(name: str) -> None:
     found = [row for row in rows if re.match(rf"{name}( |$)", row)]
     assert len(found) == 1, "a command has one row in docs/commands.md"
     (row,) = found
-    assert set(re.findall(r"--[a-z-]+", row)) == options(COMMANDS[name]) - {"--help"}
+    assert set(re.findall(r"--[a-z-]+", row)) == options(COMMANDS[name]) - {"--help"}, "the row has each option"
 
 
 def test_every_metric_has_its_row() -> None:
     rows = re.findall(r"^\| `(largesse_\w+)` \|", PAGES["metrics"], re.MULTILINE)
-    assert sorted(rows) == sorted(METRICS)
+    assert sorted(rows) == sorted(METRICS), "a metric has a row in docs/metrics.md"
 
 
 def test_every_log_event_has_its_row() -> None:
@@ -159,7 +161,7 @@ def test_every_log_event_has_its_row() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         logged |= set(re.findall(r"\b_?log\.\w+\(\s*(?:[^\"()]*,\s*)?\"([a-z_.]+)\"", path.read_text()))
     rows = re.findall(r"^\| (`[a-z_.]+`.*?) \|", PAGES["log-events"], re.MULTILINE)
-    assert logged - set(re.findall(r"`([a-z_.]+)`", " ".join(rows))) == set()
+    assert logged - set(re.findall(r"`([a-z_.]+)`", " ".join(rows))) == set(), "add these to docs/log-events.md"
 
 
 @pytest.mark.parametrize("operation", operations_of("staging"), ids=lambda operation: operation.name)
@@ -170,7 +172,9 @@ def test_every_operation_is_in_the_developer_guide(operation: object) -> None:
 
 def test_every_act_has_its_row() -> None:
     rows = re.findall(r"^\| (`[a-z_]+\.[a-z_]+`.*?) \|", section(PAGES["audit"], "Audit log"), re.MULTILINE)
-    assert sorted(name for row in rows for name in re.findall(r"`(.+?)`", row)) == sorted(ACTS)
+    assert sorted(name for row in rows for name in re.findall(r"`(.+?)`", row)) == sorted(ACTS), (
+        "an act is a line of ACTS and in a row of docs/audit.md"
+    )
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.slug)
@@ -349,7 +353,7 @@ def test_guides_name_buttons_and_pages_as_the_pages_do(page: str) -> None:
     """In italics; "…" stands for what a text leaves open."""
     texts = {re.sub(r"%\(\w+\)[sd]", "…", text.rstrip("…")) for text in _texts()}
     named = re.findall(r"(?<![*\w])\*([A-Z][^*\n]+)\*(?!\*)", PAGES[page])
-    assert [name for name in named if name not in texts] == []
+    assert [name for name in named if name not in texts] == [], "no page has these texts"
 
 
 def _texts() -> Iterator[str]:

@@ -232,7 +232,7 @@ def test_pages_and_commands_hold_no_sql():
 
 def test_statements_are_named():
     found = {path: sql for path, text in sources().items() if (sql := unnamed_statements(text))}
-    assert found == {}
+    assert found == {}, "give each statement a name: a constant of its store"
     assert unnamed_statements("async def f(c):\n    await c.fetch('SELECT code FROM currencies')") == [
         "SELECT code FROM currencies"
     ]
@@ -241,7 +241,7 @@ def test_statements_are_named():
 
 def test_no_statement_is_an_f_string():
     found = {path: sql for path, text in sources().items() if (sql := interpolated_statements(text))}
-    assert found == {}
+    assert found == {}, "put these together with `compose` of db/fragments.py"
     assert interpolated_statements("_ONE = f'SELECT {_COLUMNS} FROM orders'") == ["f'SELECT {_COLUMNS} FROM orders'"]
     assert interpolated_statements("def f(t):\n    return f'UPDATE {t} SET a = 1'") == ["f'UPDATE {t} SET a = 1'"]
     assert not [path for path, text in sources().items() if re.search(r"noqa:.*S608", text)]
@@ -253,7 +253,7 @@ def test_a_fragment_of_sql_is_made_of_literals():
         for path, text in sources().items()
         if path != "db/fragments.py" and WITH_SQL.search(text) and (texts := computed_sql(text))
     }
-    assert found == {}
+    assert found == {}, "SQL is a literal, or fragments that `compose` puts together"
     assert computed_sql("Fragment(name)\ncompose(f'SELECT {name}', a=Fragment('1'))") == ["name", "f'SELECT {name}'"]
     assert computed_sql("Old('lines', 'at', days)\nTable('a', {'b': kind})\ndeclared(text)") == [
         "days",
@@ -280,7 +280,9 @@ def private_imports(path: str, text: str) -> list[str]:
 
 def test_no_room_imports_what_is_private_to_another():
     found = {path: names for path, text in sources().items() if (names := private_imports(path, text))}
-    assert {path: names for path, names in found.items() if path != "__init__.py"} == {}
+    assert {path: names for path, names in found.items() if path != "__init__.py"} == {}, (
+        "take the underscore from a name that another room needs"
+    )
     assert private_imports("cli/keys.py", "from largesse.ledger.store import (\n    find,\n    _one,\n)") == [
         "largesse.ledger.store._one"
     ]
@@ -295,7 +297,7 @@ def sql_outside_stores(path: str, text: str) -> list[str]:
 
 def test_a_model_and_a_service_hold_no_sql():
     found = {path: sql for path, text in sources().items() if (sql := sql_outside_stores(path, text))}
-    assert found == {}
+    assert found == {}, "move these to the room's store"
     violation = "_ONE = 'SELECT code FROM currencies'"
     assert sql_outside_stores("ledger/service.py", violation) == ["SELECT code FROM currencies"]
     assert not sql_outside_stores("ledger/store.py", violation)
@@ -348,5 +350,5 @@ def test_prose_uses_the_words_of_the_field():
         prose += re.findall(r"#\s(.*)", text)
         if words := [word for one in prose for word in WORDS.findall(re.sub(r"`+[^`]*`+", "", one))]:
             found[path] = words
-    assert found == {}
+    assert found == {}, "say these in plainer words"
     assert WORDS.findall("What is told of whoever asks") == ["told", "whoever"]

@@ -18,7 +18,9 @@ from largesse.jobs.housekeeping import ROOMS, measure, prune
 def test_the_tasks_of_every_package_run() -> None:
     packages = (f"largesse.{package.name}.tasks" for package in iter_modules(largesse.__path__) if package.ispkg)
     declared = {name: vars(import_module(name)).get("TASKS") for name in packages if find_spec(name) is not None}
-    assert [name for name, tasks in declared.items() if tasks is not None and tasks not in ROOMS] == []
+    assert [name for name, tasks in declared.items() if tasks is not None and tasks not in ROOMS] == [], (
+        "add these to ROOMS of jobs/housekeeping.py"
+    )
 
 
 TABLES = ("delivery_attempts", "deliveries", "events", "captured_mail")

@@ -120,7 +120,9 @@ class Service:
         try:
             body = json.loads(answer.body)
         except ValueError:
-            raise OperatorError(f"{self._url} answered {answer.status}, and no JSON: is it a Largesse?") from None
+            raise OperatorError(
+                f"{self._url} answered {answer.status} without JSON: is it the address of a Largesse service?"
+            ) from None
         if not 200 <= answer.status < 300:
             raise OperatorError(f"{self._url} answered {answer.status}: {body.get('detail', 'no reason given')}")
         return body

@@ -91,7 +91,7 @@ def html_of(walk: Walk) -> Iterator[tuple[str, httpx.Response]]:
 
 
 def _every_page_is_reached_and_every_form_that_makes_something_is_taken(walk: Walk) -> None:
-    assert walk.unseen() == set()
+    assert walk.unseen() == set(), "no page leads to these: link them, or take them from the routes"
     assert {path: page.status_code for path, page in walk.pages.items() if page.status_code != 200} == {}
     refused = [(path, status) for path, status in walk.made if status >= 400]
     assert not refused, "the walk does not know how to fill these in: say it in `PLAIN`"
