@@ -109,6 +109,22 @@ def test_limits_of_a_rule(
     assert refused.value.field == field
 
 
+def test_a_group_of_the_other_environment_and_a_removed_template_are_refused(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    [group] = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'staging', 'G') RETURNING id"
+    )
+    with pytest.raises(AutomationFault, match="`group`"):
+        automation(group_id=group["id"])
+    service.sql("UPDATE templates SET removed_at = clock_now()")
+    try:
+        with pytest.raises(AutomationFault, match="`template`"):
+            automation()
+    finally:
+        service.sql("UPDATE templates SET removed_at = NULL")
+
+
 def test_there_are_at_most_a_hundred(service: Service, automation: Callable[..., int]) -> None:
     """Ended automations and those of the other environment leave room."""
     first = automation()

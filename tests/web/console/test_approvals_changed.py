@@ -215,8 +215,10 @@ async def _expire(connection: Any) -> int:
 
 @pytest.mark.slow
 def test_nobody_decides_after_it_expired(service: Service, ada: Browser, cem: Browser) -> None:
-    set_rule(ada, days="3")
+    set_rule(ada, days="7")
+    set_rule(ada, days="3", name="Above nine", above="9")
     reference = asked(cem, service)
+    assert service.sql("SELECT expires_at - asked_at FROM approval_requests")[0][0] == timedelta(days=3)
     ada.get(f"/app/approvals/{reference}")
     token = ada.token
     service.sql("UPDATE approval_requests SET expires_at = now() - interval '1 second' WHERE id = $1", reference)
