@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.automations.conftest import add_contact, move_to, rule, runs, work
+from tests.automations.conftest import add_contact, move_to, perform, rule, runs, work
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import run_store, store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
-from largesse.automations.service import AutomationFault, next_days, preview
+from largesse.automations.service import AutomationFault, change_automation, next_days, preview
 from largesse.contacts.group_store import save_members
 
 PLACE = (1, "production")
@@ -181,6 +181,16 @@ def test_a_gift_for_a_weekend_is_shown_until_the_monday_on_which_it_is_sent(
     upcoming, following = on_database(service.database_url, partial(_next_of, number))
     assert [(row["name"], row["send_on"]) for row in upcoming] == [("Sam", date(2027, 5, 10))] * is_shown
     assert following == ({number: date(2027, 5, 10)} if is_shown else {})
+
+
+def test_a_change_plans_its_next_days_anew(service: Service, automation: Callable[..., int]) -> None:
+    move_to(service, "2027-05-05T12:00Z")
+    add_contact(service, "Sam", start_date=date(2027, 5, 8))  # a Saturday
+    number = automation(occasion="first_day")
+    work(service, places=False)
+    perform(service, change_automation, number, rule(service, occasion="first_day", weekend="before"))
+    work(service, places=False)
+    assert [row["send_on"] for row in service.sql("SELECT send_on FROM automation_runs")] == [date(2027, 5, 7)]
 
 
 @pytest.mark.parametrize(
