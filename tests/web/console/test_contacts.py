@@ -237,6 +237,7 @@ def test_contacts_become_the_recipients_of_a_send(service: Service, ada: Browser
     ada.sees(path, "ada@example.com", "bo@example.com")
     assert "cy@example.com" not in ada.text, "who left gets nothing"
     [[group]] = service.sql("SELECT id FROM contact_groups")
+    assert "cy@example.com" not in ada.read(f"{draft}/contacts")
     ada.get(f"{draft}/contacts?group={group}&q=ada")
     assert ada.post(f"{draft}/contacts", q="ada", group=str(group), all="yes").status_code == 303
     assert service.sql("SELECT count(*) FROM draft_rows WHERE draft_id = $1", draft.rpartition("/")[2])[0][0] == 3
