@@ -14,8 +14,7 @@ from functools import cache
 
 from babel.numbers import format_decimal, get_currency_name, get_currency_symbol, get_decimal_symbol, get_group_symbol
 
-from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, text
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_minor
 
 # Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.

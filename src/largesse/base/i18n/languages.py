@@ -140,3 +140,8 @@ def _by_preference(accepted: str) -> list[str]:
         if tag.strip() and weight > 0:
             weighted.append((-weight, tag.strip()))
     return [tag for _, tag in sorted(weighted, key=lambda pair: pair[0])]
+
+
+def text(english: str) -> str:
+    """Marks a text in the code that is translated later, for its reader."""
+    return english

@@ -127,8 +127,3 @@ def translations(tag: str, catalogues: Path | tuple[Path, ...] = CATALOGUES) -> 
     write_mo(compiled, catalogue)
     compiled.seek(0)
     return gettext.GNUTranslations(compiled)
-
-
-def text(english: str) -> str:
-    """Marks a text in the code that is translated later, for its reader."""
-    return english

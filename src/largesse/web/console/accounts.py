@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.roles import Right

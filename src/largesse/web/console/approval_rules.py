@@ -16,7 +16,7 @@ from largesse.approvals.service import (
 )
 from largesse.approvals.store import list_rules
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.member_store import list_members
 from largesse.ledger.store import list_seen_accounts

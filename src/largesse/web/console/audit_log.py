@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from largesse.audit.service import AuditEvent, EventFilter, newest_events
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.member_store import list_members
 from largesse.db.scope import for_customer
 from largesse.ledger.transfer_references import spelled_reference

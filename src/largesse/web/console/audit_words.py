@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 
 SENTENCES: Mapping[str, str] = MappingProxyType(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from largesse.automations.model import APPROVAL, BUDGET, FAILED, NOT_APPROVED, PER_GIFT
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.db.pool import Row
 from largesse.web.console.context import RequestContext
 

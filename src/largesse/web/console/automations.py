@@ -41,7 +41,7 @@ from largesse.automations.service import (
     skip_day,
 )
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.contacts.group_store import list_groups
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import RIGHTS, Reach, Right

@@ -7,8 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.i18n.languages import LANGUAGES, Language
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import LANGUAGES, Language, text
 from largesse.branding.model import (
     MOST_FOOTER,
     MOST_SENDER_NAME,

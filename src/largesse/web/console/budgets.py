@@ -8,7 +8,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.budgets.model import PERIODS, ROLES, Budget, period_end
 from largesse.budgets.service import (
     MOST_NAME,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from largesse.base.cooperative import finish_soon
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.campaigns import store
 from largesse.campaigns.model import (
     LONGEST,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 import msgspec
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.text import trimmed, unfit
 from largesse.web.kit.query import INT32, Whole
 

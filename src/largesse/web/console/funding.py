@@ -10,7 +10,7 @@ from babel.dates import format_skeleton
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.base.text import whole_number
 from largesse.customers.roles import Reach, Right

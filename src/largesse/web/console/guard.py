@@ -18,8 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
 from largesse.base.fair_turns import Turn
-from largesse.base.i18n.languages import Language
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import Language, text
 from largesse.customers.access import AccessChanged
 from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take_back_post, take_post
 from largesse.customers.sessions import Session, SignedIn, find_session_id, new_secret, set_notice

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.settings import Network
 from largesse.customers.api_keys import (
     MOST_NAME,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.zones import in_zone
 from largesse.campaigns.store import find_by_order, list_cancellations
 from largesse.customers.access import is_own

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from largesse.base import clock
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.roles import Reach, Right
 from largesse.reports.filters import GroupFilter, OrderFilter
 from largesse.reports.listing import Choices, Sort

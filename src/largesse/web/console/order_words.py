@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.mail.recipients import Recipient, RecipientState
 from largesse.reports.listing import ListedOrder
 from largesse.reports.sums import OrderState

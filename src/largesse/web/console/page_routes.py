@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.roles import RIGHTS, ROLES, Right
 from largesse.staff.model import STAFF_RIGHTS, StaffRight
 from largesse.web.kit.body import BodyLimits

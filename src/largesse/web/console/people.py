@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from largesse.automations.store import list_automations
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
 from largesse.customers.members import AlreadyThere, Invitation, invite, invite_again, remove, set_role
 from largesse.customers.principal import ADMIN

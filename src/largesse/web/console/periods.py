@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 
 FREE = "days"
 PERIODS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue.pictures import MAX_BYTES
 from largesse.customers.roles import Right
 from largesse.web.console import approval_rules, approvals, automations, branding, campaigns, notes

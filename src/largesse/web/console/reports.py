@@ -12,7 +12,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from largesse.base import clock
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.catalogue.pictures import pictures_of
 from largesse.customers.roles import Reach, Right

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.key_store import list_keys
 from largesse.request_log.model import DAYS, METHODS, LoggedRequest, RequestFilter
 from largesse.request_log.store import list_newest, read_request

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.contacts.model import MOST_GROUPS
 from largesse.customers.roles import Right

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.text import folded
 from largesse.catalogue.model import Product
 from largesse.catalogue.snapshot import Snapshot

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.base.i18n.languages import LANGUAGES
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.zones import known_zones
 from largesse.customers.customer_store import confirmed_above, list_currencies
 from largesse.customers.customers import confirm_above as set_confirm_above

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts

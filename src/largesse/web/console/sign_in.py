@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, TooManyRequests
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.passwords import LONGEST, SHORTEST, weakness
 from largesse.customers.sessions import list_memberships

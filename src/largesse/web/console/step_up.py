@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.sign_in import Refused, SignInStep
 from largesse.web.console.context import PageContext
 from largesse.web.console.sign_in import new_password

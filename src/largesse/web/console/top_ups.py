@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.roles import Right
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.ledger.top_ups import MAX_WAITING, TopUp, cancel_top_up, find_top_up, list_top_ups, request_top_up

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.ledger.store import SeenAccount, list_seen_accounts
 from largesse.ledger.transfers import transfer
 from largesse.web.console.context import RequestContext, typed_amount

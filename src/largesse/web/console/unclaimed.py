@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_follow_up
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, FollowUpDefaults, read_defaults
 from largesse.orders.schedule import set_defaults

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Choices, Text

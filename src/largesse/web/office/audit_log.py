@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from largesse.audit.service import INSTALLATION, AuditEvent, newest_of_all
 from largesse.base.errors import OperatorError
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
 from largesse.reports.names import Names, read_account_names, read_order_currencies

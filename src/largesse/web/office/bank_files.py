@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import FileRefused, OperatorError
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue.store import list_currencies
 from largesse.ledger.bank_file import Columns
 from largesse.ledger.bank_files import (

@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound, StateConflict
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.text import free_key
 from largesse.catalogue import draft_store, editing, store
 from largesse.catalogue.content import Content, Faulty, ProductContent

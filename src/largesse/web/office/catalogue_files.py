@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from largesse.base.errors import StateConflict
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue import editing, sheet
 from largesse.catalogue.sheet import RowFault
 from largesse.db.scope import OFFICE

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue.content import ProductContent, differences
 from largesse.catalogue.draft_store import Edited, Version
 from largesse.catalogue.impact import LostChoice

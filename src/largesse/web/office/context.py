@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from largesse.audit.service import Acting, by_staff
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
 from largesse.customers.security import SecurityService
 from largesse.db.pool import Database, ReadOnly

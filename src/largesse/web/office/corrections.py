@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE

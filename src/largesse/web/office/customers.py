@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies, read_customer, search_customers

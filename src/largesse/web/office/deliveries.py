@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.errors import TooManyRequests
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import read_customer
 from largesse.db.scope import OFFICE
 from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from largesse.base.errors import FileRefused
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.text import cleaned
 from largesse.web.office.context import OfficeContext
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.throttle import Rate, Throttle
 from largesse.customers.actor import Actor
 from largesse.customers.customer_views import LONGEST_REASON, SHORTEST_REASON, read_reason

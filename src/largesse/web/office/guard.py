@@ -13,8 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n.languages import Language
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import Language, text
 from largesse.customers.sign_in import SignInSteps
 from largesse.db.pool import Database
 from largesse.staff.model import LASTS

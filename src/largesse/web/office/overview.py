@@ -7,7 +7,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from largesse import __version__
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.db.session import REQUESTS

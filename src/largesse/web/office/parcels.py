@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import FileRefused
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.db.scope import OFFICE
 from largesse.fulfilment.inventory import Upload
 from largesse.fulfilment.parcels import (

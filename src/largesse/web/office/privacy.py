@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError, StateConflict
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
 from largesse.privacy import store

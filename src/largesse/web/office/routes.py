@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue.sheet import MOST_BYTES
 from largesse.staff.model import StaffRight
 from largesse.web.console import security, sign_in, step_up

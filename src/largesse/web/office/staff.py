@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import FileRefused
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.db.scope import OFFICE
 from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
 from largesse.fulfilment.stock import (

@@ -9,8 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n.languages import LANGUAGES
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import whole_number
 from largesse.contacts.group_store import list_fields, list_groups
 from largesse.contacts.model import (

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from largesse.automations.store import list_automations
 from largesse.base.errors import NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.contacts.group_store import list_fields, list_groups, read_group
 from largesse.contacts.groups import (
     NameTaken,

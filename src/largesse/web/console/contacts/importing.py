@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.contacts.group_store import list_fields
 from largesse.contacts.importing import (
     PARTS,

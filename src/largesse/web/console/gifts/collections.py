@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from largesse.base.cooperative import Steps
 from largesse.base.errors import NotFound
-from largesse.base.i18n.languages import LANGUAGES, language_of_country
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import LANGUAGES, language_of_country, text
 from largesse.base.money import canonical
 from largesse.catalogue.model import Collection, Product, can_become
 from largesse.catalogue.service import (

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.money import to_number
 from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot

@@ -13,8 +13,7 @@ from starlette.responses import Response
 from largesse.automations.service import change_template
 from largesse.automations.store import list_automations
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country, text
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent

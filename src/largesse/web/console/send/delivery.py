@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.text import unfit_key
 from largesse.base.zones import after, in_zone
 from largesse.customers.roles import Right

@@ -8,7 +8,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller, person_calls, viewer_calls

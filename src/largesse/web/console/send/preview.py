@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.errors import TooManyRequests
-from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country, text
 from largesse.base.zones import last_whole_day
 from largesse.branding.model import Brand
 from largesse.branding.service import read_brand

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from largesse.base.email import email_key
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, bad_rows_file
 from largesse.drafts.columns import Columns, unread_columns
 from largesse.drafts.recipients import FIX_ROWS, SORTS, View, list_rows, suggestions

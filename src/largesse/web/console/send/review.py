@@ -21,7 +21,7 @@ from largesse.base.errors import (
     QuoteExpired,
     ReferenceUsed,
 )
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.campaigns.model import Campaign
 from largesse.campaigns.store import count_list, find_by_order, find_campaign
 from largesse.customers.customer_store import confirmed_above

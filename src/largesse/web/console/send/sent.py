@@ -9,7 +9,7 @@ from functools import wraps
 from starlette.responses import Response
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.money import to_number
 from largesse.campaigns.store import find_by_order
 from largesse.customers.authenticator import Caller

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.base.i18n.templates import text
+from largesse.base.i18n.languages import text
 from largesse.base.text import cleaned
 from largesse.contacts.group_store import list_groups
 from largesse.contacts.model import MOST_COUNTED, Contact
