@@ -303,6 +303,23 @@ def test_a_model_and_a_service_hold_no_sql():
     assert not sql_outside_stores("ledger/store.py", violation)
 
 
+def dataclasses(text: str) -> list[str]:
+    """Returns the dataclasses of a module, but for those whose comparison leaves a member out, which no struct can."""
+    return [
+        node.name
+        for node in (parsed.nodes(text) if "@dataclass" in text else ())
+        if isinstance(node, ast.ClassDef)
+        and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+        and "compare=False" not in ast.unparse(node)
+    ]
+
+
+def test_records_are_structs():
+    assert {path: names for path, text in sources().items() if (names := dataclasses(text))} == {}, "msgspec.Struct"
+    assert dataclasses("@dataclass(frozen=True)\nclass Place:\n    line: int\n") == ["Place"]
+    assert not dataclasses("@dataclass\nclass User:\n    place: int = field(compare=False)\n")
+
+
 def test_modules_are_named_by_what_they_are_about():
     assert [path for path in sources() if VAGUE_NAMES.search(path)] == []
     assert VAGUE_NAMES.search("ledger/helpers.py")

@@ -20,7 +20,6 @@ from largesse.audit.service import Acting, by_worker
 from largesse.automations.placing import AutomationRunner
 from largesse.base.errors import MayNotAct
 from largesse.base.fair_turns import FairTurns
-from largesse.base.i18n.templates import read_templates
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings
@@ -117,7 +116,6 @@ def build_app(
             )
             runner = _closing(stack, AutomationRunner(services.database, services.orders, settings.environment))
             runner.start()
-            collect_seldom()
             yield services
 
     async def make_pages(services: Services) -> Sequence[BaseRoute]:
@@ -133,6 +131,11 @@ def build_app(
 
 
 def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
+    """Imports what the first answers need not: the pages, and libraries that some requests load otherwise."""
+    import aiodns  # noqa: F401
+    import email_validator  # noqa: F401
+
+    from largesse.base.i18n.templates import read_templates
     from largesse.web.pages import all_pages
 
     read_templates()
@@ -311,6 +314,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
     Raises OperatorError if the database cannot be reached or its schema is not current.
     """
+    from largesse.base.i18n.templates import read_templates
     from largesse.worker import DATABASE_CONNECTIONS, Worker
 
     async with open_database(settings, role=Role.WORKER, max_connections=DATABASE_CONNECTIONS, limits=WORK) as database:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.budgets.conftest import perform as perform_as
 from tests.campaigns.conftest import WORLD
 from tests.web.api.conftest import Service, ServiceFactory, problem, start_service

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asyncpg import IntegrityConstraintViolationError
+from msgspec.structs import replace
 from tests.automations.conftest import WORLD, approve_all, perform
 from tests.privacy.conftest import Run, run
 from tests.web.api.conftest import Service
@@ -33,7 +33,7 @@ async def change(actor: Actor, template_id: int, **changes: Any) -> None:
     async with actor.transaction() as transaction:
         before = await lock_template(transaction.connection, actor.customer_id, template_id)
     assert before is not None
-    values = {name: getattr(before, name) for name in TemplateContent.__dataclass_fields__}
+    values = {name: getattr(before, name) for name in TemplateContent.__struct_fields__}
     await change_template(actor, template_id, replace(TemplateContent(**values), **changes))
 
 

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import hmac
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings, load_settings

@@ -8,12 +8,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from msgspec.structs import replace
 from tests.cli.conftest import MASTER_KEY, WORLD, Run, assert_refused, commands_in, sql
 
 from largesse.cli import main

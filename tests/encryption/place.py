@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
+from msgspec.structs import replace
 from tests.closing import closing
 from tests.web.api.conftest import (
     RICH_WORLD,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.base.errors import OperatorError

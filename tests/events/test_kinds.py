@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from largesse.events.kinds import EVENTS, GIFT_EVENTS, ORDER_CREATED, EventType, Sampled
 from largesse.lines.states import State

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 from tests.webhooks.conftest import Receiver, World, principal, receiver, world
 
 from largesse.base.errors import InvalidRequest

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from msgspec.structs import replace as replace_struct
 from tests.chained import actor_on
 from tests.ledger.worlds import ACME, FLOAT, TEAM, VAULT, YEN, database

@@ -3,13 +3,13 @@ from __future__ import annotations
 import email
 import email.policy
 import re
-from dataclasses import replace
 from email.message import EmailMessage
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.mail.conftest import text_of
 
 from largesse.base.i18n.languages import LANGUAGES

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import date
 from email.message import EmailMessage
 
 import pytest
+from msgspec.structs import replace
 from tests.mail.test_letter import CODE, Seen, a_letter, bodies, parse
 
 from largesse.base.i18n.languages import LANGUAGES

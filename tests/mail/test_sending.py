@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.chained import CHAIN
 from tests.mail.conftest import PUBLIC_URL, Office, text_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -190,7 +189,7 @@ async def test_an_order_that_cannot_be_written_costs_its_neighbours_nothing(desk
 
 async def test_a_customer_waits_for_no_other(desk: Desk) -> None:
     """Somebody holds the account of one customer, and its orders wait; those of another do not, small as they are or nearly large."""
-    other = dataclasses.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
+    other = msgspec.structs.replace(desk.order().principal, customer_id=2, funding="invoiced", key_id=2)
     async with desk.database.connection(OPERATOR) as connection:
         own = await own_accounts(connection, 2, "production", "GBP")
     accounts = (own["receivable"], own["sales"])

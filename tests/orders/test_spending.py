@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.orders.test_rules import make_context, make_order
 
 from largesse.base.errors import DailyLimit, OrderLimit

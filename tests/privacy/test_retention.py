@@ -6,13 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import asyncpg
 import pytest
 import structlog
+from msgspec.structs import replace
 from tests.background import run_in_thread
 from tests.distributed import IS_DISTRIBUTED
 from tests.plans import rows_read

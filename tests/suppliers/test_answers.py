@@ -8,13 +8,13 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.suppliers.server import ENVIRON, KEY, SECRET, SupplierServer, describe
 from tests.webhooks.conftest import no_names
 from tests.webhooks.test_channel import Script

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from tests.chained import actor_over
 from tests.seed.conftest import connection, load, one
 from tests.seed.worlds import WHOLE

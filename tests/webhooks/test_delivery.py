@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from dataclasses import replace
 from ipaddress import ip_network
 from uuid import uuid4
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 from tests.webhooks.conftest import LOOPBACK, Receiver, World, answering, make_principal, no_names
 from tests.webhooks.nameserver import name_server
 from tests.webhooks.receivers import broken_receiver

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 from tests.webhooks.conftest import Receiver, World, make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 from tests.chained import actor_on
 from tests.webhooks.conftest import LOOPBACK, Receiver, World, no_names
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 from standardwebhooks import Webhook, WebhookVerificationError
 from tests.webhooks.conftest import Got, Receiver, World, make_principal
 

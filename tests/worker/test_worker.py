@@ -9,10 +9,10 @@ import resource
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from prometheus_client import REGISTRY, generate_latest
 from tests.worker.conftest import PATIENCE_S, Works
 

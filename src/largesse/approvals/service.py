@@ -7,7 +7,6 @@ press the button.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -88,8 +87,7 @@ class RequestChanged(BrokenRule):
     rule = "The send was changed after approval was asked for. Its person asks again."
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRequest:
+class SeenRequest(msgspec.Struct, frozen=True):
     """A request for a person: with its rules, and whether the person has decided about it, or may."""
 
     request: ApprovalRequest

@@ -15,7 +15,6 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -137,8 +136,7 @@ _LOOKED_AT = 5_000
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEvent:
+class AuditEvent(msgspec.Struct, frozen=True):
     """An event for people. `customer` is the customer's key; None for the installation."""
 
     id: int
@@ -156,8 +154,7 @@ class AuditEvent:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilter:
+class EventFilter(msgspec.Struct, frozen=True):
     """A filter of events. Empty fields match everything. Letter case is ignored."""
 
     customer_id: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from calendar import isleap
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 import msgspec
+
+from largesse.base.confidential import Confidential
 
 BIRTHDAY, ANNIVERSARY, FIRST_DAY, JOINED = OCCASIONS = ("birthday", "anniversary", "first_day", "joined")
 LEAP_DAYS = ("before", "after")
@@ -79,8 +80,7 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
         return "asks" if self.asks_approval and self.approved_by is None else "running"
 
 
-@dataclass(frozen=True, slots=True)
-class RunKey:
+class RunKey(msgspec.Struct, frozen=True):
     """The key of an automation's gift: its contact, and the day."""
 
     customer_id: int
@@ -94,8 +94,7 @@ class RunKey:
         return f"automation-{self.automation_id}-{self.contact_id}-{self.on_day.isoformat()}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Days:
+class Days(Confidential, frozen=True):
     """The dates of a contact. It has no repr, as it is personal."""
 
     birthday: int | None  # the month times 100 and the day

@@ -7,11 +7,11 @@ again. The external reference of the order has rule, contact and day, so that it
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from largesse.automations import run_store, store
 from largesse.automations.model import (

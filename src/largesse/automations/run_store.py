@@ -5,7 +5,6 @@ template changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import fields
 from datetime import date, datetime
 
 from largesse.automations.model import Automation, Days, RunKey
@@ -176,7 +175,7 @@ _SENT = compose(
     FROM automations a JOIN templates t ON t.customer_id = a.customer_id AND t.id = a.template_id
     WHERE a.customer_id = ANY($1::int[]) AND a.ended_at IS NULL AND a.approved_by IS NOT NULL
     """,
-    content=each("t.{name}", [one.name for one in fields(TemplateContent) if one.name not in {"name", "gift_name"}]),
+    content=each("t.{name}", [name for name in TemplateContent.__struct_fields__ if name not in {"name", "gift_name"}]),
 )
 _END = "UPDATE automations SET approved_by = NULL, approved_at = NULL WHERE customer_id = $1 AND id = $2"
 

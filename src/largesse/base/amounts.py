@@ -8,10 +8,10 @@ Babel's `parse_decimal` is not used: it reads `1,000` in German as 1, takes `1.0
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
+import msgspec
 from babel.numbers import format_decimal, get_currency_name, get_currency_symbol, get_decimal_symbol, get_group_symbol
 
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, text
@@ -62,8 +62,7 @@ class UnreadableAmount(AmountError):
         self.values = values
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(msgspec.Struct, frozen=True):
     """The two possible values of digits and marks: every mark separates thousands, or the last one is a decimal mark."""
 
     whole: Decimal | None

@@ -6,9 +6,10 @@ its host.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+
+from largesse.base.confidential import Confidential
 
 _SCHEMES = ("postgresql://", "postgres://")
 # The parameter that marks an address of PgBouncer: `postgresql://…/largesse?pgbouncer=true`.
@@ -16,11 +17,10 @@ _PGBOUNCER = ("pgbouncer", "true")
 _Query = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseAddress:
+class DatabaseAddress(Confidential, frozen=True):
     """The address of a database at each of its hosts, in the order they are tried, as the driver takes them."""
 
-    hosts: tuple[str, ...] = field(repr=False)  # may hold a password
+    hosts: tuple[str, ...]  # may hold a password
     is_pooled: bool  # PgBouncer's, in transaction mode
 
     @classmethod

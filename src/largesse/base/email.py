@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from email_validator import EmailNotValidError, ValidatedEmail, validate_email
+if TYPE_CHECKING:
+    from email_validator import ValidatedEmail
 
 # Most addresses are plain. For these, this pattern replaces the library's full parse (some 60 µs). A test checks
 # that it accepts no address that the library refuses, and normalises each in the same way.
@@ -53,6 +55,9 @@ def normalise_email(text: str) -> str:
 
 
 def _judge(text: str) -> ValidatedEmail:
+    # Loading it takes a tenth of the start of a service, and the pattern above judges most addresses.
+    from email_validator import EmailNotValidError, validate_email
+
     try:
         return validate_email(text, check_deliverability=False, test_environment=True)
     except EmailNotValidError as error:

@@ -11,10 +11,11 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from email.utils import getaddresses, parseaddr
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, urlsplit
+
+import msgspec
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import OperatorError
@@ -46,8 +47,7 @@ _NOT_IN_ADDRESSES = frozenset(' "<>\\^`{|}')
 _SENDER = re.compile(r'[^\s"(),:;<>@\\]+@[^\s"(),;<>@\\]+')
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The settings of an installation. Its `repr` has no secrets."""
 
     database_url: str | None
@@ -74,7 +74,7 @@ class Settings:
 
     def __repr__(self) -> str:
         secret = {"database_url", "owner_database_url", "master_keys", "smtp_url"}
-        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in secret)
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name not in secret)
         return f"Settings({', '.join(shown)})"
 
     def public_url_of(self, environment: str) -> str:

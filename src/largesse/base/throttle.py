@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
+
+import msgspec
 
 from largesse.base import clock
 from largesse.base.errors import TooManyRequests
@@ -22,8 +23,7 @@ _REMEMBERED = 100_000
 _LONGEST_WAIT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(msgspec.Struct, frozen=True):
     """An allowance of `most` that refills steadily, from empty to full in `refill_s` seconds."""
 
     most: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from largesse.base.email import EmailError, normalise_email
@@ -38,8 +38,7 @@ Read = TypeVar("Read")
 MOST_PICTURES = 30  # of a customer, beside those in use
 
 
-@dataclass(frozen=True, slots=True)
-class BrandContent:
+class BrandContent(msgspec.Struct, frozen=True):
     """The typed values of a brand. Empty texts mean none."""
 
     colour: str = ""
@@ -49,8 +48,7 @@ class BrandContent:
     footer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WrappingContent:
+class WrappingContent(msgspec.Struct, frozen=True):
     """The typed values of an own wrapping. `picture` is an uploaded file; empty for a pattern."""
 
     name: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time
 
 import msgspec
+from msgspec.structs import asdict
 
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.money import label
@@ -25,8 +25,7 @@ MOST_NAME = 60  # characters
 MOST_PEOPLE = 500  # of a group
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewBudget:
+class NewBudget(msgspec.Struct, frozen=True, kw_only=True):
     """A budget to create. Amounts are in minor units of its currency. None means no limit."""
 
     name: str

@@ -6,11 +6,12 @@ gift is given, so that it gives no more than it has, and one to a mailbox.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
+import msgspec
 from prometheus_client import Counter
 
+from largesse.base.confidential import Confidential
 from largesse.base.errors import NotFound, TooManyRequests
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.campaigns import ask_store, store
@@ -54,8 +55,7 @@ class Outcome(Enum):
     """The code was right, but there is no gift now: the page says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """A campaign as its page shows it."""
 
     campaign: Campaign
@@ -64,8 +64,7 @@ class Seen:
     days_left: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Visit:
+class Visit(Confidential, frozen=True):
     """The outcome of a code, and the gift's link and PIN where there is one. It has no repr: it gives a gift."""
 
     outcome: Outcome

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.catalogue.content import Content, decode, encode
 from largesse.db.fragments import Fragment, compose
@@ -168,8 +169,7 @@ COLLECTIONS_OF_PRODUCT = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """Unpublished content of a product or a collection, saved by `author`."""
 
     content: Content
@@ -181,8 +181,7 @@ class Draft:
     failed: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(msgspec.Struct, frozen=True):
     """A product or a collection for the office: the published content, and its draft."""
 
     kind: str
@@ -214,8 +213,7 @@ class Edited:
         return self.managed == "office" and self.edition == 0 and not self.content.active
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """A published content of a product or a collection."""
 
     edition: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.catalogue import draft_store as store
 from largesse.catalogue.content import Content, ProductContent
@@ -14,8 +15,7 @@ from largesse.db.pool import Connection, Row
 MOST_LOOKED_AT = 1_000  # templates, and collections
 
 
-@dataclass(frozen=True, slots=True)
-class LostTemplate:
+class LostTemplate(msgspec.Struct, frozen=True):
     """A template that can be sent now, but not after the change."""
 
     id: int
@@ -25,8 +25,7 @@ class LostTemplate:
     currency: str
 
 
-@dataclass(frozen=True, slots=True)
-class LostChoice:
+class LostChoice(msgspec.Struct, frozen=True):
     """A collection that offers the product now, but not at `values_minor` after the change. Empty means at no value."""
 
     id: int
@@ -35,8 +34,7 @@ class LostChoice:
     currency: str
 
 
-@dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(msgspec.Struct, frozen=True):
     """What a change breaks. `is_partial` means that not all templates or collections were checked."""
 
     templates: Sequence[LostTemplate] = ()

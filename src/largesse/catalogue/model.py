@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -31,8 +30,7 @@ MAX_HOW_TO_REDEEM = 1_000
 MAX_TERMS = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(msgspec.Struct, frozen=True):
     """Texts about a product, with line breaks, in the language of its name; None if there are none."""
 
     description: str | None = None
@@ -69,8 +67,7 @@ _POSTAGE = msgspec.json.Decoder(dict[str, int])
 _VAT = msgspec.json.Decoder(dict[str, Decimal])
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(msgspec.Struct, frozen=True):
     """A gift, as in the database.
 
     A digital gift is sent at one of `denominations_minor` (ascending), or if there are none at any amount of `range_minor`, and sold in
@@ -86,8 +83,8 @@ class Product:
     range_minor: tuple[int, int] | None = None
     cost_minor: int = 0
     markup_percent: Decimal = Decimal(0)
-    postage_minor: Mapping[str, int] = field(default_factory=dict)  # by country
-    vat_percent: Mapping[str, Decimal] = field(default_factory=dict)  # by country; a missing one has none
+    postage_minor: Mapping[str, int] = {}  # by country
+    vat_percent: Mapping[str, Decimal] = {}  # by country; a missing one has none
     customer_ids: frozenset[int] | None = None  # None: sold to all customers
     picture: str | None = None  # its name (`catalogue.pictures`)
     suppliers: tuple[str, ...] = (STOCK,)  # where its vouchers come from, in the order in which they are asked
@@ -173,8 +170,7 @@ def _ascending(amounts_minor: Iterable[int]) -> tuple[int, ...]:
 _NO_PERCENT = Decimal(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(msgspec.Struct, frozen=True):
     """A collection, as in the database.
 
     A curated one (`customer_id` None) is sent at one of `value_points_minor` (ascending), or at any positive amount with
@@ -219,8 +215,7 @@ def collection_from_row(row: Row) -> Collection:
 _MOST_LISTED = 30  # amounts that an error lists; of more, it names the lowest and the highest
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(msgspec.Struct, frozen=True):
     """The value of one code and its price, in minor units of `currency`."""
 
     currency: str

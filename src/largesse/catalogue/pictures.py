@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
+
+from largesse.base.confidential import Confidential
 from largesse.db.pool import Connection
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -25,8 +27,7 @@ _CONTENT = "SELECT content FROM pictures WHERE name = $1"
 _OF_PRODUCTS = "SELECT id, picture FROM products WHERE id = ANY($1::int[]) AND picture IS NOT NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(msgspec.Struct, frozen=True):
     """An image. `kind` is its file extension: png, jpg or webp."""
 
     kind: str
@@ -110,12 +111,11 @@ class PictureRefused(Exception):
     """It is not a picture, or too large. The text follows the name of a field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Confidential, frozen=True):
     """A picture with its public name."""
 
     name: str
-    content: bytes = field(repr=False)
+    content: bytes
 
 
 def read_picture(content: bytes) -> Picture:

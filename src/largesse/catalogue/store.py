@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.catalogue.model import Details
 from largesse.db.fragments import Fragment, compose
@@ -29,8 +30,7 @@ _REMOVE = "UPDATE collections SET of_people = true, active = false WHERE custome
 _LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCollection:
+class OwnCollection(msgspec.Struct, frozen=True):
     """A customer's own collection, from which recipients in `country` choose a gift worth `value_minor`."""
 
     name: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from largesse.base.errors import OperatorError
 from largesse.base.money import label, to_decimal

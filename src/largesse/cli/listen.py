@@ -10,13 +10,13 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import click
+import msgspec
 
 from largesse.base.errors import OperatorError
 from largesse.cli.running import one_line
@@ -54,8 +54,7 @@ class _NoRedirects(HTTPRedirectHandler):
 _open = build_opener(_NoRedirects).open
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The answer to a request; `status` 0: there was none, for the reason in `body`."""
 
     status: int
@@ -128,8 +127,7 @@ class Service:
         return body
 
 
-@dataclass(slots=True)
-class Listener:
+class Listener(msgspec.Struct):
     """Follows the stream of events and posts each to an address, signed as a webhook is."""
 
     service: Service

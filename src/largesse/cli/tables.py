@@ -7,12 +7,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from largesse.base.money import to_decimal
 from largesse.base.settings import ENVIRONMENTS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 
@@ -13,6 +12,7 @@ from babel import Locale
 from babel.core import get_global
 from msgspec import UNSET, UnsetType
 
+from largesse.base.confidential import Confidential
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
@@ -87,8 +87,7 @@ class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     fields: Mapping[str, str | None] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Contact:
+class Contact(Confidential, frozen=True, kw_only=True):
     """A contact. It has no repr, as it is about a person."""
 
     id: int
@@ -99,14 +98,13 @@ class Contact:
     birthday: int | None = None
     start_date: date | None = None
     external_id: str | None = None
-    own_fields: Mapping[str, str] = field(default_factory=dict)
+    own_fields: Mapping[str, str] = {}
     is_active: bool = True
     has_address: bool = False
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """A group of contacts, and how many are in it: if there are more than MOST_MEMBERS_COUNTED, one more than that."""
 
     id: int
@@ -114,8 +112,7 @@ class Group:
     members: int
 
 
-@dataclass(frozen=True, slots=True)
-class OwnField:
+class OwnField(msgspec.Struct, frozen=True):
     """A field that the customer defined: `key` is what messages name it by."""
 
     key: str

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Literal
 
+import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from largesse.base.email import email_key, is_erased
 from largesse.base.errors import BrokenRule, FieldError, InvalidRequest, NotFound
@@ -61,8 +62,7 @@ class ContactFaults(InvalidRequest):
         self.faults = {at: fault for at, fault in faults.items() if isinstance(fault, ContactFault)}
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """What a call changed. `ids` are those of the contacts, in the order of the changes."""
 
     ids: tuple[int, ...]

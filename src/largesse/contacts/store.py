@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -140,8 +139,7 @@ _PLACES = compose(
 _REWRITE = "UPDATE contacts SET own_fields = $3::text::jsonb WHERE customer_id = $1 AND id = $2"
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """Which contacts a list shows: with each word of `words`, active, left or both, and in a group."""
 
     words: str = ""

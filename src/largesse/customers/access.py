@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import NamedTuple, Self
+
+from msgspec.structs import replace
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
 from largesse.customers import access_store

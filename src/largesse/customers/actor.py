@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from largesse.audit.service import INSTALLATION, Acting
 from largesse.base.fair_turns import FairTurns
@@ -28,8 +30,7 @@ from largesse.staff.model import StaffMember, StaffRight
 _MOST_NAME = 200  # characters of a file's name in the audit log
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(msgspec.Struct, frozen=True):
     """An open transaction of an actor."""
 
     connection: Connection
@@ -66,8 +67,7 @@ class Transaction:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(msgspec.Struct, frozen=True):
     """Who performs an operation: a person, an API key, a member of staff or a command.
 
     Members of staff and commands act for the whole installation: their `customer_id` is 0, and their `environment` None. Only a person has

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from types import EllipsisType
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.settings import Network

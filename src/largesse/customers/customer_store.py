@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -67,8 +66,7 @@ _MOST_NUMBERED = 1_000
 _MOST_WORDS = 8  # of a search; further ones are ignored
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCustomer:
+class ListedCustomer(msgspec.Struct, frozen=True):
     """A customer in a list."""
 
     id: int
@@ -79,16 +77,14 @@ class ListedCustomer:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Customer(ListedCustomer):
+class Customer(ListedCustomer, frozen=True):
     """A customer, with how many service accounts and API keys it has."""
 
     service_accounts: int
     api_keys: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAccount:
+class ServiceAccount(msgspec.Struct, frozen=True):
     """A service account, how many API keys act as it, and what it may order."""
 
     id: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.text import unfit
@@ -38,8 +39,7 @@ def read_reason(typed: str) -> str:
     return reason
 
 
-@dataclass(frozen=True, slots=True)
-class CustomerView:
+class CustomerView(msgspec.Struct, frozen=True):
     """An open view: its customer, its environment and its end."""
 
     customer_id: int

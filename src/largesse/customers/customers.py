@@ -5,8 +5,10 @@ A note may name people: it can be erased, and is erased with an address in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
 
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
@@ -96,8 +98,7 @@ _ERASE_MENTIONING = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CustomerNote:
+class CustomerNote(msgspec.Struct, frozen=True):
     """A note, who wrote it, and when."""
 
     id: int

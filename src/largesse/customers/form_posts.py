@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.base import clock
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
@@ -18,8 +19,7 @@ class StillUnderWay(Exception):
     """The first submission has no answer yet, or its process ended before it had one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     """A form of a session, by the token it carries."""
 
     session_id: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.base.errors import NotFound, OperatorError
 from largesse.base.settings import Network
@@ -48,8 +49,7 @@ _NARROW = """
 _DELETE = "UPDATE api_keys SET hash = NULL, deleted_at = clock_now() WHERE id = $1 AND deleted_at IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(msgspec.Struct, frozen=True):
     """An API key without its secret."""
 
     id: int

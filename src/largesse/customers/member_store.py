@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.access_store import LOCK_USER
@@ -55,8 +56,7 @@ _NOTE_LOGIN = "UPDATE users SET last_login_at = clock_now() WHERE id = $1"
 _COUNT_OTHER_ADMINS = "SELECT count(*) FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2"
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """A member as the API lists them."""
 
     id: int
@@ -68,8 +68,7 @@ class User:
     last_login_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """Somebody who belongs to a customer, was invited, or was removed."""
 
     id: int

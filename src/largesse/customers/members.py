@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
@@ -37,8 +38,7 @@ class AlreadyThere(InvalidRequest):
         super().__init__(f"{email} belongs to the customer already.")
 
 
-@dataclass(frozen=True, slots=True)
-class Invitation:
+class Invitation(msgspec.Struct, frozen=True):
     """An invitation, with the secret of its link, which cannot be read again."""
 
     email: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -36,8 +35,7 @@ class NotThePasskey(Exception):
     """The answer is not a valid answer of a passkey to the challenge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(msgspec.Struct, frozen=True):
     """A passkey that signed: its stored credential, its id, and how often it has signed (0: it does not count)."""
 
     credential_id: bytes
@@ -155,8 +153,7 @@ class Unfit(InvalidRequest):
     """The passkey cannot be added: there are too many, or it is registered already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passkey:
+class Passkey(msgspec.Struct, frozen=True):
     """A passkey as its person sees it."""
 
     id: int

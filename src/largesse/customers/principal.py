@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.base.settings import Network
 from largesse.db.scope import Scope, for_customer
@@ -13,8 +14,7 @@ ADMIN = "admin"
 SENDERS = (ADMIN, "member")
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
+class Principal(msgspec.Struct, frozen=True):
     """The customer and service account an API key belongs to, or the customer and the person, read afresh for each request.
 
     For a person, the fields about API keys are None, and there is no service account.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from largesse.base.text import cleaned
 from largesse.customers.principal import Principal, person_principal
@@ -67,8 +68,7 @@ def secret_hash(secret: str) -> bytes | None:
     return hashlib.sha256(secret.encode()).digest() if _SECRET.fullmatch(secret) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(msgspec.Struct, frozen=True):
     """A person who signed in and chose a customer. Read again for each request."""
 
     session_id: int
@@ -109,8 +109,7 @@ class Person:
         return self.reach(right) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedIn:
+class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
     """A browser that is signed in, as a person of a customer or as a member of staff."""
 
     id: int
@@ -137,8 +136,7 @@ class SignedIn:
         return self.has_password or self.has_second_step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session(SignedIn):
+class Session(SignedIn, frozen=True, kw_only=True):
     """A person's. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
 
     environment: str
@@ -147,8 +145,7 @@ class Session(SignedIn):
     person: Person | None
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True):
     """A customer that a person belongs to."""
 
     user_id: int
@@ -300,8 +297,7 @@ async def set_notice(connection: Connection, session_id: int, notice: str | None
     await connection.execute(sql.set_notice, session_id, notice)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSession:
+class OpenSession(msgspec.Struct, frozen=True):
     """A session as its person sees it."""
 
     id: int

@@ -5,8 +5,9 @@ Whether an address is known shows neither in what is answered nor in how long it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
@@ -59,8 +60,7 @@ class Refused(Exception):
     """No such address, or another password: the answer is the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """Where somebody comes from."""
 
     address: str | None
@@ -69,8 +69,7 @@ class Origin:
     device: str = ""  # by which a browser is known again
 
 
-@dataclass(frozen=True, slots=True)
-class SignInStep:
+class SignInStep(msgspec.Struct, frozen=True):
     """What somebody shows as their second step: a code they typed, or what their passkey answered."""
 
     code: str = ""

@@ -5,8 +5,9 @@ Confirming an address: the first link from a mail ends what was set up for the a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
+
+import msgspec
 
 from largesse.base.errors import NotFound
 from largesse.customers.second_step import forget_second_step
@@ -53,8 +54,7 @@ ENDED = "This link does not hold any longer."
 LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset": timedelta(hours=1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A link that holds still: what it lets do, and its person."""
 
     hash: bytes

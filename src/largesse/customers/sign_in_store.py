@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from largesse.base.confidential import Confidential
 from largesse.base.email import email_key
 from largesse.db.fragments import identifier
 from largesse.db.pool import Connection, credentials_key, open_credentials
@@ -126,13 +126,12 @@ _ADD = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PersonRecord:
+class PersonRecord(Confidential, frozen=True):
     """Somebody who may sign in."""
 
     id: int
     email: str
-    password: str | None = field(repr=False)  # its stored hash; None also for a process that has no master key
+    password: str | None  # its stored hash; None also for a process that has no master key
     has_password: bool
     is_member: bool  # of some customer
     is_confirmed: bool  # has shown that they read the mail of the address

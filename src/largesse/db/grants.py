@@ -11,10 +11,10 @@ import contextlib
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import asyncpg
+import msgspec
 
 from largesse.base.errors import OperatorError
 from largesse.db.fragments import Fragment, compose, identifier
@@ -51,8 +51,7 @@ _OWNED_BY_OTHERS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(msgspec.Struct, frozen=True):
     """The rights that roles lack, and those that they have but should not."""
 
     missing: tuple[Right, ...]

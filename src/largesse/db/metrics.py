@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakSet
 
+import msgspec
 from prometheus_client import REGISTRY
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 
-@dataclass(frozen=True, slots=True)
-class PoolUsage:
+class PoolUsage(msgspec.Struct, frozen=True):
     """Connections in use and idle, callers that wait for one, and the limit."""
 
     used: int

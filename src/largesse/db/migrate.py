@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
+import msgspec
 import structlog
 
 from largesse.base.database_address import DatabaseAddress
@@ -53,8 +53,7 @@ _DELETE_REVISION = "DELETE FROM alembic_version"
 _ADD_REVISION = "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1, $2)"
 
 
-@dataclass(frozen=True, slots=True)
-class Upgraded:
+class Upgraded(msgspec.Struct, frozen=True):
     """The result of `upgrade`."""
 
     revision: str  # of the database now

@@ -14,7 +14,8 @@ of a secret, or by a session that such a hash has found.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.db.fragments import Fragment, compose
 from largesse.db.office_rights import NOT_OF_OFFICE
@@ -42,8 +43,7 @@ def _read_once(expression: str) -> str:
     return expression.replace(_CUSTOMERS, _CUSTOMERS_ONCE).replace(_ENVIRONMENTS, _ENVIRONMENTS_ONCE)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True, order=True):
     """A policy for all commands. `using` selects the rows to see and change, `check` the rows that may be written (None: the same)."""
 
     table: str
@@ -64,8 +64,7 @@ class Policy:
         return f"DROP POLICY {self.name} ON {self.table}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """The rows of a table that a transaction for customers may see. `written` is set if it may write fewer."""
 
     seen: str

@@ -13,10 +13,10 @@ import os
 import socket
 import struct
 import subprocess
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from largesse.db.pool import DATABASE_FAILED, Database
@@ -42,8 +42,7 @@ class Readiness(Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Postmaster:
+class Postmaster(msgspec.Struct, frozen=True):
     """The lines of postmaster.pid that matter here (`miscadmin.h` in PostgreSQL describes them)."""
 
     pid: int

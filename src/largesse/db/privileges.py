@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.db.office_rights import NOT_OF_OFFICE, OF_STAFF, READ_STAFF, SHOWN_TO_OFFICE
 from largesse.db.rights import FUNCTIONS, FUNCTIONS_OF_CLUSTER, SHOWN, TABLES, Writes
 from largesse.db.roles import ACTING, Role
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
+class Right(msgspec.Struct, frozen=True, order=True):
     """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
 
     kind: str  # as in GRANT: TABLE, SEQUENCE or FUNCTION

@@ -12,13 +12,13 @@ only texts and schedule can change.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.db.roles import ACTING, Role
 
 
-@dataclass(frozen=True, slots=True)
-class Writes:
+class Writes(msgspec.Struct, frozen=True):
     """What the roles may do with a table besides reading it: privileges as in GRANT, separated by commas."""
 
     app: str = ""

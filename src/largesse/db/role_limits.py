@@ -7,8 +7,9 @@ login, such as `psql`. The number of sessions applies to all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from largesse.db.fragments import compose
 from largesse.db.roles import ACTING, Role
@@ -16,8 +17,7 @@ from largesse.db.session import COMMANDS, REQUESTS, WORK, Limits
 from largesse.db.sharding import HAS_EXTENSION, Session
 
 
-@dataclass(frozen=True, slots=True)
-class RoleLimits:
+class RoleLimits(msgspec.Struct, frozen=True):
     """The limits of a role."""
 
     share: int  # of the server's sessions, in percent

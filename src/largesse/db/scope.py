@@ -14,8 +14,9 @@ transaction: `largesse.customers` and `largesse.environments`, arrays of ids and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 
 class Actor(Enum):
@@ -28,8 +29,7 @@ class Actor(Enum):
     OPERATOR = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """The scope of transactions. `customers` are pairs of id and environment, empty unless customers act."""
 
     actor: Actor

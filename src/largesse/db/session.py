@@ -11,11 +11,11 @@ import asyncio
 import contextlib
 import copy
 import socket
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, cast
 
 import asyncpg
+import msgspec
 
 from largesse.base.database_address import DatabaseAddress, address_at
 from largesse.db.pipeline import Answer, Exchange, Statement, Unanswered
@@ -33,8 +33,7 @@ _UNACKNOWLEDGED_MS = 10_000
 _OPEN_CREDENTIALS = "SELECT open_credentials($1)"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Time-outs in seconds: of a statement, of its wait for a lock, and of a transaction's wait for its next statement.
 
     The server enforces them. The client waits a little longer than the longest statement may take: after that, the server is silent.

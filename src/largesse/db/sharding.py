@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import asyncpg
+import msgspec
 
 from largesse.base.errors import OperatorError
 from largesse.db.fragments import NOTHING, Fragment, compose, identifier, placeholder
@@ -287,8 +287,7 @@ async def node_addresses(session: Session, customer_ids: Sequence[int]) -> dict[
     return {row["id"]: (row["nodename"], row["nodeport"]) for row in rows if row["is_reachable"]}
 
 
-@dataclass(frozen=True, slots=True)
-class ShardGroup:
+class ShardGroup(msgspec.Struct, frozen=True):
     """Customers whose rows are in the same shard of each table. A statement about only these goes to their node."""
 
     node: int

@@ -17,11 +17,12 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, cast
+
+import msgspec
 
 from largesse.db.fragments import NOTHING, Fragment, compose, declared, identifier, join, placeholder
 from largesse.db.pipeline import Statement, Unanswered
@@ -65,9 +66,9 @@ async def read_now(connection: Connection) -> datetime:
     return now
 
 
-def members_of(kind: type[Any], row: Row) -> dict[str, Any]:
-    """Returns the members of a dataclass that a row has, by their names."""
-    return {member.name: row[member.name] for member in fields(kind) if member.name in row}
+def members_of(kind: type[msgspec.Struct], row: Row) -> dict[str, Any]:
+    """Returns the members of a record that a row has, by their names."""
+    return {name: row[name] for name in kind.__struct_fields__ if name in row}
 
 
 class Part:
@@ -227,8 +228,7 @@ Values = Mapping[str, Any]  # of a row, by column
 _ROWS = (Fragment("saved"), Fragment("new"))
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(msgspec.Struct, frozen=True):
     """The result of saving rows, in their order."""
 
     ids: list[int]
@@ -247,8 +247,7 @@ class FixedColumn(Exception):
         self.was = was
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A table whose rows are saved from a list. The package that owns the table declares it.
 
     `columns` maps each column to its SQL type. `match`, a condition on `saved` and `new`, finds the row. Columns in `fixed` cannot change

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+
+import msgspec
 
 from largesse.automations import tasks as automations
 from largesse.base.settings import Settings
@@ -87,8 +88,7 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
         await worker.finish()
 
 
-@dataclass(slots=True)
-class _Orders:
+class _Orders(msgspec.Struct):
     """Places orders, and does what follows: corrects addresses, sends mail again, cancels."""
 
     people: People

@@ -7,11 +7,12 @@ import io
 import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from largesse import seed
 from largesse.approvals.model import ApprovalRule
@@ -51,8 +52,7 @@ _TEAMS = ("People team", "Engineering", "Support")
 _Doing = Callable[..., Coroutine[Any, Any, None]]
 
 
-@dataclass(slots=True)
-class Office:
+class Office(msgspec.Struct):
     """The acts of administrators, finance and the operator. `hook` is a webhook address that answers."""
 
     people: People
@@ -236,8 +236,7 @@ _OPEN_FOR = timedelta(days=14)
 _DOMAIN = "acme.example"
 
 
-@dataclass(slots=True)
-class Automatic:
+class Automatic(msgspec.Struct):
     """Creates two automations, one that sends and one that waits for approval, and places the orders of the first."""
 
     people: People
@@ -282,8 +281,7 @@ class Automatic:
             pass
 
 
-@dataclass(slots=True)
-class Giving:
+class Giving(msgspec.Struct):
     """Creates the campaign, and acts for its visitors. `mail_codes` is the worker's step that mails their codes."""
 
     people: People

@@ -5,10 +5,11 @@ from __future__ import annotations
 import email
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from email.message import Message
 from ipaddress import IPv4Address
 from urllib.parse import urlsplit
+
+import msgspec
 
 from largesse.mail.smtp import DOT, RCPT, Allow, Handover, MailServer, SmtpTransport
 from largesse.webhooks.outcomes import AttemptResult
@@ -20,8 +21,7 @@ _CODE = re.compile(r"^(\d{6})\r?$", re.MULTILINE)
 _SOMEWHERE = IPv4Address("1.1.1.1")  # a public address, to which nothing connects
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(msgspec.Struct, frozen=True):
     """A code that arrived by mail: the recipient's address, the token of the claim link, and the PIN."""
 
     email: str

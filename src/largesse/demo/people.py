@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from random import Random
+
+import msgspec
 
 from largesse.audit.service import Acting, by_command, by_person
 from largesse.customers.actor import Actor, command_actor, person_actor
@@ -36,14 +37,12 @@ _ADDRESS = "192.0.2.17"
 _BROWSER = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 
-@dataclass(frozen=True, slots=True)
-class _SignedIn:
+class _SignedIn(msgspec.Struct, frozen=True):
     person: Person
     since: datetime
 
 
-@dataclass(slots=True)
-class People:
+class People(msgspec.Struct):
     """The actors of one customer. `secrets` are the API keys, by service account. `ids` are those of the seed file, by key."""
 
     services: Services
@@ -52,7 +51,7 @@ class People:
     ids: Mapping[str, Mapping[str, int]]
     customer_id: int
     secrets: Mapping[str, str]
-    _signed_in: dict[str, _SignedIn] = field(default_factory=dict)
+    _signed_in: dict[str, _SignedIn] = {}
 
     async def person(self, email: str) -> Person:
         """Returns the person with that address, and signs them in every few days."""
@@ -115,14 +114,13 @@ _NOTES = (
 _HOURS_TO_CLAIM = 14.0  # on average; half of the recipients take less than 70 % of it
 
 
-@dataclass(slots=True)
-class Recipients:
+class Recipients(msgspec.Struct):
     """Reads the mail that arrives, and opens gifts."""
 
     services: Services
     timeline: Timeline
     mail: DemoMailServer
-    _letters: Counter[str] = field(default_factory=Counter)
+    _letters: Counter[str] = msgspec.field(default_factory=Counter)
 
     def read_mail(self) -> None:
         """Plans what recipients do with the mail that arrived, the same at each start."""

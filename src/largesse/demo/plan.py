@@ -6,8 +6,9 @@ A `day` is one of the last `DAYS` working days before today, from 0. A `minute` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
+
+import msgspec
 
 DAYS = 64  # working days, about three months
 _FIRST_NAMES = ("Ada", "Ben", "Chloe", "Dan", "Emma", "Finn", "Grace", "Hugo", "Iris", "Jack", "Kim", "Liam", "Mia", "Noah")  # fmt: skip
@@ -16,8 +17,7 @@ _CLIENTS = ("example.com", "example.net", "example.org")
 _NINE, _DAY = 9 * 60, 24 * 60
 
 
-@dataclass(frozen=True, slots=True)
-class Guest:
+class Guest(msgspec.Struct, frozen=True):
     """A recipient. Mail to a mistyped address bounces. The address is corrected after `mended_after` minutes, if that is set."""
 
     name: str
@@ -32,8 +32,7 @@ class Guest:
         return f"{local}x@{domain}" if self.is_mistyped else self.email
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
+class Sending(msgspec.Struct, frozen=True, kw_only=True):
     """An order: who sends what to whom on which day. Exactly one of product, collection and template is set."""
 
     day: int

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
+
+import msgspec
 
 
 class Level(StrEnum):
@@ -21,8 +22,7 @@ class Level(StrEnum):
     """It cannot work."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """The result for a setting: a sentence, and what to do. It contains no secret, as it is logged and shown."""
 
     level: Level
@@ -39,8 +39,7 @@ warning = partial(CheckResult, Level.WARNING)
 error = partial(CheckResult, Level.ERROR)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """All results of a check, in the order they were made."""
 
     findings: Sequence[CheckResult]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import asyncpg
+import msgspec
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Connection
@@ -39,8 +39,7 @@ RUN_MIGRATE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Chains:
+class Chains(msgspec.Struct, frozen=True):
     """The chains of an installation: of its ledger accounts, of its audit log, and of line events."""
 
     entries: Chain
@@ -97,8 +96,7 @@ def reseal_key(vault: Vault, number: int, sealed: bytes) -> bytes:
     return vault.chains.seal(vault.chains.open(sealed, _context(number)), _context(number))
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(msgspec.Struct, frozen=True):
     key: bytes
     format: int
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import asyncpg
+import msgspec
 import structlog
 
 from largesse.base.errors import OperatorError
@@ -47,8 +47,7 @@ _TELL_EVERY_S = 10.0
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
+class KeyRecord(msgspec.Struct, frozen=True):
     """A master key in the database. `sealed` is its known text. `sealed_rest` is the part of a retired key that is still needed."""
 
     id: bytes

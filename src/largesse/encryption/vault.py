@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from largesse.base.confidential import Confidential
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings, decode_master_key
 
@@ -41,14 +42,11 @@ class DecryptionFailed(Exception):
     """No master key decrypts the bytes, or they belong to another compartment or context."""
 
 
-class RetiredKey(msgspec.Struct, frozen=True):
+class RetiredKey(Confidential, frozen=True):
     """The part of a retired master key that is still needed. It opens claim links, and nothing else."""
 
     links_id: bytes
     links: bytes
-
-    def __repr__(self) -> str:
-        return "RetiredKey(…)"  # must not appear in a log
 
 
 class _Keys:

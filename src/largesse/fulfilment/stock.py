@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+
+import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
@@ -18,8 +19,7 @@ TAKEN_DAYS = 30
 MOST_BELOW = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class StockLevel:
+class StockLevel(msgspec.Struct, frozen=True):
     """What is left at one value of a product; None: of all values, where it takes any amount of a range."""
 
     value_minor: int | None
@@ -29,8 +29,7 @@ class StockLevel:
     waiting: int  # recipients who wait
 
 
-@dataclass(frozen=True, slots=True)
-class StockedProduct:
+class StockedProduct(msgspec.Struct, frozen=True):
     """A digital gift with its levels. `below`: somebody is warned of fewer numbers than that; None: nobody."""
 
     id: int
@@ -46,8 +45,7 @@ class StockedProduct:
         return self.active and self.below is not None and level.free < self.below
 
 
-@dataclass(frozen=True, slots=True)
-class TakenNumber:
+class TakenNumber(msgspec.Struct, frozen=True):
     """A number that a line of an order has; `id` is its place in the list."""
 
     id: int
@@ -59,8 +57,7 @@ class TakenNumber:
     added_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class LowStock:
+class LowStock(msgspec.Struct, frozen=True):
     """A product of which fewer numbers are left, at a value, than its warning says."""
 
     product: str

@@ -9,13 +9,13 @@ import base64
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Protocol
 
 import msgspec
 import structlog
 
+from largesse.base.confidential import Confidential
 from largesse.base.lab_addresses import Behaviour, behaviour_of
 from largesse.catalogue.model import STOCK, Product
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, commit_as_one, scope_of
@@ -31,19 +31,15 @@ _TEST_NUMBER_BYTES = 10
 NO_DATE = date.max  # in the database: infinity
 
 
-class Voucher(msgspec.Struct, frozen=True, omit_defaults=True):
+class Voucher(Confidential, frozen=True, omit_defaults=True):
     """What a shop needs to know. `use_by` is the shop's own date, beside whatever the order says."""
 
     number: str
     pin: str | None = None
     use_by: date | None = None
 
-    def __repr__(self) -> str:
-        return "Voucher(…)"  # must not appear in a log
 
-
-@dataclass(frozen=True, slots=True)
-class SealedVoucher:
+class SealedVoucher(msgspec.Struct, frozen=True):
     """What is stored of a voucher: `lookups` find another copy of it, `sealed` is the voucher."""
 
     lookups: tuple[int, ...]  # the newest master key's first
@@ -65,8 +61,7 @@ def open_voucher(vault: Vault, sealed: bytes, product_id: int) -> Voucher:
     return _decoder.decode(vault.vouchers.open(sealed, _context(product_id)))
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(msgspec.Struct, frozen=True):
     """A voucher in its recipient's hands."""
 
     voucher: Voucher
@@ -86,8 +81,7 @@ def _context(product_id: int) -> bytes:
     return f"voucher/{product_id}".encode("ascii")
 
 
-@dataclass(frozen=True, slots=True)
-class VoucherRequest:
+class VoucherRequest(msgspec.Struct, frozen=True):
     """A voucher for a line: of a product, worth `value_minor` of its currency."""
 
     line: LineKey

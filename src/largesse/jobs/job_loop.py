@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import asyncpg
+import msgspec
 import structlog
 
 from largesse.db.pool import DATABASE_AWAY
@@ -19,8 +19,7 @@ from largesse.jobs import metrics
 from largesse.jobs.notifier import POLL_S, Waker
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True):
     """Waits `first_s`, then `factor` times as long each time, at most `cap_s`, each ± `jitter` of itself."""
 
     first_s: float

@@ -9,9 +9,10 @@ A process records which of its leases are certainly valid, and works under a lea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from largesse.base.clock import running_s
 from largesse.db.fragments import Fragment, compose, declared, identifier
@@ -22,8 +23,7 @@ from largesse.db.statements import plan_by_index
 LEASE_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(msgspec.Struct, frozen=True):
     """A leased row: its customer, its key and its fence."""
 
     customer_id: int
@@ -36,8 +36,7 @@ def held_columns(leases: Sequence[Lease]) -> tuple[list[int], list[Any], list[in
     return ([lease.customer_id for lease in leases], [lease.key for lease in leases], [lease.fence for lease in leases])
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """How leases are taken: for how long, and the keys that the process has leased already."""
 
     lease_s: float = LEASE_S
@@ -54,8 +53,7 @@ class StillHeldError(Exception):
 _TERMS = Terms()
 
 
-@dataclass(frozen=True)
-class Queue:
+class Queue(msgspec.Struct, frozen=True, dict=True):
     """A table whose rows are leased, found by customer and key."""
 
     table: str

@@ -8,10 +8,10 @@ brings the due times of a customer in staging forward; the package's own stateme
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import msgspec
 from prometheus_client import Gauge
 
 from largesse.db.fragments import Fragment, compose, declared, each, identifier, join
@@ -32,8 +32,7 @@ _DAYS_AGO = compose("SELECT {long_ago}", long_ago=LONG_AGO)
 _COUNTED = 10_000  # a full count would read the whole backlog, every few seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Old:
+class Old(msgspec.Struct, frozen=True):
     """Old rows of a table: their `age`, and `also` if given, is older than `days`, and they match the condition `done`."""
 
     table: str
@@ -69,8 +68,7 @@ class Old:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """The rows of a table that wait. Only they are in `index`, which is sorted by `order`. The first one waits since `since`.
 
     `oldest` is a statement for that time, if the index does not have it.
@@ -112,8 +110,7 @@ class Waiting:
         return compose("SELECT extract(epoch FROM clock_now() - ({oldest}))::float8", oldest=oldest)
 
 
-@dataclass(frozen=True, slots=True)
-class DueTimes:
+class DueTimes(msgspec.Struct, frozen=True):
     """Rows of a table that wait for a time. They match the condition `waits`. `due` names the columns with the time, the first due one first.
 
     `staging` is the condition for rows of the environment staging. The columns `since` hold the start of a period.
@@ -204,8 +201,7 @@ class WorkerContext:
         return await self.shard_groups.run(waiting, run)
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodicTask:
+class PeriodicTask(msgspec.Struct, frozen=True):
     """A step that each worker repeats: at once if it returned True, otherwise after `every_s` seconds or when woken."""
 
     name: str
@@ -226,8 +222,7 @@ def with_connection(do: Callable[[Connection], Awaitable[bool | None]]) -> Calla
     return step
 
 
-@dataclass(frozen=True, slots=True)
-class RoomTasks:
+class RoomTasks(msgspec.Struct, frozen=True):
     """What a package registers. `gauges` show the number of waiting rows. The test lab brings `due_times` forward."""
 
     periodic: Sequence[PeriodicTask] = ()

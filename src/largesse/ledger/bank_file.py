@@ -13,9 +13,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
+
+import msgspec
 
 from largesse.base.amounts import ANY_CURRENCY, normal_marks, number_in, readings
 from largesse.base.errors import FileRefused
@@ -47,8 +48,7 @@ NO_PAYMENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BankLine:
+class BankLine(msgspec.Struct, frozen=True):
     """A line of the file, by its number. `mark` is unique to it, and the same in a file with the same line.
 
     `named` are the references in any of its columns; without any, what was meant as one and is mistyped.
@@ -61,8 +61,7 @@ class BankLine:
     mark: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True):
     """How to read the file, if given: the headings of its columns, or its currency."""
 
     amount: str | None = None

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from largesse.base.errors import NotFound, StateConflict
 from largesse.customers.actor import Actor
@@ -71,8 +72,7 @@ class NothingToDecide(StateConflict):
         super().__init__("There is nothing to decide about this line.")
 
 
-@dataclass(frozen=True, slots=True)
-class BankFile:
+class BankFile(msgspec.Struct, frozen=True):
     """A file that was read."""
 
     id: int
@@ -81,8 +81,7 @@ class BankFile:
     read_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewedLine:
+class ReviewedLine(msgspec.Struct, frozen=True):
     """A line with its current outcome."""
 
     state: LineState
@@ -95,8 +94,7 @@ class ReviewedLine:
         return self.state is LineState.DECIDE and why is not None and why.code in _CREDITABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmed(msgspec.Struct, frozen=True):
     """How many top-ups the lines of a file confirmed, and how many lines failed to confirm theirs."""
 
     confirmed: int

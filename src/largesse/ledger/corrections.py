@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
+
+import msgspec
 
 from largesse.base.errors import BrokenRule, InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import MAX_AMOUNT, label, to_minor
@@ -78,8 +79,7 @@ class TooManyWaiting(BrokenRule):
     rule = f"{MAX_WAITING} corrections wait already, and no more may."
 
 
-@dataclass(frozen=True, slots=True)
-class NewCorrection:
+class NewCorrection(msgspec.Struct, frozen=True):
     """A correction to propose. A refund names the order."""
 
     account_id: int

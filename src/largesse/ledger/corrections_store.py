@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose
@@ -61,8 +62,7 @@ DECIDE = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(msgspec.Struct, frozen=True):
     """A correction; its amount in minor units of its account's currency."""
 
     customer_id: int
@@ -91,8 +91,7 @@ class Correction:
         return -self.amount_minor if self.kind == "debit" else self.amount_minor
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectableAccount:
+class CorrectableAccount(msgspec.Struct, frozen=True):
     """An account that can be corrected: a funding account or a receivable."""
 
     account_id: int

@@ -6,7 +6,8 @@ Placing orders does not check it. The worker compares balances from time to time
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.base.money import to_number
 from largesse.db.fragments import Fragment, grouped
@@ -37,16 +38,14 @@ _SAVE_WATCH = """
 _ADD_WATCHERS = Fragment("INSERT INTO account_watchers (customer_id, account_id, user_id)")
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(msgspec.Struct, frozen=True):
     """The balance, in minor units, below which these users are notified."""
 
     below_minor: int
     user_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
+class Watcher(msgspec.Struct, frozen=True):
     """A person who may be notified of a low balance."""
 
     id: int

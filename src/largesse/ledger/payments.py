@@ -7,8 +7,10 @@ decide.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import OperatorError
@@ -22,13 +24,12 @@ from largesse.staff.model import StaffRight
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
+class Why(msgspec.Struct, frozen=True):
     """Why a line confirms no top-up: in English for commands, and `code` with its `values` for pages."""
 
     code: str
     said: str
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = {}
 
     def __str__(self) -> str:
         return self.said
@@ -37,8 +38,7 @@ class Why:
 _NO_PAYMENT = Why("no_payment", "it is no payment in")
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """The outcome of a line: the top-up that it confirms or confirmed before, or `why` it confirms none."""
 
     line: int

@@ -6,8 +6,9 @@ month is the change of the balance without the payments. So the months add up, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.base import clock
 from largesse.base.errors import OperatorError
@@ -77,8 +78,7 @@ _OWED = """
 _CUSTOMER_KEY = "SELECT key FROM customers WHERE id = $1"
 
 
-@dataclass(frozen=True, slots=True)
-class AmountDue:
+class AmountDue(msgspec.Struct, frozen=True):
     """What a customer owes in one currency, in minor units above zero."""
 
     account_id: int
@@ -86,8 +86,7 @@ class AmountDue:
     owed_minor: int
 
 
-@dataclass(frozen=True, slots=True)
-class AmountDueMonth:
+class AmountDueMonth(msgspec.Struct, frozen=True):
     """A month in UTC, from `since`: the amount due before it, charged for orders less refunds, paid, and due after it."""
 
     since: datetime
@@ -97,8 +96,7 @@ class AmountDueMonth:
     closing_minor: int
 
 
-@dataclass(frozen=True, slots=True)
-class Payment:
+class Payment(msgspec.Struct, frozen=True):
     """A payment that the operator has recorded, or the correction of one."""
 
     at: datetime
@@ -137,8 +135,7 @@ async def read_months(connection: Connection, customer_id: int, owed: AmountDue,
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Receivable:
+class Receivable(msgspec.Struct, frozen=True):
     """What a customer owes in one environment and currency, in minor units."""
 
     customer: str
@@ -167,8 +164,7 @@ async def list_receivables(connection: Connection, customer: str | None = None) 
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class OwedAmount:
+class OwedAmount(msgspec.Struct, frozen=True):
     """What a customer owes in one environment and currency, in minor units. Below zero it has paid too much."""
 
     account_id: int

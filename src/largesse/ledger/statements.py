@@ -7,8 +7,9 @@ balance. So consecutive months miss no entry, count none twice, and each opens w
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from largesse.db.fragments import Fragment, compose, identifier, placeholder
 from largesse.db.pool import Connection, Database
@@ -108,8 +109,7 @@ _CLOSE = timedelta(seconds=2)  # most entries wait no longer
 _ENTRIES_AT_ONCE = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class StatementEntry:
+class StatementEntry(msgspec.Struct, frozen=True):
     """One entry: its kind, the change of the balance, and the balance after it, in minor units."""
 
     id: int
@@ -124,8 +124,7 @@ class StatementEntry:
     counterpart: str | None  # of a transfer, the name of the other account
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True):
     """An account's entries with ids from `first` to below `end`. Balances are in minor units."""
 
     customer_id: int
@@ -166,8 +165,7 @@ async def read_statement(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The start of a period in an account: the id of its first entry, and the balance before it in minor units."""
 
     first: int

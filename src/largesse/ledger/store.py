@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from largesse.base.errors import NotFound, OperatorError
 from largesse.base.money import label
@@ -112,8 +113,7 @@ _ASSIGN = Fragment("INSERT INTO account_service_accounts (customer_id, account_i
 _UNLESS_ASSIGNED = Fragment("ON CONFLICT DO NOTHING")
 
 
-@dataclass(frozen=True, slots=True)
-class FundingAccount:
+class FundingAccount(msgspec.Struct, frozen=True):
     """A funding account that a caller may draw from."""
 
     id: int
@@ -124,8 +124,7 @@ class FundingAccount:
     balance_minor: int
 
 
-@dataclass(frozen=True, slots=True)
-class SeenAccount:
+class SeenAccount(msgspec.Struct, frozen=True):
     """A funding account as the customer's people see it."""
 
     id: int
@@ -145,8 +144,7 @@ class SeenAccount:
         return self.below_minor is not None and self.balance_minor < self.below_minor and not self.is_closed
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorAccount:
+class OperatorAccount(msgspec.Struct, frozen=True):
     """A funding account as an operator sees it."""
 
     id: int
@@ -164,8 +162,7 @@ class OperatorAccount:
     is_closed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ListedAccount:
+class ListedAccount(msgspec.Struct, frozen=True):
     """A funding account in a list of all customers'."""
 
     id: int
@@ -178,8 +175,7 @@ class ListedAccount:
     is_closed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Assignable:
+class Assignable(msgspec.Struct, frozen=True):
     """A funding account, and whether it is assigned to the holder."""
 
     id: int

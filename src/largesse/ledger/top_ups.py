@@ -6,8 +6,9 @@ A top-up waits until it is confirmed or cancelled. After its time it counts as e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.base.money import label
@@ -89,8 +90,7 @@ _CONFIRM = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class TopUp:
+class TopUp(msgspec.Struct, frozen=True):
     """A top-up; amounts in minor units of its account's currency."""
 
     reference: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import label
@@ -13,8 +13,7 @@ from largesse.db.statements import read_now
 from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(msgspec.Struct, frozen=True):
     """A transfer, and what both accounts hold after it, in minor units."""
 
     id: int

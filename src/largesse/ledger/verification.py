@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
@@ -33,12 +34,11 @@ _ANCHOR = """
 """
 
 
-@dataclass(slots=True)
-class Proof:
+class Proof(msgspec.Struct):
     """What was found of an account's chain, from behind the entry `after` on."""
 
     checked: int = 0
-    broken: list[str] = field(default_factory=list)  # the first that do not fit: `entry 17`
+    broken: list[str] = []  # the first that do not fit: `entry 17`
     broken_count: int = 0
     unproved_until: int | None = None  # entries up to this one have no marks and were too many to check
     goes_on: int | None = None  # the last entry of this part; None at the end of the account
@@ -55,8 +55,7 @@ class Proof:
             self.broken.append(what)
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(msgspec.Struct, frozen=True):
     """The last stored anchor of an account: its last entry then, and whether that entry still has its mark."""
 
     made_at: datetime

@@ -12,9 +12,11 @@ from __future__ import annotations
 import hmac
 import os
 import unicodedata
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
+from largesse.base.confidential import Confidential
 from largesse.base.throttle import Rate, network_of
 from largesse.db.pool import Connection, Row, act_for, scope_of
 from largesse.db.scope import LOOKUP, for_customer
@@ -67,8 +69,7 @@ _PRUNE_ADDRESSES = """
 _PRUNE_FAILURES = "DELETE FROM pin_failures WHERE last_at < (SELECT clock_now()) - interval '30 days'"
 
 
-@dataclass(frozen=True, slots=True)
-class Failures:
+class Failures(msgspec.Struct, frozen=True):
     """Wrong PINs of a code since the last right one: how many in a row, how many pauses, and until when it is paused."""
 
     in_a_row: int = 0
@@ -87,8 +88,7 @@ class Failures:
         return Failures(0, min(self.pauses + 1, _DOUBLINGS), now + pause)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """How many wrong answers an address had left at an instant."""
 
     left: float = ADDRESS_ALLOWANCE
@@ -109,8 +109,7 @@ _DECOY_REFERENCE = "decoy"
 _MAX_ADDRESSES = 100_000
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Attempt:
+class Attempt(Confidential, frozen=True):
     """A typed code (None when it cannot be a code) and PIN, from a network address.
 
     `customer_id` is the code's customer if a link named it.
@@ -122,8 +121,7 @@ class Attempt:
     customer_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Guesses:
+class Guesses(Confidential, frozen=True):
     """The wrong answers so far to a secret, such as a PIN or a mailed code, and those of a network address."""
 
     now: datetime
@@ -143,8 +141,7 @@ class Guesses:
         return self.failures.is_paused(self.now)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class CheckedCode(Guesses):
+class CheckedCode(Guesses, frozen=True):
     """What the database knows about an attempt. `line` is None for an unknown code."""
 
     line: Line | None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Protocol
+
+import msgspec
 
 from largesse.base.errors import NotFound
 from largesse.base.throttle import Pacer, Waits, network_of
@@ -54,8 +55,7 @@ class Outcome(Enum):
     """Too many wrong answers to this network address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """A decided attempt to claim.
 
     `line` and `at`, the time, are set when code and PIN were right; `wait_s` when the address must wait.

@@ -17,6 +17,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from largesse.base.confidential import Confidential
 from largesse.encryption.vault import Vault
 
 CODE_BYTES = 10
@@ -100,14 +101,11 @@ _DRAWN_BYTES = 4
 _FAIR_BELOW = (1 << 8 * _DRAWN_BYTES) // _PINS * _PINS
 
 
-class DrawnCode(msgspec.Struct, frozen=True, gc=False):
+class DrawnCode(Confidential, frozen=True, gc=False):
     """A code and its PIN in clear. Its repr shows neither, as it could end in a log."""
 
     code: bytes
     pin: int
-
-    def __repr__(self) -> str:
-        return "DrawnCode(…)"
 
     @property
     def code_text(self) -> str:
@@ -174,15 +172,12 @@ def _context(reference: str, number: int) -> bytes:
     return f"line/{reference}/{number}".encode("ascii")
 
 
-class IssuedCode(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class IssuedCode(Confidential, frozen=True, gc=False, rename="camel"):
     """An issued code in clear, with its PIN and its claim link. Its repr shows none of them, as it could end in a log."""
 
     code: Annotated[str, Meta(description="Entered by the recipient", examples=["0000-0000-0000-0000-0"])]
     pin: Annotated[str, Meta(description="Six digits", examples=["000000"])]
     redemption_url: Annotated[str, Meta(description="Shareable claim link")]
-
-    def __repr__(self) -> str:
-        return "IssuedCode(…)"
 
 
 async def give_codes(

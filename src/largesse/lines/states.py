@@ -12,10 +12,11 @@ Whoever moves a line holds the row lock of its row in `lines`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
+
+import msgspec
 
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection
@@ -132,8 +133,7 @@ LAPSED = "lapsed"
 _EVENTS = {State.FULFILLED: GIFT_FULFILLED, State.EXPIRED: GIFT_EXPIRED}
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """The state of a line with its times. `product_id` is the product once it is settled."""
 
     state: State = State.ISSUED

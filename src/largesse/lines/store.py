@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
+from largesse.base.confidential import Confidential
 from largesse.base.email import email_key, is_erased, masked
 from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose, placeholder
@@ -71,8 +71,7 @@ _RECIPIENTS = "SELECT number, recipient_email FROM lines WHERE customer_id = $1 
 _ADD_MESSAGES = Fragment("INSERT INTO line_messages (customer_id, order_id, number, message)")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Line:
+class Line(Confidential, frozen=True):
     """A line with its order's gift. It has no repr, as it names a person."""
 
     order_id: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from email.utils import parseaddr
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 
 import idna
 
+from largesse.base.confidential import Confidential
 from largesse.base.i18n.languages import Language
 from largesse.base.text import cleaned
 from largesse.branding.model import NO_BRAND, Brand
@@ -27,8 +27,7 @@ CAMPAIGN_CODE = "campaign_code"
 VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LetterCode:
+class LetterCode(Confidential, frozen=True):
     """One code with its PIN and claim link, in clear."""
 
     code: str
@@ -41,8 +40,7 @@ class LetterCode:
         return f"{self.link}#pin={self.pin}" if self.pin.isdecimal() else self.link
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Letter:
+class Letter(Confidential, frozen=True):
     """The content of a letter to one recipient. It has no repr, as it contains codes."""
 
     kind: str  # gift, voucher_ready, shipped (shipped_2 when it is sent again), campaign_code, or a reminder's
@@ -115,8 +113,7 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     return mime.build(headers, text, html, at=at)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Shown:
+class Shown(Confidential, frozen=True):
     """A letter as its recipient sees it."""
 
     sender: str

@@ -5,18 +5,19 @@ from __future__ import annotations
 import email
 import email.policy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
+from largesse.base.confidential import Confidential
 from largesse.base.errors import NotFound
 from largesse.db.pool import Connection
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.mail import store
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedMail:
+class CapturedMail(msgspec.Struct, frozen=True):
     """A captured message as the list shows it."""
 
     id: int
@@ -25,8 +26,7 @@ class CapturedMail:
     captured_at: datetime
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class OpenedMail:
+class OpenedMail(Confidential, frozen=True):
     """A captured message as its recipient would see it. It has no repr, as it contains codes."""
 
     sender: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
 
+from largesse.base.confidential import Confidential
 from largesse.base.email import email_key, is_erased
 from largesse.base.i18n.languages import language_of
 from largesse.base.zones import last_whole_day
@@ -96,8 +96,8 @@ async def _make_messages(connection: Connection, jobs: Sequence[Row], shard_grou
         [line["recipient_email"] for line in first.values()],
         [line["recipient_name"] for line in first.values()],
         [f"{{{','.join(map(str, numbers[key]))}}}" for key in first],
-        RANKED_TOGETHER,
-        RANK_GAP_S,
+        store.RANKED_TOGETHER,
+        store.RANK_GAP_S,
     )
     return len(first)
 
@@ -106,20 +106,16 @@ _TERMS = Terms()
 UNREADABLE = "The mail could not be written."
 _UNREADABLE_AGAIN_S = 3600.0
 
-# The messages of a large order get ranks with gaps: this many messages, then a gap, in which other orders fit.
-RANKED_TOGETHER = 50
-RANK_GAP_S = 0.25
 # A message's rank is at most this much later than its due time, and exactly this much for a retry. So messages with a rank
 # later than this from now are not due, and the scan of the index ends there.
-SPREAD_S = MAX_CODES / RANKED_TOGETHER * RANK_GAP_S
+SPREAD_S = MAX_CODES / store.RANKED_TOGETHER * store.RANK_GAP_S
 
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S)
 
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Message:
+class Message(Confidential, frozen=True):
     """A leased message with all that is needed to send it."""
 
     lease: Lease

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
+from largesse.base.confidential import Confidential
 from largesse.db.pool import Connection, Database, commit_as_one, is_distributed
 from largesse.db.statements import read_now
 from largesse.events.order_changes import record_changes
@@ -22,8 +24,7 @@ from largesse.mail.messages import SPREAD_S, Message
 from largesse.mail.smtp import DATA, DOT, MAIL, RCPT, Handover
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Sent:
+class Sent(Confidential, frozen=True):
     """The outcome of a message. `captured` is its encrypted text, if it goes to the captured mailbox."""
 
     message: Message
@@ -112,8 +113,7 @@ class Fault(StrEnum):
     UNSURE = "unsure"  # the recipient's if the same connection takes another message, else the server's
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One row of the table. None or empty fields match anything. `status` is the start of the enhanced code."""
 
     fault: Fault

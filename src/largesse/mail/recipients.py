@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -59,14 +58,13 @@ _OF_MAIL = {
 }
 
 
-@dataclass(slots=True)
-class Recipient:
+class Recipient(msgspec.Struct):
     """A recipient of an order, or a code of a batch. `number` is their first line's, by which forms name them."""
 
     number: int
     email: str | None  # None in a code batch
     name: str | None
-    numbers: list[int] = field(default_factory=list)
+    numbers: list[int] = []
     mail: str | None = None  # the state of the latest mail, as `messages` has it, or scheduled; None in a code batch
     reason: str | None = None  # what the mail server said when it did not take it
     fault: str | None = None  # the cause of a refusal: recipient or server
@@ -77,7 +75,7 @@ class Recipient:
     fulfilled: int = 0
     expired: int = 0
     cancelled: int = 0
-    times: dict[str, datetime] = field(default_factory=dict)  # when the last code had each event, where it was read
+    times: dict[str, datetime] = {}  # when the last code had each event, where it was read
 
     @property
     def state(self) -> RecipientState:
@@ -116,8 +114,7 @@ class Recipient:
         return self.mail in {"sent", "captured", "bounced", "exhausted"}
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """A page of recipients. `counts` has the number for each filter, and `found` the number that pass filter and search."""
 
     recipients: list[Recipient]
@@ -211,8 +208,7 @@ async def add_times(connection: Connection, order: Row, recipients: Sequence[Rec
         times[event] = max(at, times.get(event, at))
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """The progress of an order's gifts: recipients whose mail has left or was refused, and codes that were opened, claimed and fulfilled."""
 
     mailed: int

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import msgspec
 from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
+from msgspec.structs import replace
 
 from largesse.base.i18n.languages import Language
 from largesse.base.i18n.templates import template_environment
@@ -22,8 +23,7 @@ from largesse.branding.model import NO_BRAND, Brand, ink_on, mixed
 from largesse.orders.options import DEFAULT_WRAPPING, known_wrapping
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
+class Theme(msgspec.Struct, frozen=True):
     """Colours that mail clients show without loading a picture."""
 
     paper: str  # around the card

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from largesse.base.email import masked
 from largesse.customers.actor import Actor
@@ -17,7 +18,7 @@ from largesse.db.statements import members_of
 from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
-from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
+from largesse.mail.store import RANK_GAP_S, RANKED_TOGETHER
 from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
@@ -42,8 +43,7 @@ STATES = ("bounced", "exhausted", "held")
 MOST_REQUEUED = 10_000  # by a member of staff, at once
 
 
-@dataclass(frozen=True, slots=True)
-class RequeueFilter:
+class RequeueFilter(msgspec.Struct, frozen=True):
     """Which mail to send again: given up or held since then, with these words in the reason (in any case), of all customers or one."""
 
     since: datetime
@@ -146,8 +146,7 @@ async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[R
 NEWEST = datetime(9999, 1, 1, tzinfo=UTC), 0
 
 
-@dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUp(msgspec.Struct, frozen=True):
     """A message that was given up or is held."""
 
     id: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
 from largesse.base.errors import InvalidRequest, TooManyRequests
@@ -19,8 +20,8 @@ from largesse.jobs.outbox import lock_mail_job, withdraw_reminders
 from largesse.lines.states import State
 from largesse.lines.store import readdress_lines
 from largesse.mail import resending_store
-from largesse.mail.messages import RANK_GAP_S, RANKED_TOGETHER
 from largesse.mail.recipients import RecipientDelivery
+from largesse.mail.store import RANK_GAP_S, RANKED_TOGETHER
 from largesse.orders.history import NewAct, record_act, record_resends
 from largesse.orders.lookup import find_own_order
 from largesse.orders.marks import changing_orders
@@ -32,8 +33,7 @@ RESENT_TO_ALL_AFTER_H = 24  # hours between two mails to a recipient when an ord
 _DAY_S = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Unclaimed:
+class Unclaimed(msgspec.Struct, frozen=True):
     """The recipients of an order who have claimed nothing."""
 
     count: int  # recipients who can be mailed again now
@@ -42,8 +42,7 @@ class Unclaimed:
     again_at: datetime | None  # when the first of those left out can be mailed again, if known
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The result of a resend to chosen recipients."""
 
     count: int  # recipients who are mailed again

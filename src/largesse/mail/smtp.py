@@ -11,27 +11,27 @@ import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import aiosmtplib
+import msgspec
 from aiosmtplib.email import quote_address
 from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPHeloError, SMTPNotSupported, SMTPResponseException
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.base import clock
+from largesse.base.confidential import Confidential
 from largesse.base.settings import MAIL_CONNECTIONS, STARTTLS
 
 
-@dataclass(frozen=True, slots=True)
-class MailServer:
+class MailServer(Confidential, frozen=True):
     """A mail server. `starttls` None: use it if the server offers it. `connections` is how many a worker opens at most."""
 
     host: str
     port: int
     username: str | None
-    password: str | None = field(repr=False)
+    password: str | None
     tls: bool
     starttls: bool | None
     connections: int = MAIL_CONNECTIONS
@@ -81,8 +81,7 @@ class MailServerAwayError(Exception):
     """The mail server cannot be reached or used. The text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmtpTimeouts:
+class SmtpTimeouts(msgspec.Struct, frozen=True):
     """How long a mail server may take, in seconds: at least what RFC 5321 (4.5.3.2) requires of a client.
 
     The last matters most (4.5.3.2.6): a server often takes a message although the client gives up after the final dot, and then gets it
@@ -96,8 +95,7 @@ class SmtpTimeouts:
     answer_s: float = 600.0  # 4.5.3.2.5 and 4.5.3.2.6
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(msgspec.Struct, frozen=True):
     """The mail server's answer to one message, and its stage. `code` None: the connection broke before an answer."""
 
     stage: str

@@ -7,6 +7,10 @@ from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
 from largesse.events.store import new_line_events
 from largesse.lines.tasks import may_be
 
+# The messages of a large order get ranks with gaps: this many messages, then a gap, in which other orders fit.
+RANKED_TOGETHER = 50
+RANK_GAP_S = 0.25
+
 TAKE_JOBS = grouped(
     """
     SELECT customer_id, order_id, environment, due_at, (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from largesse.approvals.model import ApprovalRule, Grant, SendFacts, rules_of
 from largesse.approvals.store import read_grants, read_rules
@@ -39,13 +40,12 @@ class RunningAutomation(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Approvals:
+class Approvals(msgspec.Struct, frozen=True):
     """The rules of the customers of a batch, and what was approved, by the reference of the order."""
 
     rules: Sequence[ApprovalRule] = ()
-    grants: Mapping[str, Grant] = field(default_factory=dict)
-    automations: Mapping[int, RunningAutomation] = field(default_factory=dict)  # those of the batch that may send
+    grants: Mapping[str, Grant] = {}
+    automations: Mapping[int, RunningAutomation] = {}  # those of the batch that may send
     is_quote: bool = False  # nothing is placed, so rules refuse nothing
 
 

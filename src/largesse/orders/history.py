@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from largesse.base.email import is_erased
 from largesse.customers.principal import Principal
@@ -23,8 +24,7 @@ _RECORD_READING = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class OrderAct:
+class OrderAct(msgspec.Struct, frozen=True):
     """What a person or service account did with an order, and how often at once.
 
     `recipient` is the name of the person it was about, or else their address; None for acts about the whole order, and once erased.
@@ -42,8 +42,7 @@ class OrderAct:
     was_due_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewAct:
+class NewAct(msgspec.Struct, frozen=True):
     """An act to record."""
 
     order_id: int

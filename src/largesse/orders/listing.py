@@ -7,10 +7,11 @@ asked, so nobody misses an order that was placed before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from typing import NamedTuple
+
+import msgspec
 
 from largesse.base.batching import Batcher, Receiver
 from largesse.base.errors import InvalidRequest
@@ -26,8 +27,7 @@ from largesse.orders.order import RESPONSE_COLUMNS, order_record
 from largesse.orders.request import read_reference
 
 
-@dataclass(frozen=True, slots=True)
-class OrderOverview:
+class OrderOverview(msgspec.Struct, frozen=True):
     """An order as an operator sees it: no codes, names or addresses."""
 
     id: int

@@ -11,7 +11,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from largesse.base.errors import Unavailable
 from largesse.db.pool import DATABASE_FAILED
@@ -24,20 +25,18 @@ _MAX_ORDERS = 250
 _MAX_CODES = 1_000
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
+class _Waiting(msgspec.Struct, eq=False):
     order: Order
     outcome: asyncio.Future[Placed]
     until: float  # by the event loop's clock
     is_taken: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class _Queue:
+class _Queue(msgspec.Struct, eq=False):
     """The orders of the same accounts, in the order they came."""
 
     accounts: AccountIds
-    waiting: dict[_Waiting, None] = field(default_factory=dict)
+    waiting: dict[_Waiting, None] = {}
     is_taken: bool = False
     # The most orders of a turn. One after a turn with a reference that another transaction is taking, so that other orders pass.
     at_once: int = _MAX_ORDERS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
@@ -93,8 +92,7 @@ class ReferenceHeld(LockedAccount):
     """The accounts are free, but another transaction is taking a reference of the batch."""
 
 
-@dataclass(slots=True)
-class BatchContext:
+class BatchContext(msgspec.Struct):
     """What decides a batch, all read under its locks."""
 
     now: datetime
@@ -106,27 +104,26 @@ class BatchContext:
     people: Mapping[int, PersonStatus]  # of the people who may still send, by `Principal.person_key`
     references: dict[ReferenceKey, str]  # used ones, with the reference of the order that has each
     accounts: Mapping[int, LedgerAccount]
-    spending: dict[SpendingKey, int] = field(default_factory=dict)  # today, of those with a daily limit
+    spending: dict[SpendingKey, int] = {}  # today, of those with a daily limit
     catalogue_version: int = 0
     # Products changed since the oldest version that an order relies on; None: unknown.
     changed_products: frozenset[int] | None = frozenset()
     approvals: Approvals = NO_APPROVALS
     budgets: Sequence[Budget] = ()  # that may limit orders of the batch
-    budget_spent: dict[PeriodKey, int] = field(default_factory=dict)  # of those budgets, in their current periods
+    budget_spent: dict[PeriodKey, int] = {}  # of those budgets, in their current periods
 
 
-@dataclass(slots=True)
-class Decided:
+class Decided(msgspec.Struct):
     """The orders to write with their entries, and why each of the others is not placed.
 
     An order gets its id when it is written. Until then its place among `placed`, from 1, stands for it in the entries.
     """
 
-    placed: list[Order] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    spent: dict[SpendingKey, int] = field(default_factory=dict)  # amounts to add to daily sums
-    charges: list[Charge] = field(default_factory=list)  # amounts to add to budgets
-    refusals: dict[int, Refusal] = field(default_factory=dict)  # by place in the batch
+    placed: list[Order] = []
+    entries: list[Entry] = []
+    spent: dict[SpendingKey, int] = {}  # amounts to add to daily sums
+    charges: list[Charge] = []  # amounts to add to budgets
+    refusals: dict[int, Refusal] = {}  # by place in the batch
 
 
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:

@@ -6,7 +6,6 @@ An export holds no codes, PINs or vouchers: they are money.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -222,8 +221,7 @@ _COUNT_DUE = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyRequest:
+class PrivacyRequest(msgspec.Struct, frozen=True):
     """A request, and by when it must be done."""
 
     id: int
@@ -239,8 +237,7 @@ class PrivacyRequest:
     days_left: int  # until it is due; below zero once it is late
 
 
-@dataclass(frozen=True, slots=True)
-class DueCounts:
+class DueCounts(msgspec.Struct, frozen=True):
     """How many requests are open, of these how many are late, and how many are due soon."""
 
     open: int

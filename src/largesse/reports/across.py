@@ -7,9 +7,10 @@ The audit log of the installation has each search and each look at a gift; the c
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.customers.actor import Actor
@@ -67,8 +68,7 @@ _BY_TRACKING_NUMBER = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FoundOrder:
+class FoundOrder(msgspec.Struct, frozen=True):
     """An order of any customer. `number` is the line that was searched for; None if the search was for the order."""
 
     customer_id: int

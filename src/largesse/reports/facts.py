@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+
+import msgspec
 
 from largesse.base.email import email_key
 from largesse.db.fragments import Fragment, each, grouped
@@ -19,15 +20,14 @@ from largesse.reports.sums import AGES_S, Moves, OrderSummary
 OrderKey = tuple[int, int]  # customer and order
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(msgspec.Struct):
     """The state of changed orders. Orders that do not exist are not in it."""
 
-    orders: dict[OrderKey, Row] = field(default_factory=dict)
-    moves: Mapping[int, Moves] = field(default_factory=dict)
-    bounced: Mapping[int, int] = field(default_factory=dict)
-    refunds: Mapping[OrderKey, Mapping[date, int]] = field(default_factory=dict)  # minor units, by corrections
-    before: Mapping[OrderKey, OrderSummary] = field(default_factory=dict)
+    orders: dict[OrderKey, Row] = {}
+    moves: Mapping[int, Moves] = {}
+    bounced: Mapping[int, int] = {}
+    refunds: Mapping[OrderKey, Mapping[date, int]] = {}  # minor units, by corrections
+    before: Mapping[OrderKey, OrderSummary] = {}
 
 
 async def read_code_counts(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
+
+import msgspec
 
 from largesse.base import clock
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
@@ -23,8 +24,7 @@ from largesse.db.statements import planned_at_once
 from largesse.reports.sums import SUMS, OrderState, Sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFilter:
+class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What orders must have in common. None means any, 0 none."""
 
     currency: str | None = None
@@ -38,11 +38,10 @@ class GroupFilter:
     @property
     def said(self) -> dict[str, str | int]:
         """What of it was said, by the name of the column in `report_groups`."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderFilter:
+class OrderFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which orders of a customer and environment. Days are of UTC, both included."""
 
     customer_id: int
@@ -82,8 +81,7 @@ BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """The sums of orders with the same `key` and currency."""
 
     key: Any
@@ -195,8 +193,7 @@ MAX_NAME = 60  # characters
 MAX_QUERY = 500  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class SavedView:
+class SavedView(msgspec.Struct, frozen=True):
     """A saved view. `query` has the parameters of the list's address."""
 
     id: int

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+
+import msgspec
+from msgspec.structs import replace
 
 from largesse.db.fragments import NOTHING, Fragment, compose, join
 from largesse.db.pool import Connection, Row
@@ -24,8 +26,7 @@ _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """Orders that pass a filter, newest first. `goes_on` is where to continue in the requested direction.
 
     A search may have to continue although it found nothing yet. `sums` are the sums of the orders that it found, by currency.
@@ -33,7 +34,7 @@ class Found:
 
     places: list[Place]
     goes_on: Place | None = None
-    sums: dict[str, Sums] = field(default_factory=dict)
+    sums: dict[str, Sums] = {}
 
     def first(self, limit: int) -> Found:
         """Returns the result of the same search with a lower limit."""
@@ -83,8 +84,7 @@ async def find_orders(
 MOST_SORTED = 1_000  # orders of a filter that are sorted by their total, the newest; all orders are sorted by an index
 
 
-@dataclass(frozen=True, slots=True)
-class Sorted:
+class Sorted(msgspec.Struct, frozen=True):
     """Orders sorted by total. `goes_on` is where to continue in the requested direction."""
 
     places: list[Place]

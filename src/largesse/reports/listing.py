@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -68,8 +67,7 @@ class ListedOrder(msgspec.Struct, frozen=True):
         return self.claimed + self.cancelled < self.codes
 
 
-@dataclass(frozen=True, slots=True)
-class OrderPage:
+class OrderPage(msgspec.Struct, frozen=True):
     """A part of a list, in its order. `next` and `previous` are ids of orders to continue from; None if there are no more.
 
     `is_all` is False if more orders pass the filter than are sorted. The list then has the newest of them.
@@ -259,8 +257,7 @@ _CHANGED = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(msgspec.Struct, frozen=True):
     """The values of a customer's filters, by name: pairs of a value and its label."""
 
     sources: list[tuple[str, str]]
@@ -318,8 +315,7 @@ _FIND = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRecipient:
+class FoundRecipient(msgspec.Struct, frozen=True):
     """A recipient of an order."""
 
     order: ListedOrder

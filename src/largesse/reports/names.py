@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from largesse.db.pool import Connection
 
@@ -12,13 +13,12 @@ _WITH_ID = re.compile(r"(account|service account|API key|template|collection|bud
 _MOST_FOUND = 200  # subjects with that name
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """The names of subjects, such as `account 3` or an e-mail address, and of people by their id; and the currencies of accounts and orders."""
 
-    subjects: dict[str, str] = field(default_factory=dict)
-    people: dict[int, str] = field(default_factory=dict)
-    currencies: dict[str, str] = field(default_factory=dict)
+    subjects: dict[str, str] = {}
+    people: dict[int, str] = {}
+    currencies: dict[str, str] = {}
 
     def add(self, other: Names) -> None:
         """Adds the other names."""

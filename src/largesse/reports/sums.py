@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 
@@ -90,13 +89,12 @@ class OrderSummary(msgspec.Struct, frozen=True):
 SumsKey = tuple[int, str, date, int, str]
 
 
-@dataclass(slots=True)
-class Moves:
+class Moves(msgspec.Struct):
     """What happened to the codes of an order: how many of them on which day."""
 
-    claims: dict[date, int] = field(default_factory=lambda: defaultdict(int))
-    cancellations: dict[date, int] = field(default_factory=lambda: defaultdict(int))
-    ages: list[int] = field(default_factory=lambda: [0] * len(AGE_SUMS))
+    claims: dict[date, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    cancellations: dict[date, int] = msgspec.field(default_factory=lambda: defaultdict(int))
+    ages: list[int] = msgspec.field(default_factory=lambda: [0] * len(AGE_SUMS))
     fulfilled: int = 0
     expired: int = 0
     last_at: datetime | None = None

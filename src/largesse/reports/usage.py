@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
+
+import msgspec
 
 from largesse.customers.principal import Principal
 from largesse.db.fragments import compose
@@ -97,8 +98,7 @@ async def earlier_gifts(
 MOST_COUNTED = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateUses:
+class TemplateUses(msgspec.Struct, frozen=True):
     """The orders placed with a template in one environment."""
 
     orders: int  # at most MOST_COUNTED and one: then there are more
@@ -135,8 +135,7 @@ _COUNT_SETUP_PROBLEMS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FailingWebhook:
+class FailingWebhook(msgspec.Struct, frozen=True):
     """A webhook subscription whose last deliveries failed."""
 
     id: UUID
@@ -154,8 +153,7 @@ async def list_failing_webhooks(
 NEW_DAYS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class FirstSteps:
+class FirstSteps(msgspec.Struct, frozen=True):
     """What a customer has done so far. Money and orders are those of the transaction's environment."""
 
     is_new: bool  # a customer for less than NEW_DAYS

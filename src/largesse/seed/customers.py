@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from largesse.customers.customers import MOST_CUSTOMER_NAME, PLANS
 from largesse.customers.roles import ROLES
@@ -34,8 +35,7 @@ _DEFAULT_COUNTRY = "GB"
 Gift = TypeVar("Gift", Product, Collection)
 
 
-@dataclass(frozen=True, slots=True)
-class Gifts:
+class Gifts(msgspec.Struct, frozen=True):
     """The gifts that templates may send, by key. None for a gift that has mistakes."""
 
     products: Mapping[str, Product | None]

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+import msgspec
+
 from largesse.catalogue.pictures import Picture
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The place of an object: file, line, path (`products[2]`) and the lines of its fields."""
 
     file: str
@@ -155,8 +156,7 @@ class Collection:
     managed: str  # as for a customer
 
 
-@dataclass(frozen=True, slots=True)
-class SeedFile:
+class SeedFile(msgspec.Struct, frozen=True):
     """The objects of one seed file. Every reference in it resolves."""
 
     file: str

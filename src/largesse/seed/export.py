@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from largesse.base.confidential import Confidential
 from largesse.base.errors import OperatorError
 from largesse.base.money import to_decimal
 from largesse.catalogue.model import STOCK, Collection, Product, ProductReader, can_be_sent, collection_from_row
@@ -68,11 +68,10 @@ _OWNED = {
 _Fields = Mapping[str, object]  # of an object; None: left out
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(Confidential, frozen=True):
     """A seed file, the names of the pictures it refers to, and a sentence for each kind of object that it leaves out."""
 
-    content: str = field(repr=False)
+    content: str
     pictures: Sequence[str]
     left_out: Sequence[str]
 

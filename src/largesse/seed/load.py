@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from largesse.automations.service import ending_approvals
+from largesse.base.confidential import Confidential
 from largesse.base.errors import OperatorError
 from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import COLLECTIONS, PRODUCTS
@@ -52,15 +52,14 @@ _LOCK = "SELECT pg_advisory_xact_lock($1)"
 _CURRENCIES = "SELECT code FROM currencies"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSeed:
+class LoadedSeed(Confidential, frozen=True):
     """The ids of all objects of a seed file, the secrets of the API keys that this load made, and its warnings.
 
     An object of a customer is named by its key, or as `customer/key` if two customers use the same key.
     """
 
     ids: Mapping[str, Mapping[str, int]]
-    api_keys: Mapping[str, str] = field(repr=False)  # secrets: shown once, to the operator
+    api_keys: Mapping[str, str]  # secrets: shown once, to the operator
     warnings: Sequence[str] = ()  # each with its place in the file
     new_users: Sequence[int] = ()  # ids of the active people whom this load added
 

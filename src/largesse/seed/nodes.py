@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+import msgspec
 import yaml
 
 from largesse.base.errors import OperatorError
@@ -25,8 +25,7 @@ _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U0001000
 _LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # as the parser counts lines
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True):
     """One value as written. `plain` means without quotes."""
 
     text: str
@@ -34,16 +33,14 @@ class Scalar:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(msgspec.Struct, frozen=True):
     """A list."""
 
     items: list[Node]
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(msgspec.Struct, frozen=True):
     """Names and values in the order of the file. No name comes twice."""
 
     items: dict[str, tuple[int, Node]]  # the line of the name, the value
@@ -79,8 +76,7 @@ def _events(text: str, file: str) -> Iterator[yaml.Event]:
         raise OperatorError(f"{file}:{line}: this is not YAML: {error.problem or 'unreadable'}{inside}") from None
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A list or mapping that has not ended."""
 
     node: Sequence | Mapping
@@ -90,14 +86,13 @@ class _Open:
     name_line: int = 0
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(msgspec.Struct):
     """Builds the tree from events."""
 
     file: str
     root: Node | None = None
-    _open: list[_Open] = field(default_factory=list)
-    _anchors: dict[str, tuple[Node, int]] = field(default_factory=dict)  # with the number of nodes inside
+    _open: list[_Open] = []
+    _anchors: dict[str, tuple[Node, int]] = {}  # with the number of nodes inside
     _nodes: int = 0
     _documents: int = 0
 

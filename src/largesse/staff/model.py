@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
+
+import msgspec
 
 from largesse.db.scope import OFFICE, Scope
 
@@ -70,8 +71,7 @@ STAFF_RIGHTS: Mapping[StaffRight, frozenset[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StaffMember:
+class StaffMember(msgspec.Struct, frozen=True):
     """A signed-in member of staff, read again for each request."""
 
     session_id: int
@@ -96,8 +96,7 @@ class StaffMember:
         return self.role in STAFF_RIGHTS[right]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedStaff:
+class ListedStaff(msgspec.Struct, frozen=True):
     """A member of staff in a list."""
 
     id: int

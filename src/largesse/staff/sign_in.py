@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from largesse.audit.service import Acting, by_staff
 from largesse.base.email import email_key
@@ -29,15 +30,13 @@ from largesse.staff.model import IDLE, LASTS, StaffMember
 from largesse.staff.store import SIGN_IN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaffSession(SignedIn):
+class StaffSession(SignedIn, frozen=True, kw_only=True):
     """A session of a member of staff."""
 
     person: StaffMember
 
 
-@dataclass(frozen=True, slots=True)
-class StaffLink:
+class StaffLink(msgspec.Struct, frozen=True):
     """A valid link, with its member of staff."""
 
     hash: bytes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from largesse.customers.sign_in_store import PEOPLE
 from largesse.db.pool import Connection, Row
@@ -131,8 +132,7 @@ class Server(NamedTuple):
     revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(msgspec.Struct, frozen=True):
     """The orders and claims of a day, and the amount spent, by currency, in minor units."""
 
     orders: int

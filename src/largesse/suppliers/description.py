@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,8 +61,7 @@ class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return tuple(ipaddress.ip_network(network) for network in self.allowed_networks)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSupplier:
+class OpenSupplier(msgspec.Struct, frozen=True):
     """A supplier that can be called, with its description."""
 
     description: Description

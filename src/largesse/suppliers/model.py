@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID, uuid5
 
+import msgspec
+
+from largesse.base.confidential import Confidential
 from largesse.jobs.job_loop import Schedule
 from largesse.lines.states import LineKey
 from largesse.webhooks.transport import HttpTransport
@@ -20,8 +22,7 @@ LONGEST_NUMBER = 100  # characters of a voucher number or PIN
 MOST_COST_MINOR = 10**12
 
 
-@dataclass(frozen=True, slots=True)
-class SupplierLine:
+class SupplierLine(Confidential, frozen=True):
     """What a supplier is asked for: one voucher worth `value_minor` of `currency`. `id` is the same in every call about it."""
 
     id: str
@@ -29,43 +30,37 @@ class SupplierLine:
     value_minor: int
     currency: str
     country: str
-    recipient_email: str | None = field(default=None, repr=False)  # only for a supplier that `needs_recipient`
+    recipient_email: str | None = None  # only for a supplier that `needs_recipient`
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """The supplier has the order, and there is no voucher yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bought:
+class Bought(Confidential, frozen=True):
     """The supplier has delivered. `id` is the order the voucher is for, as the supplier says. The cost is in minor units."""
 
     id: str
-    number: str = field(repr=False)
-    pin: str | None = field(default=None, repr=False)
+    number: str
+    pin: str | None = None
     use_by: date | None = None
     cost_minor: int | None = None
     cost_currency: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The supplier will not deliver this order, now or later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """The supplier does not have this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True):
     """The supplier has cancelled the order and charges nothing for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotCancellable:
+class NotCancellable(msgspec.Struct, frozen=True):
     """The supplier cannot cancel this order any more, or never can."""
 
 
@@ -81,8 +76,7 @@ class SupplierFailed(Exception):
         self.arrived = arrived
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """A product of a supplier's catalogue; amounts in major units of `currency`."""
 
     sku: str
@@ -92,22 +86,20 @@ class Offer:
     amounts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(msgspec.Struct, frozen=True):
     """What is left of the money at a supplier, in minor units."""
 
     amount_minor: int
     currency: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Confidential, frozen=True):
     """The arguments for a kind of supplier. `transport` sends requests only to public addresses and to the allowed networks."""
 
     name: str
     options: Mapping[str, Any]
-    secrets: Mapping[str, str] = field(repr=False)
-    transport: HttpTransport = field(repr=False)
+    secrets: Mapping[str, str]
+    transport: HttpTransport
 
 
 class Supplier(Protocol):
@@ -162,8 +154,7 @@ _AGAIN = Schedule(first_s=2.0, factor=2.0, cap_s=900.0)
 WATCH_S = (60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How long a supplier is waited for, from its description. `pace` multiplies the pauses; tests make it small."""
 
     poll_s: float = 15.0
@@ -174,8 +165,7 @@ class RetryPolicy:
     pace: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class SupplierOrder:
+class SupplierOrder(msgspec.Struct, frozen=True):
     """An order that is leased, as it was before the call."""
 
     customer_id: int
@@ -193,15 +183,14 @@ class SupplierOrder:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Confidential, frozen=True):
     """The next state of an order, when it is due again (None: never) and how many calls in a row had no clear answer."""
 
     state: State
     again_s: float | None
     failures: int = 0
     reason: str | None = None
-    bought: Bought | None = field(default=None, repr=False)
+    bought: Bought | None = None
 
     @property
     def goes_on(self) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 from prometheus_client import Counter
 
 from largesse.catalogue.model import STOCK
@@ -42,8 +43,7 @@ _PAID = frozenset({State.DELIVERED, State.KEPT})
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """A call that was made for an order, and its outcome."""
 
     order: SupplierOrder

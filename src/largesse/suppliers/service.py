@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import date
 
+import msgspec
 import yaml
 
 from largesse.base.errors import OperatorError
@@ -100,8 +100,7 @@ async def list_costs(connection: Connection, since: date, until: date) -> list[R
     return await connection.fetch(store.COSTS, since, until)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedOffers:
+class ImportedOffers(msgspec.Struct, frozen=True):
     """What became of a supplier's offers: how many are drafts now, how many products there were already, and what is wrong with others."""
 
     saved: int

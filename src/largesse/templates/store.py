@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from datetime import datetime
+
+import msgspec
+from msgspec.structs import astuple
 
 from largesse.base.money import to_number
 from largesse.customers.principal import Principal
@@ -35,8 +37,7 @@ _UPDATE = """
 _REMOVE = "UPDATE templates SET removed_at = clock_now(), of_people = true WHERE customer_id = $1 AND id = $2"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateContent:
+class TemplateContent(msgspec.Struct, frozen=True, kw_only=True):
     """What a template sends. Exactly one of `product_id` and `collection_id` is set."""
 
     name: str | None
@@ -57,8 +58,7 @@ class TemplateContent:
         return to_number(self.value_minor, self.currency)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template(TemplateContent):
+class Template(TemplateContent, frozen=True, kw_only=True):
     """A saved template."""
 
     id: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TextIO
+
+import msgspec
 
 from largesse.base import clock
 from largesse.db.fragments import Fragment, compose, declared
@@ -50,8 +51,7 @@ class Progress:
 SHOWN_IDS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One rule that must hold: `sql` gives one column, the id of each row that breaks it. It takes no parameters."""
 
     name: str
@@ -69,8 +69,7 @@ class Check:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A check that failed: how often, and the ids of the first rows that break it. Never a code or a PIN."""
 
     check: str
@@ -105,8 +104,7 @@ class Tally:
         return Finding(self._check, self._rule, self.count, tuple(self._ids), self._of)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """What an audit checked, and what it found."""
 
     checks: tuple[str, ...]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import structlog
 
 from largesse.base import clock
@@ -37,8 +37,7 @@ log = structlog.get_logger(__name__)
 Report = Attempted | Lease  # an attempt to write down, or a queue to give back
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(msgspec.Struct):
     """The turn of one queue: its jobs, which several tasks attempt at the same time."""
 
     queue: SubscriptionQueue
@@ -46,7 +45,7 @@ class _Turn:
     ends: float  # time.monotonic
     signer: Signer
     log: structlog.typing.FilteringBoundLogger
-    writing: list[asyncio.Future[bool]] = field(default_factory=list)
+    writing: list[asyncio.Future[bool]] = []
     gone: bool = False
 
 

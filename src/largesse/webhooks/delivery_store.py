@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -132,8 +131,7 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class FailingWebhook:
+class FailingWebhook(msgspec.Struct, frozen=True):
     """A subscription whose last attempt failed, or that has deliveries that failed for good."""
 
     customer_id: int

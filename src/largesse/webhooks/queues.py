@@ -8,10 +8,10 @@ however long the queue is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from largesse.base.confidential import Confidential
 from largesse.db.pool import Connection, Row, commit_as_one, is_distributed
 from largesse.db.shard_groups import Customers, list_shard_groups, read_by_shard_group
 from largesse.db.sharding import arguments
@@ -32,8 +32,7 @@ _JOBS_AT_ONCE = 2_048
 _LEAST_JOBS_EACH = 16
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Job:
+class Job(Confidential, frozen=True):
     """A delivery to attempt now."""
 
     id: int
@@ -45,8 +44,7 @@ class Job:
     attempts_left: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SubscriptionQueue:
+class SubscriptionQueue(Confidential, frozen=True):
     """A leased queue with the deliveries that are due in it."""
 
     lease: Lease

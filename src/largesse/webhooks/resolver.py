@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
-
-import aiodns
-import pycares
 
 from largesse.base import clock
 from largesse.webhooks.targets import Address
+
+if TYPE_CHECKING:
+    import aiodns
+    import pycares
 
 LONGEST_S = 5.0  # for a look-up, including the wait for its turn
 AT_ONCE = 512  # look-ups of a process
@@ -38,13 +40,13 @@ class UnresolvedError(OSError):
 
 
 class Resolver:
-    """Looks up many names at once, but a bounded number for one customer. Create it inside a running loop, and close it.
+    """Looks up many names at once, but a bounded number for one customer. Close it.
 
     `nameservers` (`address` or `address:port`) replace the system's.
     """
 
     def __init__(self, *, nameservers: Sequence[str] = ()) -> None:
-        self._questions = aiodns.DNSResolver(nameservers or None, timeout=_TRY_S, tries=_TRIES)
+        self._nameservers = nameservers
         self._asked: dict[str, asyncio.Future[pycares.AddrInfoResult]] = {}
         self._found: dict[str, tuple[float, list[Address]]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -52,16 +54,25 @@ class Resolver:
         # The slots of a customer exist while one is used or waited for.
         self._places_of: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
+    @cached_property
+    def _questions(self) -> aiodns.DNSResolver:
+        import aiodns
+
+        return aiodns.DNSResolver(self._nameservers or None, timeout=_TRY_S, tries=_TRIES)
+
     async def close(self) -> None:
         """Ends the current and the waiting look-ups, which raise UnresolvedError."""
         self._closed = True
-        await self._questions.close()
+        if "_questions" in self.__dict__:
+            await self._questions.close()
 
     async def look_up(self, host: str, customer_id: int) -> list[Address]:
         """Returns the addresses of a host name, in the order to try them. Raises UnresolvedError if none are found within LONGEST_S."""
         found = self._found.get(host)
         if found is not None and found[0] > clock.passed_s():
             return found[1]
+        import aiodns  # with the first look-up, as a service starts faster without it
+
         try:
             async with asyncio.timeout(LONGEST_S):
                 asked = self._asked.get(host) or await self._ask(host, customer_id)

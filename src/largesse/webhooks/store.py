@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
 import msgspec
 
+from largesse.base.confidential import Confidential
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
@@ -95,8 +95,7 @@ _EVERY = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(msgspec.Struct, frozen=True):
     """A subscription as its customer sees it."""
 
     id: UUID
@@ -106,24 +105,22 @@ class Subscription:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedSubscription:
+class CreatedSubscription(Confidential, frozen=True):
     """A new subscription with its signing secret, which is shown only once."""
 
     id: UUID
     event: str | None
     events: Sequence[str] | None
     target_url: str
-    secret: str = field(repr=False)
+    secret: str
 
 
-@dataclass(frozen=True, slots=True)
-class RotatedSecret:
+class RotatedSecret(Confidential, frozen=True):
     """The new secret of a subscription, which is shown only once. Until `previous_until`, deliveries are signed with the previous one too."""
 
     id: UUID
     previous_until: datetime
-    secret: str = field(repr=False)
+    secret: str
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):

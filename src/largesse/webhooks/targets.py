@@ -20,10 +20,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 import idna
+import msgspec
 
 from largesse.base.errors import InvalidRequest
 
@@ -118,8 +118,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LOCAL_SUFFIXES = (".localhost", ".localdomain", ".local", ".internal", ".home.arpa")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A webhook target in the form in which it is dialled. `host` is an address or a lower-case ASCII name without a final dot."""
 
     url: str  # as the caller wrote it

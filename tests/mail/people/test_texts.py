@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 from markupsafe import escape
+from msgspec.structs import replace
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.mail.people.writing import (

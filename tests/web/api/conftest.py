@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ import asyncpg
 import httpx
 import pytest
 import uvicorn
+from msgspec.structs import replace
 from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
 from tests.closing import closing

@@ -8,7 +8,6 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 from tests.distributed import SOMEBODY_WAITS
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
 from tests.web.console.conftest import Browser, signed_in

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-from dataclasses import replace
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.chained import actor_on
 from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser

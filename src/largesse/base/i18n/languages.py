@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache, lru_cache
 
+import msgspec
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 from babel.languages import get_official_languages
@@ -20,8 +20,7 @@ _MOST_WANTED = 20
 _NO_COUNTRIES = frozenset({"CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "UN", "XA", "XB", "ZZ"})
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(msgspec.Struct, frozen=True):
     """A language that Largesse has texts in. `name` is in the language itself. `locale` formats amounts and dates."""
 
     tag: str

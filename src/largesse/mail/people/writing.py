@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
@@ -11,9 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+import msgspec
 from babel.dates import format_datetime as format_for_readers
 
 from largesse.approvals.store import read_for_mail
+from largesse.base.confidential import Confidential
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES
 from largesse.base.i18n.templates import template_environment
 from largesse.base.text import cleaned
@@ -30,8 +31,7 @@ from largesse.notes.store import take_for_mail
 from largesse.orders.options import DEFAULT_WRAPPING
 
 
-@dataclass(frozen=True, slots=True)
-class LowBalance:
+class LowBalance(msgspec.Struct, frozen=True):
     """An account with a low balance, as it is now. Amounts are in minor units."""
 
     account: str
@@ -41,8 +41,7 @@ class LowBalance:
     below_minor: int
 
 
-@dataclass(frozen=True, slots=True)
-class AskedApproval:
+class AskedApproval(msgspec.Struct, frozen=True):
     """A request for approval, as it is now. Amounts are in minor units."""
 
     id: str
@@ -57,8 +56,7 @@ class AskedApproval:
     is_sent: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AskedAutomation:
+class AskedAutomation(msgspec.Struct, frozen=True):
     """An automation that waits for approval."""
 
     id: int
@@ -67,8 +65,7 @@ class AskedAutomation:
     requester: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThankYou:
+class ThankYou(msgspec.Struct, frozen=True):
     """The notes of an order that a mail is about."""
 
     reference: str
@@ -123,8 +120,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 CATALOGUES = Path(__file__).parent / "locale"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PeopleMail:
+class PeopleMail(Confidential, frozen=True):
     """A due mail. It has no repr, as its link gives access."""
 
     id: int

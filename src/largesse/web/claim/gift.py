@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from largesse.base.confidential import Confidential
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.base.text import trimmed
@@ -34,8 +34,7 @@ COOKIE = "gift"  # holds the session of a claimed gift, and is sent only to the 
 LASTS = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Session:
+class Session(Confidential, frozen=True):
     """A browser's access to one line. `handle` names the line in addresses and reveals nothing."""
 
     line: LineKey

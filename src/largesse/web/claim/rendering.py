@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import msgspec
 from markupsafe import Markup
 from starlette.requests import Request
 
@@ -46,8 +46,7 @@ def chosen_tag(request: Request) -> str | None:
     return language.tag if language else None
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
+class Theme(msgspec.Struct, frozen=True):
     """A wrapping with a `pattern` on its paper. Its colours are in the style sheet under `key`; those of a customer's wrapping are in `own`."""
 
     key: str

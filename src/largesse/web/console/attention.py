@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
 
 from largesse.base import clock
 from largesse.customers.roles import Right
@@ -22,8 +24,7 @@ _UNUSED_DAYS = 90
 _EACH = 3  # accounts, and webhooks, with an item each; the others are counted in one item
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionItem:
+class AttentionItem(msgspec.Struct, frozen=True):
     """Something that needs attention, with details and the action that its row offers. `kind` is `bad`, `waiting` or `still`."""
 
     icon: str

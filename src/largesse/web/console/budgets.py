@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -38,8 +38,7 @@ _GROUP = "group"
 _NOT_OFFERED = text("Choose one of the options.")
 
 
-@dataclass(frozen=True, slots=True)
-class SeenBudget:
+class SeenBudget(msgspec.Struct, frozen=True):
     """A budget as pages show it."""
 
     budget: Budget

@@ -6,8 +6,8 @@ Horizontal positions are percentages, so that text has the same size on every sc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from babel.numbers import format_percent
 from markupsafe import Markup, escape
 
@@ -21,8 +21,7 @@ _STEPS = (1, 2, 2.5, 5, 10)
 _LINE_WIDTH, _LINE_HEIGHT = 240, 40
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """One position on the axis: its label, and the value of each of its bars."""
 
     label: str
@@ -109,16 +108,14 @@ def _place(point: Bar, x: float, step: float, highest: int) -> Markup:
 _MOST_TIMES = 10  # more growth is not shown as a percentage
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """The change of a figure: `direction` is 1, 0 or -1, and `by` is the amount, such as `12 %` or `4 points`."""
 
     direction: int
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """A figure on a card. `against` names the period that it is compared with."""
 
     label: str
@@ -127,7 +124,7 @@ class Figure:
     against: str = ""
     note: str = ""
     path: str = ""  # of the page with details
-    line: Markup = Markup()  # noqa: RUF009 - empty
+    line: Markup = Markup()
 
 
 def change_of(context: PageContext, now: int, before: int) -> Change | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_type_hints
@@ -38,8 +37,7 @@ _NOT_OFFERED = text("Choose one of the options.")
 _CHOOSE_SOME = text("Choose at least one of the options.")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """A text of at most `most` characters, without blanks around it. `lines` allows line breaks. A tab, pasted from a table, is a blank."""
 
     most: int
@@ -58,8 +56,7 @@ class Text:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Email:
+class Email(msgspec.Struct, frozen=True):
     """An e-mail address."""
 
     def read(self, form: Form, name: str) -> str:
@@ -72,8 +69,7 @@ class Email:
             return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """One of the values offered."""
 
     offered: Collection[str]
@@ -85,8 +81,7 @@ class Choice:
         return form[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(msgspec.Struct, frozen=True):
     """At least one of the values offered. Each is a field of the same name."""
 
     offered: Collection[str]
@@ -99,8 +94,7 @@ class Choices:
         return [one for one in self.offered if one in given]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """A box or button that sends `yes`."""
 
     def read(self, form: Form, name: str) -> bool:

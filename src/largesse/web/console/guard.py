@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from typing import Generic, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route

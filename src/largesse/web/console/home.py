@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple
 
+import msgspec
 from babel.dates import format_date
 from babel.numbers import format_percent
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base import clock
@@ -47,8 +48,7 @@ _NOTHING = Sums()
 _OTHER = {"production": "staging", "staging": "production"}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A step for a new customer. `environment` is the environment that the step needs; empty for any."""
 
     icon: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import Enum
 from functools import cache, lru_cache
@@ -13,6 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import jinja2
+import msgspec
 from babel.dates import format_datetime, format_time, format_timedelta
 from markupsafe import Markup, escape
 from starlette.requests import Request
@@ -54,8 +54,7 @@ _SYSTEMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MenuItem:
+class MenuItem(msgspec.Struct, frozen=True):
     """A page in the menu."""
 
     title: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.email import email_key
@@ -90,8 +90,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientRow:
+class RecipientRow(msgspec.Struct, frozen=True):
     """A recipient on the page, with the actions that the person may take."""
 
     recipient: Recipient
@@ -104,8 +103,7 @@ class RecipientRow:
     notes: list[str]  # the recipient's thank-you notes
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(msgspec.Struct, frozen=True):
     """The data of the page."""
 
     order: Row
@@ -316,8 +314,7 @@ async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[
         )
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """The recipients that the page lists: search, filter and page number, from the address."""
 
     words: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from urllib.parse import urlencode
+
+import msgspec
 
 from largesse.base import clock
 from largesse.base.i18n.languages import text
@@ -76,8 +77,7 @@ def read_day(context: RequestContext, name: str) -> date | None:
     return context.parameters.day(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(msgspec.Struct, frozen=True):
     """A filter on the page. `value` is the text of its current choice; empty if it is not set."""
 
     name: str

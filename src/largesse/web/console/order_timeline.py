@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
 from babel.dates import format_timedelta
 
 from largesse.base import clock
@@ -124,8 +124,7 @@ def _rescheduled(context: RequestContext, act: OrderAct, by: str) -> str:
     return context.say("%(by)s moved the order from %(was)s to %(at)s", by=by, was=was, at=at)
 
 
-@dataclass(frozen=True, slots=True)
-class Claiming:
+class Claiming(msgspec.Struct, frozen=True):
     """The claim-by date of an order. `lapses` are the times at which unclaimed codes were cancelled, how many, and the amount refunded."""
 
     at: datetime

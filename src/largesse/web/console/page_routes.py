@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
@@ -34,8 +34,7 @@ class Group(Enum):
     SETUP = text("Settings")
 
 
-@dataclass(frozen=True, slots=True)
-class PageRoute:
+class PageRoute(msgspec.Struct, frozen=True):
     """A path of the web application or the back office with a method, its handler, and who may call it.
 
     `title` is the name of the page. With a `group` the menu shows it, and it needs an `icon` (`web/kit/assets.py`). `guide` is the page of the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -163,8 +162,7 @@ async def _member(context: RequestContext) -> Member:
     return member
 
 
-@dataclass(frozen=True, slots=True)
-class ListedMembers:
+class ListedMembers(msgspec.Struct, frozen=True):
     """A page of a customer's members."""
 
     members: list[Member]

@@ -5,8 +5,9 @@ A period is whole months up to today, whose sums are stored, or days that the re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
+
+import msgspec
 
 from largesse.base.i18n.languages import text
 
@@ -23,8 +24,7 @@ _DAYS_DRAWN = 62  # longer periods are drawn by month
 _MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(msgspec.Struct, frozen=True):
     """Days from `since` to `until`, both included, and the earlier days to compare them with."""
 
     name: str

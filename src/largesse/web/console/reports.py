@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 
 from babel.dates import format_date, format_skeleton
 from babel.numbers import format_compact_currency, format_percent
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base import clock

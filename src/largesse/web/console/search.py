@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
@@ -19,8 +18,7 @@ _HOLDS = text("Balance of %(account)s: %(amount)s.")
 _CHANGED = text("The accounts have changed in the meantime. Check them and try again.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
+class _Checked(msgspec.Struct, frozen=True):
     """A transfer that passes every check of the form."""
 
     source: SeenAccount

@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from markupsafe import Markup, escape
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """Code to copy."""
 
     label: str
@@ -78,8 +77,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[([^\]]+)\]\((/[^)\s]*)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A row of a table: a member of a body or answer, or a parameter. Texts are HTML."""
 
     name: str
@@ -90,8 +88,7 @@ class Field:
     description: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """The fields of one named schema."""
 
     name: str
@@ -175,8 +172,7 @@ def _number(number: float) -> str:
     return f"{number:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class StatusRow:
+class StatusRow(msgspec.Struct, frozen=True):
     """A status that an operation answers with."""
 
     status: str
@@ -184,8 +180,7 @@ class StatusRow:
     kind: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(msgspec.Struct, frozen=True):
     """One operation of the reference."""
 
     id: str
@@ -202,8 +197,7 @@ class Described:
     answers: list[StatusRow]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """The operations of one tag."""
 
     name: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
+import msgspec
 from lucide import jinja
 from markupsafe import Markup
 from starlette.requests import Request
@@ -38,10 +38,9 @@ IMMUTABLE = f"public, max-age={365 * 24 * 3600}, immutable"
 _SHORT = "public, max-age=300"
 
 
-@dataclass(frozen=True)
-class _Asset:
+class _Asset(msgspec.Struct, frozen=True, dict=True):
     name: str
-    body: bytes = field(repr=False)
+    body: bytes
 
     @cached_property  # every page names its assets
     def digest(self) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from largesse.base.errors import InvalidRequest, TooManyRequests, Unavailable
 from largesse.web.kit.headers import Headers
@@ -96,8 +97,7 @@ BODY_PAUSE_S = 10
 _JSON_TYPES = (b"application/json", b"text/json")
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
+class BodyLimits(msgspec.Struct, frozen=True):
     """The limits of a body: its bytes, the seconds until it is whole, and the longest pause in it."""
 
     most_bytes: int

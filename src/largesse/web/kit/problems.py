@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 from starlette.exceptions import HTTPException
 
@@ -97,8 +97,7 @@ class InternalError(Problem):
     slug = "internal-error"
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemType:
+class ProblemType(msgspec.Struct, frozen=True):
     """The status, title and explanation of all errors of a class. The documentation has a page for each."""
 
     raised: type[Problem]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from urllib.parse import parse_qsl
 
+import msgspec
 from starlette.requests import Request
 
 from largesse.base.errors import NotFound
@@ -24,8 +24,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"2[01][0-9]{2}-(0[1-9]|1[0-2])")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """A text of one line: its first `most` characters, without control characters."""
 
     most: int
@@ -35,8 +34,7 @@ class Line:
         return cleaned(text, "")[: self.most]
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """A whole number from 0 to `highest`, in digits."""
 
     highest: int = INT32
@@ -47,8 +45,7 @@ class Whole:
         return int(text) if is_number and int(text) <= self.highest else None
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(msgspec.Struct, frozen=True):
     """A date such as 2026-11-30."""
 
     def read(self, text: str) -> date | None:
@@ -59,8 +56,7 @@ class Day:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class Month:
+class Month(msgspec.Struct, frozen=True):
     """A month such as 2026-11, of this century or the next."""
 
     def read(self, text: str) -> date | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from largesse.base.cooperative import CooperativeRunner
 from largesse.base.fair_turns import FairTurns
@@ -29,8 +29,7 @@ from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle
 
 
-@dataclass(frozen=True, slots=True)
-class Office:
+class Office(msgspec.Struct, frozen=True):
     """What only the back office uses: connections with a database role of its own, and the sign-in of members of staff."""
 
     database: Database
@@ -38,8 +37,7 @@ class Office:
     security: SecurityService
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True):
     """The services that operations and pages use. `largesse.main` makes them once."""
 
     settings: Settings
@@ -66,9 +64,9 @@ class Services:
     # Transactions that write get only some of the pool's connections, so that reads find one.
     writing_turns: FairTurns[int]
     # Parses long bodies with pauses, and counts the memory that bodies take.
-    cooperative: CooperativeRunner = field(default_factory=CooperativeRunner)
-    body_memory: BodyMemory = field(default_factory=BodyMemory)
+    cooperative: CooperativeRunner = msgspec.field(default_factory=CooperativeRunner)
+    body_memory: BodyMemory = msgspec.field(default_factory=BodyMemory)
     # Forms of a person at once. The others of theirs wait, so that one who posts without a pause does not slow down everybody.
-    form_turns: FairTurns[tuple[str, int]] = field(
+    form_turns: FairTurns[tuple[str, int]] = msgspec.field(
         default_factory=lambda: FairTurns(at_once=4_000, each=2, max_waiting=1_000)
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from largesse.base.i18n.languages import text
 from largesse.catalogue.content import ProductContent, differences
@@ -30,8 +31,7 @@ _OPTIONAL = _TEXTS | {
 _MOST_TYPED = 20_000  # characters of a field without a lower limit
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True):
     """A changed field, as pages show it."""
 
     label: str

@@ -6,8 +6,8 @@ Beside the form of a template are previews of what its recipients will see. They
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.automations.service import change_template
@@ -101,8 +101,7 @@ _CURRENCY = text("The gift costs %(currency)s. Choose an account in that currenc
 _GIFT = ("product", "country", "collection")
 
 
-@dataclass(frozen=True, slots=True)
-class _Typed:
+class _Typed(msgspec.Struct, frozen=True):
     """The content of a form. `said` and `content` are None if the form has errors."""
 
     picked: Picked

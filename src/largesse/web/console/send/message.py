@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, NamedTuple
 
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -31,8 +31,7 @@ STEPS = (
 _BELONGING = {"contacts": "recipients"}
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The gift of a draft, as pages show it."""
 
     gift: Gift
@@ -43,8 +42,7 @@ class Chosen:
     claim_by: datetime | None = None  # of its order
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """A draft that a person has open."""
 
     caller: Caller

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import date
 
+import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base import clock
@@ -31,8 +32,7 @@ from largesse.web.kit.security import content_policy, named_style, page_headers,
 HIDDEN = LetterCode("\N{BULLET}" * 4 + "-" + "\N{BULLET}" * 4, "\N{BULLET}" * 6, "#")
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """Previews of a gift that is not saved yet: whole documents, which a page embeds in frames (`srcdoc`)."""
 
     sender: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.email import email_key
@@ -79,8 +79,7 @@ WRONG = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRow:
+class ShownRow(msgspec.Struct, frozen=True):
     """A row of the list as the page shows it."""
 
     number: int | str

@@ -1,0 +1,12 @@
+"""Records whose values must not appear in a log."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Confidential(msgspec.Struct, frozen=True):
+    """A record with secrets or personal data: its repr, which could end in a log, shows only its name."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
