@@ -139,6 +139,36 @@ def test_a_row_that_no_longer_fits_is_named_and_nothing_is_imported(service: Ser
     assert service.sql("SELECT count(*) FROM contacts")[0][0] == 1
 
 
+@pytest.mark.parametrize(
+    ("data", "button"),
+    [("Zoë Peña".encode("mac_roman"), "Read the file as Mac, western Europe"),
+     ("Zoë Peña".encode().decode("cp1252").encode(), "Repair these names")],
+    ids=["another encoding", "encoded twice"],
+)  # fmt: skip
+def test_names_with_odd_letters_are_read_again_with_one_press(
+    service: Service, ada: Browser, data: bytes, button: str
+) -> None:
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", b"email,name\nzoe@example.com," + data + b"\n")
+    ada.says("Some names have odd letters:", "was probably “Zoë Peña”.", button)
+    for then in ("letters", "import"):
+        kept = dict(re.findall(r'type="hidden" name="(sheet|encodings?|letters)" value="([^"]*)"', ada.page.text))
+        given = {name: html.unescape(value) for name, value in kept.items()}
+        ada.page = ada.upload("/app/contacts/check", b"", heading="yes", email="0", name="1", then=then, **given)
+        if then == "letters":
+            assert "odd letters" not in ada.page.text
+    assert service.sql("SELECT name FROM contacts") == [("Zoë Peña",)]
+
+
+@pytest.mark.parametrize("given", [{}, {"encoding": "rot13", "encodings": "rot13 hex"}, {"encoding": "cp1252"}])
+def test_a_sheet_is_read_again_only_as_was_offered(ada: Browser, given: dict[str, str]) -> None:
+    ada.get("/app/contacts/import")
+    sheet = '[[1,["email","name"]],[2,["zoe@example.com","Zo\u2018"]]]'
+    again = ada.upload("/app/contacts/check", b"", sheet=sheet, email="0", then="letters", letters="mac_roman", **given)
+    assert again.status_code == 200
+    assert "Zo\u2018" in html.unescape(again.text)
+
+
 def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", b"email\nada@example.com\nADA@example.com\nbo@example.com\nnobody\n")

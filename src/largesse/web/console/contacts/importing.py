@@ -23,10 +23,12 @@ from largesse.contacts.importing import (
 from largesse.contacts.model import OwnField
 from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, TooManyGroups, save_contacts
 from largesse.drafts.columns import Columns
+from largesse.drafts.model import Source
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
+from largesse.drafts.text_sheet import TWICE, better_encoding, converted, repaired
 from largesse.web.console.contacts.contacts import too_many, wrong
 from largesse.web.console.context import RequestContext
-from largesse.web.console.send.recipients import columns_in, refused
+from largesse.web.console.send.recipients import ENCODINGS, columns_in, refused
 
 _CHOOSE_FILE = text("Choose a file.")
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
@@ -73,11 +75,11 @@ async def read(context: RequestContext) -> Response:
         return context.page("contacts/import.html")
     sheet = sheets[source.sheet]
     own = await context.read(list_fields, context.customer)
-    return await _show(context, sheet, guess_contact_columns(sheet, own), own)
+    return await _show(context, sheet, guess_contact_columns(sheet, own), own, source=source)
 
 
 async def take(context: RequestContext) -> Response:
-    """Checks the sheet again with the chosen columns, or imports the valid rows."""
+    """Checks the sheet again with the chosen columns or in the encoding that the page suggests, or imports the valid rows."""
     try:
         sheet = _sheet_of(context)
     except (SheetRefused, msgspec.DecodeError):
@@ -85,23 +87,26 @@ async def take(context: RequestContext) -> Response:
         return context.page("contacts/import.html")
     own = await context.read(list_fields, context.customer)
     columns = _columns_of(context, own)
+    source = _source_of(context)
+    if context.form["then"] == "letters":
+        sheet, source = _in_better_encoding(sheet, source, context.form["letters"])
     if not columns.fits(sheet):
         context.form.error("email", context.say(_NO_EMAIL))
-        return await _show(context, sheet, columns, own)
+        return await _show(context, sheet, columns, own, source=source)
     if context.form["then"] != "import":
-        return await _show(context, sheet, columns, own)
+        return await _show(context, sheet, columns, own, source=source)
     checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
     if not checked.changes:
         context.form.error("email", context.say(_NOBODY))
-        return await _show(context, sheet, columns, own)
+        return await _show(context, sheet, columns, own, source=source)
     try:
         saved = await save_contacts(context.actor, context.services.vault, checked.changes)
     except ContactFaults as faults:
         context.form.error("email", context.say(_CHANGED))
-        return await _show(context, sheet, columns, own, checked=_with(checked, faults))
+        return await _show(context, sheet, columns, own, source=source, checked=_with(checked, faults))
     except (TooManyContacts, TooManyGroups) as refusal:
         context.form.error("email", too_many(context, refusal))
-        return await _show(context, sheet, columns, own)
+        return await _show(context, sheet, columns, own, source=source)
     said = context.say(
         "Contacts added: %(created)s. Contacts changed: %(changed)s.",
         created=context.language.number(saved.created),
@@ -116,6 +121,7 @@ async def _show(
     columns: ContactColumns,
     own: Sequence[OwnField],
     *,
+    source: Source,
     checked: CheckedContacts | None = None,
 ) -> Response:
     if checked is None:
@@ -140,6 +146,9 @@ async def _show(
         to_fix=[(row, _said(context, cells[row.number], columns, row)) for row in checked.bad[:_SHOWN]],
         most_named=_NAMED,
         most=MOST_AT_ONCE,
+        source=source,
+        encoding_name=lambda name: context.say(ENCODINGS[name]),
+        better=better_encoding((row.name for row in checked.rows), source.encoding or "", source.encodings),
     )
 
 
@@ -176,6 +185,21 @@ def _sheet_of(context: RequestContext) -> Sheet:
     for number, cells in _rows.decode(context.form["sheet"]):
         maker.add(number, cells)
     return maker.sheet()
+
+
+def _source_of(context: RequestContext) -> Source:
+    """Returns how the file of the sheet in the form was read."""
+    known = [name for name in (context.form["encoding"], *context.form["encodings"].split()) if name in ENCODINGS]
+    return Source(encoding=known[0] if known else None, encodings=tuple(known[1:]))
+
+
+def _in_better_encoding(sheet: Sheet, source: Source, encoding: str) -> tuple[Sheet, Source]:
+    """Returns the sheet in an encoding that was offered, as it is in any other, and how it is read then."""
+    if encoding == TWICE:
+        return repaired(sheet), source
+    if source.encoding is None or encoding not in source.encodings:
+        return sheet, source
+    return converted(sheet, source.encoding, encoding), msgspec.structs.replace(source, encoding=encoding)
 
 
 def _columns_of(context: RequestContext, own: Sequence[OwnField]) -> ContactColumns:

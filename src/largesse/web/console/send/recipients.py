@@ -48,7 +48,7 @@ _REFUSED = {
     "broken": text("The workbook cannot be read. Save it again, or as CSV."),
 }
 # The names of encodings in the form.
-_ENCODINGS = {
+ENCODINGS = {
     "utf-8": "UTF-8",
     "utf-16-le": "UTF-16",
     "utf-16-be": "UTF-16",
@@ -166,7 +166,7 @@ async def show_recipients(
         most=MAX_CODES,
         account=await _account(context, opened, gift),
         source=opened.content.source,
-        encoding_name=lambda name: context.say(_ENCODINGS[name]),
+        encoding_name=lambda name: context.say(ENCODINGS[name]),
         better=better_encoding(
             (row.name for row in checked.rows), opened.content.source.encoding or "", opened.content.source.encodings
         ),
