@@ -98,7 +98,7 @@ def template_body(template_id: int, order: Ordering) -> Body:
 def placing(what: str, body: Body, quote: str | None) -> Call[Order]:
     """Returns the request that places an order. With a reference it is placed once, however often it is sent."""
     if quote is not None:
-        arguments.text("quote", quote, 8_192)
+        arguments.text("quote", quote, 256)
     is_repeatable = "externalReference" in body
     call = post(f"/send/{what}", Order, body | {"quote": quote}, is_repeatable=is_repeatable)
     return replace(call, recover=partial(recover, body))
