@@ -11,6 +11,8 @@ from tests.automations.conftest import WORLD, add_contact, approve_all, move_to,
 from tests.privacy.conftest import Run, dump, run
 from tests.web.api.conftest import Service, on_database, services_on
 
+from largesse.automations.model import RunKey
+from largesse.automations.run_store import count_used
 from largesse.automations.service import (
     OwnAutomation,
     approve_automation,
@@ -23,6 +25,9 @@ from largesse.automations.tasks import TASKS
 from largesse.jobs.registry import age_s
 
 __all__ = ["run"]
+
+# A run as a process leaves it that dies after it placed the order.
+DEAD = "state = 'placing', order_reference = NULL, look_at = clock_now(), ended_at = NULL"
 
 
 @pytest.fixture
@@ -114,8 +119,7 @@ def test_what_a_process_placed_before_it_died_is_recorded_whatever_changed(
     automation(cap=1)
     move_to(service, "2041-05-15 10:00Z")
     work(service)
-    dead = "state = 'placing', order_reference = NULL, look_at = clock_now(), ended_at = NULL"
-    service.sql(f"UPDATE automation_runs SET {dead}")
+    service.sql(f"UPDATE automation_runs SET {DEAD}")
     service.sql(change)
     work(service)
     [run] = service.sql("SELECT state, reason, order_reference FROM automation_runs")
@@ -129,7 +133,7 @@ def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[
     for number in range(7):
         add_contact(service, f"P{number}", birthday=514 + number % 2)
     add_contact(service, "June", birthday=601)
-    automation(cap=3)
+    own = automation(cap=3)
     for minute in range(3):
         move_to(service, f"2041-05-15 12:0{minute}Z")
         work(service)
@@ -142,6 +146,8 @@ def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[
         "P4": 1,
     }, "the first of the month"
     assert ("June", date(2041, 6, 1), "placed") in runs(service)
+    may = RunKey(1, own, 0, date(2041, 5, 31))
+    assert on_database(service.database_url, lambda connection: count_used(connection, may, may.on_day)) == (3, 0)
     assert {row[0] for row in service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")} == {"cap"}
 
 
@@ -192,11 +198,15 @@ def test_pauses_skips_and_changes(service: Service, automation: Callable[..., in
     day = date(2044, 5, 15)
     assert perform(service, skip_day, one, skipped, day, skipped=True)
     assert perform(service, skip_day, one, kept, day, skipped=True)
+    service.sql("UPDATE automations SET plan_at = clock_now() + interval '1 hour'")
     assert perform(service, skip_day, one, kept, day, skipped=False)
+    assert service.sql("SELECT plan_at <= clock_now() FROM automations") == [(True,)], "the day is planned at once"
     for at in range(13, 16):
         move_to(service, f"2044-05-{at} 12:00Z")
         work(service)
     assert not perform(service, skip_day, one, kept, day, skipped=True)  # it was sent
+    service.sql(f"UPDATE automation_runs SET {DEAD} WHERE contact_id = $1", kept)
+    assert not perform(service, skip_day, one, kept, day, skipped=True)  # it is being placed
     move_to(service, "2044-05-19 12:00Z")
     work(service)
     perform(service, pause_automation, one, paused=True)
