@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 
@@ -10,3 +12,6 @@ class Confidential(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:  # tracebacks of the library rich, which show local variables
+        return []
