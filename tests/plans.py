@@ -10,6 +10,9 @@ import asyncpg
 
 from largesse.db.roles import Role
 
+# PostgreSQL before 18 gives the rows of a step that runs several times as whole ones of each time, at most this far from the truth.
+ROUNDED = 0.5
+
 
 async def rows_read(
     connection: asyncpg.Connection[asyncpg.Record], role: Role, table: str, statement: str, *arguments: Any
