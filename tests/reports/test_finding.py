@@ -337,6 +337,7 @@ async def test_the_names_of_campaigns_are_read_for_the_listed_orders_alone(conne
     listed = [rows[0]["id"], rows[1]["id"], other]
     orders = await read_listed(connection, 1, [Place(datetime.now(UTC), order_id) for order_id in listed])
     assert [one.campaign for one in orders] == ["Party", "Party", None]
-    read = await rows_read(connection, Role.APP, "campaigns", _LISTED, 1, listed)
-    assert read == pytest.approx(2, abs=ROUNDED * len(listed))
+    if not IS_DISTRIBUTED:  # a cluster explains nothing within a transaction that has read from a node
+        read = await rows_read(connection, Role.APP, "campaigns", _LISTED, 1, listed)
+        assert read == pytest.approx(2, abs=ROUNDED * len(listed))
     await transaction.rollback()
