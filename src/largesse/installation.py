@@ -28,7 +28,7 @@ from largesse.encryption.master_keys import is_sealed, note_sealing, prove_maste
 from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.ledger.chains import mark_ledger, unchained
 
-SERVING_CONNECTIONS = 10  # to the database, of a serving process without its back office and a worker
+SERVING_CONNECTIONS = 10  # to the database, of a serving process, beside those of its back office and of a worker
 OFFICE_CONNECTIONS = 4  # of its back office
 _WATCH_EVERY_S = 1.0
 

@@ -131,7 +131,7 @@ def build_app(
 
 
 def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
-    """Imports what the first answers need not: the pages, and libraries that some requests load otherwise."""
+    """Imports the pages, and the libraries that requests would otherwise load."""
     import aiodns  # noqa: F401
     import email_validator  # noqa: F401
 

@@ -233,7 +233,7 @@ def test_a_sign_of_several_currencies_credits_nothing(
     (tmp_path / "bank.csv").write_text(f"Text;Amount;Currency\n{ask('jpy', 500).reference};500;{sign}\n")
     read = run("top-ups", "import", "bank.csv")
     assert (read.exit_code, balance(database, "jpy")) == ((0, 500) if done else (1, 0))
-    assert ("stands for several currencies: name the file's one with --currency" in read.stdout) is not done
+    assert ("stands for several currencies: name the file's currency with --currency" in read.stdout) is not done
     assert run("top-ups", "import", "bank.csv", "--currency", "JPY").exit_code == 0
     assert balance(database, "jpy") == 500
 

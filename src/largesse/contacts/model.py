@@ -156,7 +156,10 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_birthday(typed: str, *, drops_year: bool = False) -> int | None:
-    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault, also for a year unless it drops that."""
+    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault.
+
+    A year is refused, or dropped with `drops_year`.
+    """
     text = trimmed(typed)
     if not text:
         return None
@@ -325,7 +328,10 @@ def _checked_groups(names: Collection[str]) -> tuple[str, ...]:
 
 
 def group_key(name: str) -> str:
-    """Returns what names of one group have in common, as the database compares them: each letter in lower case by itself, so that `İzmir` is `Izmir`."""
+    """Returns the key that all spellings of a group's name share.
+
+    Each letter is put in lower case by itself, as the database does: `İzmir` and `Izmir` are one group.
+    """
     return "".join(letter.lower()[0] for letter in name)
 
 

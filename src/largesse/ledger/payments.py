@@ -134,7 +134,7 @@ def _meant(
 def _amount(line: BankLine, top_up: TopUp, decimal: str | None) -> tuple[int, Why | None]:
     """Returns the paid amount in minor units of the top-up's currency; or 0, and why it is not known."""
     if is_shared_sign(line.currency):
-        said = f"{line.currency} stands for several currencies: name the file's one with --currency"
+        said = f"{line.currency} stands for several currencies: name the file's currency with --currency"
         return 0, Why("shared_sign", said, {"found": line.currency})
     if not is_sign(line.currency, top_up.currency):
         said = f"it is in {line.currency or 'no currency'}, the account in {top_up.currency}"

@@ -16,7 +16,7 @@ from largesse.notes import store
 from largesse.notes.model import Note
 
 NEWEST = 2**63 - 1
-MAIL_PAUSE_S = 3600.0  # for which a note waits if a note of its order that is less than an hour old was mailed
+MAIL_PAUSE_S = 3600.0  # how long a note waits if a note of the same order, less than an hour old, was mailed
 
 
 def note_context(line: LineKey) -> bytes:

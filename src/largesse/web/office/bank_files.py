@@ -39,7 +39,7 @@ _NO_HEADING = text(
     "No line is a heading with an amount and a currency. Name the columns below, or the one currency of the file; or the file is of another bank's format."
 )
 _SHARED_SIGN = text(
-    "“%(found)s” stands for several currencies. Read the file with the code of its one currency, such as USD."
+    "“%(found)s” stands for several currencies. Read the file again with the code of its currency, such as USD."
 )
 _WHY: Mapping[str, str] = {
     "no_reference": text("It names no reference of ours."),

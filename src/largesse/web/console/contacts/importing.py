@@ -6,6 +6,7 @@ Nothing is stored in between: the page contains the sheet, and posts it again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 from starlette.responses import Response
@@ -90,23 +91,24 @@ async def take(context: RequestContext) -> Response:
     source = _source_of(context)
     if context.form["then"] == "letters":
         sheet, source = _in_better_encoding(sheet, source, context.form["letters"])
+    show = partial(_show, context, sheet, columns, own, source=source)
     if not columns.fits(sheet):
         context.form.error("email", context.say(_NO_EMAIL))
-        return await _show(context, sheet, columns, own, source=source)
+        return await show()
     if context.form["then"] != "import":
-        return await _show(context, sheet, columns, own, source=source)
+        return await show()
     checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
     if not checked.changes:
         context.form.error("email", context.say(_NOBODY))
-        return await _show(context, sheet, columns, own, source=source)
+        return await show()
     try:
         saved = await save_contacts(context.actor, context.services.vault, checked.changes)
     except ContactFaults as faults:
         context.form.error("email", context.say(_CHANGED))
-        return await _show(context, sheet, columns, own, source=source, checked=_with(checked, faults))
+        return await show(checked=_with(checked, faults))
     except (TooManyContacts, TooManyGroups) as refusal:
         context.form.error("email", too_many(context, refusal))
-        return await _show(context, sheet, columns, own, source=source)
+        return await show()
     said = context.say(
         "Contacts added: %(created)s. Contacts changed: %(changed)s.",
         created=context.language.number(saved.created),
@@ -194,7 +196,7 @@ def _source_of(context: RequestContext) -> Source:
 
 
 def _in_better_encoding(sheet: Sheet, source: Source, encoding: str) -> tuple[Sheet, Source]:
-    """Returns the sheet in an encoding that was offered, as it is in any other, and how it is read then."""
+    """Returns the sheet in the chosen encoding and how it is then read. Changes nothing for an encoding that was not offered."""
     if encoding == TWICE:
         return repaired(sheet), source
     if source.encoding is None or encoding not in source.encodings:
