@@ -10,62 +10,50 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 from asyncpg import InsufficientPrivilegeError
-from starlette.routing import BaseRoute
 
 from largesse.audit.service import Acting, by_worker
 from largesse.automations.placing import AutomationRunner
-from largesse.base.errors import MayNotAct
+from largesse.base.errors import MayNotAct, Problem
 from largesse.base.fair_turns import FairTurns
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings
 from largesse.base.timeouts import Timeouts
-from largesse.campaigns.visiting import Visiting
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator, WrongKeys
-from largesse.customers.passkeys import RelyingParty
-from largesse.customers.passwords import Passwords
-from largesse.customers.security import SecurityService
-from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OFFICE
 from largesse.db.session import REQUESTS, WORK
-from largesse.drafts.service import DraftService
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.gifts import ClaimedGifts
-from largesse.fulfilment.vouchers import InventoryProvider, Provider, TestProvider
 from largesse.installation import OFFICE_CONNECTIONS, chains_of, check_schema, open_database, open_vault
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
-from largesse.lab.service import failure_of
 from largesse.ledger.own_accounts import OwnAccountCache
-from largesse.lines.claiming import Claiming, RecipientSlots
 from largesse.orders.ids import IdWatch, read_capacity
 from largesse.orders.listing import OrderLists
 from largesse.orders.placer import MAX_ORDERS, Placer
 from largesse.orders.quoter import Quoter
+from largesse.orders.request import SendRequest
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
-from largesse.staff.model import IDLE, StaffRight
-from largesse.staff.sign_in import StaffSigningIn
-from largesse.staff.store import SIGN_IN
-from largesse.suppliers.store import begin_buying
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
 from largesse.web.api.shapes import CatalogueInJson
 from largesse.web.kit.replies import encode_json
-from largesse.web.kit.services import Office, Services
+from largesse.web.kit.services import Services
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle
 
 if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
     from largesse.worker import Worker
 
 # New objects until a collection, and collections of a younger generation until one of an older. The oldest has 50,000 new ones at most,
@@ -121,7 +109,7 @@ def build_app(
     async def make_pages(services: Services) -> Sequence[BaseRoute]:
         all_pages = await asyncio.to_thread(_import_pages)
         has_mailbox = mailbox or settings.environment == "staging"
-        routes = all_pages(services, has_mailbox=has_mailbox, listens_on=listens_on)
+        routes = all_pages(services, is_demo=mailbox, has_mailbox=has_mailbox, listens_on=listens_on)
         collect_seldom()
         return [*pages, *routes]
 
@@ -170,14 +158,16 @@ def _end_with_parent() -> None:
 async def open_services(
     settings: Settings, *, is_demo: bool = False, max_orders: int = MAX_ORDERS, wrong_keys: WrongKeys | None = None
 ) -> AsyncIterator[Services]:
-    """Opens the services that operations and pages use. On exit, finishes the work under way first.
+    """Opens the services that operations use. On exit, finishes the work under way first.
 
-    With `is_demo`, gifts that are not in stock get a test voucher in production too, and mail is captured if no mail server is set.
+    With `is_demo`, mail of production is captured too if no mail server is set.
     Raises OperatorError if the database cannot be reached or its schema is not current.
     """
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings, role=Role.APP, limits=REQUESTS))
         await check_schema(database)
+        opening_office = asyncio.create_task(_office_database(stack, settings))
+        stack.push_async_callback(_cancelled, opening_office)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault, settings)
         stack.callback(asyncio.create_task(_run_in_background(database, vault)).cancel)
@@ -193,14 +183,12 @@ async def open_services(
         authenticator = _closing(stack, Authenticator(database, settings.environment, wrong_keys))
         request_log = _closing(stack, RequestLog(database, settings.request_log))
         order_lists = _closing(stack, OrderLists(database, encode_json))
-        claiming, gifts, visiting = _recipients(settings, database, vault, chains, makes_vouchers=is_demo)
-        fails = failure_of if settings.environment == "staging" else None
         url = settings.public_url
-        orders = OrderService(database, catalogue, placer, own_accounts, vault, timeouts, url, failure_of=fails)
-        passwords, party = Passwords(), RelyingParty(url)
-        mails = settings.smtp_url is not None
-        signing_in = SigningIn(database, vault, chains, passwords, party, settings.environment, mails=mails)
-        security = SecurityService(database, vault, passwords, party, mails=mails)
+        orders = OrderService(
+            database, catalogue, placer, own_accounts, vault, timeouts, url, failure_of=_failures(settings)
+        )
+        if (office_database := await opening_office) is not None:
+            office_database.credentials_key = vault.credentials_key
         yield Services(
             settings=settings,
             database=database,
@@ -210,21 +198,30 @@ async def open_services(
             authenticator=authenticator,
             request_log=request_log,
             orders=orders,
-            quoter=(quoter := Quoter(database, orders, vault)),
-            drafts=DraftService(database, orders, quoter, timeouts),
+            quoter=Quoter(database, orders, vault),
             order_lists=order_lists,
-            claiming=claiming,
-            gifts=gifts,
-            visiting=visiting,
-            signing_in=signing_in,
-            security=security,
-            office=await _office(stack, settings, database, vault, chains, passwords, party),
+            office_database=office_database,
             resolver=_closing(stack, Resolver()),
             delivery_throttle=DeliveryThrottle(),
             captures=is_demo and settings.smtp_url is None,
             timeouts=timeouts,
             writing_turns=FairTurns(at_once=6, each=3, max_waiting=1_000),
         )
+
+
+def _failures(settings: Settings) -> Callable[[SendRequest], Problem | None] | None:
+    """Returns what refuses the requests that the test lab refuses on purpose; None in production, which has none."""
+    if settings.environment != "staging":
+        return None
+    from largesse.lab.service import failure_of
+
+    return failure_of
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancels a task and waits until it has ended."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _placer(database: Database, chains: Chains, max_orders: int, on_placed: Callable[[], None]) -> Placer:
@@ -241,16 +238,8 @@ async def _placer(database: Database, chains: Chains, max_orders: int, on_placed
     )
 
 
-async def _office(
-    stack: AsyncExitStack,
-    settings: Settings,
-    serving: Database,
-    vault: Vault,
-    chains: Chains,
-    passwords: Passwords,
-    party: RelyingParty,
-) -> Office | None:
-    """Opens what the back office needs. None, with a line in the log, where the login at the database may not act as its role."""
+async def _office_database(stack: AsyncExitStack, settings: Settings) -> Database | None:
+    """Opens the back office's connections. None, with a line in the log, where the login at the database may not act as its role."""
     try:
         database = await stack.enter_async_context(
             open_database(settings, role=Role.OFFICE, max_connections=OFFICE_CONNECTIONS, limits=REQUESTS)
@@ -259,14 +248,7 @@ async def _office(
     except (MayNotAct, InsufficientPrivilegeError):  # the latter behind PgBouncer, where logins act as themselves
         _log.warning("office_unavailable", role=Role.OFFICE, see="docs/office.md")
         return None
-    database.credentials_key = vault.credentials_key
-    return Office(
-        database,
-        StaffSigningIn(database, vault, chains, passwords, party, allowances=serving),
-        SecurityService(
-            database, vault, passwords, party, mails=False, sql=SIGN_IN, staff=StaffRight.OVERVIEW, idle=IDLE
-        ),
-    )
+    return database
 
 
 class _Closable(Protocol):
@@ -285,27 +267,6 @@ def _closing(stack: AsyncExitStack, service: _AnyClosable) -> _AnyClosable:
 async def _run_in_background(database: Database, vault: Vault) -> None:
     """Reports the key that this process encrypts with, and watches the database's disk, until it is cancelled."""
     await asyncio.gather(tell_sealing_for_ever(database, vault), database.disk.look_for_ever(database.transaction))
-
-
-def _recipients(
-    settings: Settings, database: Database, vault: Vault, chains: Chains, *, makes_vouchers: bool
-) -> tuple[Claiming, ClaimedGifts, Visiting]:
-    """Returns the services of recipients, before and after the claim, and of visitors of campaigns.
-
-    Voucher numbers come from stock and suppliers. Test vouchers are made in staging, and with `makes_vouchers` for gifts that are not in stock.
-    """
-    provider: Provider = InventoryProvider(begin_buying)
-    if settings.environment == "staging":
-        provider = TestProvider(vault)
-    elif makes_vouchers:
-        provider = TestProvider(vault, InventoryProvider())
-    slots = RecipientSlots()
-    gifts = ClaimedGifts(database, vault, settings.environment, provider, slots)
-    claiming = Claiming(
-        database, vault, settings.environment, gifts, default_expiry_days=settings.default_expiry_days, slots=slots
-    )
-    visiting = Visiting(database, vault, chains, settings.environment, settings.public_url, slots)
-    return claiming, gifts, visiting
 
 
 @asynccontextmanager

@@ -7,24 +7,30 @@ import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 import uvicorn
-from starlette.routing import BaseRoute
 
+from largesse.base.errors import OperatorError
 from largesse.base.metrics_server import LOOPBACK, serve_metrics
 from largesse.base.settings import Settings
 from largesse.connections.listening import Listening, accept_waiting, bound_socket, leave_new_to_others, require_free
 from largesse.connections.manager import MAX_CONNECTIONS, ConnectionManager, connection_limit
 from largesse.connections.processes import COULD_NOT_START, run_processes
-from largesse.main import build_app
+from largesse.db.pool import DATABASE_FAILED, in_one_line
+from largesse.main import build_app, create_app
+from largesse.web.api.application import Application
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
 
 _DRAIN_S = 30
+_NOT_OPENED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 
 _log = structlog.get_logger(__name__)
 
@@ -45,14 +51,16 @@ def serve(
     metrics_port: int | None = None,
     metrics_host: str = LOOPBACK,
     demo: DemoExtras | None = None,
-    on_start: Callable[[], None] | None = None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes the requests under way.
 
     Later connections to a socket that systemd opened wait for the next process; those to a shared address go to the others.
-    Each of several processes makes its own application from the environment (`largesse.main:create_app`). With `metrics_port` each
-    process serves its metrics: the first on that port, the others on the ports that follow. Raises OperatorError if a port cannot be
-    listened on, or one of several processes cannot start.
+    Each of several processes makes its own application from the environment. With `metrics_port` each
+    process serves its metrics: the first on that port, the others on the ports that follow. A single process calls `on_start` once
+    it serves.
+
+    Raises OperatorError if a port cannot be listened on, the services cannot be opened, or one of several processes cannot start.
     """
     host, port, opened, shared = listening
     limit = connection_limit(settings.max_connections, other_files=_files_of_worker() if with_worker else 0)
@@ -79,29 +87,32 @@ def serve(
         serve_metrics([metrics_port], metrics_host)
     pages = demo.pages if demo else ()
     app = build_app(settings, with_worker=with_worker, mailbox=demo is not None, pages=pages, listens_on=host)
-    config = uvicorn.Config(app, **server_options(host, port, limit))
 
     def started() -> None:
         tell_ready()
-        if on_start is not None:
-            on_start()
+        on_start()
 
-    _run(_Server(config, started, _test_server(host, demo) if demo else None, opened if shared else None), opened)
+    options = server_options(host, port, limit)
+    beside = _test_server(host, demo) if demo else None
+    _run(_Server(app, options, started, beside, opened if shared else None), opened)
 
 
 def _serve_in_child(host: str, port: int, limit: int, opened: socket.socket, shared: bool, started: Connection) -> None:
     """Serves in one of several processes. Sends True to `started` once it does."""
-    config = uvicorn.Config("largesse.main:create_app", factory=True, **server_options(host, port, limit))
-    _run(_Server(config, lambda: started.send(True), shared=opened if shared else None), opened)
+    server = _Server(
+        create_app(), server_options(host, port, limit), lambda: started.send(True), shared=opened if shared else None
+    )
+    try:
+        _run(server, opened)
+    except _NOT_OPENED as error:  # the database became unreachable after the command's check, for example
+        _log.error("not_started", reason=in_one_line(error))
+        raise SystemExit(COULD_NOT_START) from None
 
 
 def _run(server: _Server, opened: socket.socket | None) -> None:
-    """Runs a server until a signal ends it. Exits if it could not start."""
-    # uvicorn handles these signals while it runs, and raises them again at the end. Then they need no handling.
-    for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, server.end)
+    """Runs a server until a signal ends it. Exits if it could not start. Raises OperatorError if its services cannot be opened."""
     server.run([opened] if opened is not None else None)
-    if not server.started:
+    if not (server.started or server.was_ended):
         raise SystemExit(COULD_NOT_START)
 
 
@@ -116,7 +127,7 @@ def _test_server(host: str, demo: DemoExtras) -> _Server | None:
         return None
     settings, opened = demo.test_mode
     app = build_app(settings, listens_on=host)
-    return _BesideServer(uvicorn.Config(app, **server_options(host, opened.getsockname()[1])), opened)
+    return _BesideServer(app, server_options(host, opened.getsockname()[1]), opened)
 
 
 def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[str, Any]:
@@ -136,24 +147,46 @@ def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[s
 
 
 class _Server(uvicorn.Server):
-    """A server that calls `on_start` once it serves, together with a server `beside` it, if there is one.
+    """A server of `app`, which opens the app's services first. It calls `on_start` once it serves, together with a server `beside` it, if there is one.
 
     `shared` is its listening socket if other processes have their own on the same address.
     """
 
     def __init__(
         self,
-        config: uvicorn.Config,
+        app: Application,
+        options: Mapping[str, Any],
         on_start: Callable[[], None] | None = None,
         beside: _Server | None = None,
         shared: socket.socket | None = None,
     ) -> None:
-        super().__init__(config)
+        super().__init__(uvicorn.Config(app, **options))
+        self._app = app
         self._on_start = on_start
         self._beside = beside
         self._shared = shared
         self._serving: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self.was_ended = False
         self.has_begun = asyncio.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._handle_signals()
+        self._opening = asyncio.current_task()
+        try:
+            async with self._app.opened():
+                self._opening = None
+                await super().serve(sockets)
+        except asyncio.CancelledError:
+            if not self.was_ended:
+                raise
+        finally:
+            self.has_begun.set()
+
+    def _handle_signals(self) -> None:
+        # uvicorn handles these signals while it runs, and raises them again at the end. Then they need no handling.
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, self.end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         for opened in sockets or []:  # so that the next process can bind while connections of this one still end
@@ -163,6 +196,8 @@ class _Server(uvicorn.Server):
         if self.started and self._beside is not None:
             self._serving = asyncio.create_task(self._beside.serve())
             await self._beside.has_begun.wait()
+            if self._serving.done():
+                await self._serving  # raises why it could not start
         if self.started and self._on_start is not None:
             self._on_start()
 
@@ -177,19 +212,24 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signal.signal calls it
-        """Stops serving after the requests under way. Handles a signal before uvicorn does."""
-        self.should_exit = True
+        """Stops serving after the requests under way, or opening the services. Handles a signal before uvicorn does."""
+        self.should_exit = self.was_ended = True
+        if self._opening is not None:
+            self._opening.cancel()
 
 
 class _BesideServer(_Server):
     """A server on a socket that is bound already. It leaves signals to the one that ends it."""
 
-    def __init__(self, config: uvicorn.Config, opened: socket.socket) -> None:
-        super().__init__(config)
+    def __init__(self, app: Application, options: Mapping[str, Any], opened: socket.socket) -> None:
+        super().__init__(app, options)
         self._opened = opened
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets or [self._opened])
+
+    def _handle_signals(self) -> None:
+        pass
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -22,7 +22,8 @@ from largesse.jobs.registry import WorkerContext
 from largesse.mail.mailer import DRAIN_S, Mailer
 from largesse.mail.message_leases import MessageLeases
 from largesse.mail.people.sending import PeopleMailer
-from largesse.mail.smtp import MailServer, SmtpTransport
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import SmtpTransport
 from largesse.suppliers.buyer import open_lanes
 from largesse.suppliers.description import open_supplier, read_descriptions
 from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer

@@ -22,7 +22,7 @@ from largesse.db.scope import for_customer
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import asked_code
 from largesse.main import open_services
-from largesse.web.kit.services import Services
+from largesse.web.kit.page_services import PageServices, page_services
 
 __all__ = ["problem", "start_service"]
 
@@ -84,7 +84,7 @@ def as_before(service: Service) -> Iterator[None]:
 class Desk:
     """Whoever is signed in, with the services of a process."""
 
-    services: Services
+    services: PageServices
     actor: Actor
     caller: Caller
 
@@ -117,7 +117,7 @@ def on_desk(
                 row["funding"], environment, is_proved=True,
             )  # fmt: skip
             acting = Acting(by_person(row["id"], email, None, None), services.chains)
-            return await work(Desk(services, person_actor(services.database, person, acting), caller))
+            return await work(Desk(page_services(services), person_actor(services.database, person, acting), caller))
 
     return on_database(service.database_url, run)
 

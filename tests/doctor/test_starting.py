@@ -15,7 +15,11 @@ import pytest
 from tests.faults.installation import Installation
 from tests.worker.test_metrics import free_port
 
-STARTED = ("worker.started", "Application startup complete.")
+STARTED = {
+    "serve": "Uvicorn running",
+    "serve --processes 2": "Application startup complete.",
+    "worker": "worker.started",
+}
 QUIET = {"LARGESSE_PUBLIC_URL": "https://gifts.example.com", "LARGESSE_MAIL_FROM": "gifts@example.com"}
 
 
@@ -27,6 +31,7 @@ def installation(module_database_url: str, tmp_path_factory: pytest.TempPathFact
 def doubts(installation: Installation, folder: Path, arguments: list[str], **environ: str) -> dict[str, str]:
     """What a command doubts until it runs; it is stopped then."""
     log = folder / "log"
+    started = next(said for command, said in reversed(STARTED.items()) if " ".join(arguments).startswith(command))
     named = {name: value for name, value in os.environ.items() if not name.startswith("LARGESSE_")}
     with log.open("w") as stream:
         process = subprocess.Popen(
@@ -36,7 +41,7 @@ def doubts(installation: Installation, folder: Path, arguments: list[str], **env
             stderr=stream,
         )
     try:
-        while not any(line["event"] in STARTED for line in _lines(log)):
+        while not any(line["event"].startswith(started) for line in _lines(log)):
             assert process.poll() is None, log.read_text()
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)

@@ -29,7 +29,7 @@ from largesse.drafts.text_sheet import read_text_sheet
 from largesse.main import open_services
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
-from largesse.web.kit.services import Services
+from largesse.web.kit.page_services import PageServices, page_services
 
 WORLD = b"""
 customers:
@@ -87,7 +87,7 @@ def checked(text: str, columns: Columns | None = None) -> Checked:
 class House:
     """Everything as a serving process has it, and what the world's things are called."""
 
-    services: Services
+    services: PageServices
     desk: DraftService
     ids: Any
     database: Database  # for the test itself, which may do anything
@@ -138,7 +138,7 @@ def replace_columns(draft: Draft, sheet: Sheet) -> Draft:
 async def house(database_url: str, tmp_path: Path) -> AsyncIterator[House]:
     settings = replace(load_settings({}), database_url=database_url, data_dir=tmp_path, master_keys=(bytes(range(32)),))
     async with AsyncExitStack() as stack:
-        services = await stack.enter_async_context(open_services(settings))
+        services = page_services(await stack.enter_async_context(open_services(settings)))
         async with connect_once(database_url, OPERATOR) as connection:
             loaded = await load_seed(connection, services.chains.entries, parse_seed(WORLD, "world.yaml"))
         database = await Database.connect(database_url)

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -67,36 +68,75 @@ async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start
     assert await asyncio.to_thread(service.terminate) == 0
 
 
-# `serve` whose database goes away after the command has looked, and before the application opens it.
+# `serve` that looked at its database, and goes on once a test says so.
+LOOKED_AT = """
+import asyncio
+from pathlib import Path
+from largesse import cli, main
+look = main.check_schema
+async def look_and_wait(database):
+    await look(database)
+    Path("{folder}/looked").touch()
+    while not Path("{folder}/lost").exists():
+        await asyncio.sleep(0.01)
+main.check_schema = look_and_wait
+cli.main(prog_name="largesse")
+"""
+
+
+async def serve_until_looked(installation: Any, folder: Path) -> Any:
+    """Starts `serve`, which has looked at its database and goes on once `lost` is in the folder."""
+    service = installation.serve(wait=False, program=LOOKED_AT.format(folder=folder))
+    async with asyncio.timeout(PATIENCE_S):
+        while not (folder / "looked").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
+    return service
+
+
+# `serve` whose database goes away after the command has looked, and before its processes open it.
 AWAY_ONCE_LOOKED_AT = """
 import os
+import msgspec
 from largesse import cli
 from largesse.cli import service
 look = service._check_ready
 async def look_and_lose(settings):
     await look(settings)
     os.environ["LARGESSE_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/nothing"
-    object.__setattr__(settings, "database_url", os.environ["LARGESSE_DATABASE_URL"])
+    msgspec.structs.force_setattr(settings, "database_url", os.environ["LARGESSE_DATABASE_URL"])
 service._check_ready = look_and_lose
 cli.main(prog_name="largesse")
 """
 
 
 @pytest.mark.long
-def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace(
-    start_installation: Any, database_url: str
+async def test_a_database_that_goes_away_while_a_process_starts_is_a_line_and_no_trace(
+    proxy: Proxy, start_installation: Any, tmp_path: Path
 ) -> None:
-    installation = start_installation(url=database_url)
-    service = installation.serve(wait=False, program=AWAY_ONCE_LOOKED_AT)
-    assert service.process.wait(PATIENCE_S) != 0
-    log = service.log.read_text()
-    assert "Traceback" not in log
-    (line,) = [line for line in log.splitlines() if "not_started" in line]
-    assert "the database cannot be reached" in line
+    installation = await asyncio.to_thread(start_installation, url=proxy.url)
+    service = await serve_until_looked(installation, tmp_path)
+    await proxy.cut()
+    (tmp_path / "lost").touch()
+    assert await asyncio.to_thread(service.process.wait, PATIENCE_S) == 1
+    (line,) = service.log.read_text().splitlines()
+    assert line.startswith("Error: the database ")
+
+
+@pytest.mark.slow
+async def test_a_process_that_is_ended_while_it_starts_ends_quietly(
+    start_installation: Any, database_url: str, tmp_path: Path
+) -> None:
+    installation = await asyncio.to_thread(start_installation, url=database_url)
+    service = await serve_until_looked(installation, tmp_path)
+    assert await asyncio.to_thread(service.terminate) == 0
+    assert "Traceback" not in service.log.read_text()
+    assert "Uvicorn running" not in service.log.read_text()
 
 
 @pytest.mark.long
-def test_so_it_is_with_several_processes_and_none_is_started_again(start_installation: Any, database_url: str) -> None:
+def test_of_several_processes_each_says_so_and_none_is_started_again(
+    start_installation: Any, database_url: str
+) -> None:
     installation = start_installation(url=database_url)
     service = installation.serve(wait=False, program=AWAY_ONCE_LOOKED_AT, extra=("--processes", "2"))
     assert service.process.wait(PATIENCE_S) == 1

@@ -26,7 +26,8 @@ from largesse.mail.mailer import Mailer
 from largesse.mail.messages import fan_out
 from largesse.mail.recipients import RecipientDelivery, list_order_deliveries
 from largesse.mail.resending import resend
-from largesse.mail.smtp import MailServer, SmtpTimeouts, SmtpTransport
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import SmtpTimeouts, SmtpTransport
 from largesse.orders.ids import new_reference
 
 MAIL_FROM = "Largesse Gifts <gifts@example.com>"

@@ -19,7 +19,7 @@ from tests.mail.conftest import Office, PostOffice
 
 from largesse.base.settings import load_settings
 from largesse.db.scope import OPERATOR
-from largesse.mail.smtp import MailServer
+from largesse.mail.server import MailServer
 
 # aiosmtpd means STARTTLS, which a server that speaks TLS from the start does not need.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,7 @@ from largesse.db.grants import as_script, is_advice
 from largesse.db.migrate import roles_to_make, upgrade
 from largesse.db.roles import Role
 from largesse.db.session import REQUESTS
+from largesse.encryption.vault import load_vault
 from largesse.installation import chain_ledger, check_schema, database_address, open_database, open_vault
 
 if TYPE_CHECKING:
@@ -148,8 +150,12 @@ def serve(
         warn_of_unknown_settings()
         listening = _listening(host, port, shared=reuse_port)
         with _hold(settings):
-            asyncio.run(_check_ready(settings))
-            warn_of_doubtful_settings(settings, delivers=with_worker)
+            if settings.database_url is not None:
+                load_vault(settings)  # reports a missing or malformed key without a database
+            warn = partial(warn_of_doubtful_settings, settings, delivers=with_worker)
+            if processes > 1:
+                asyncio.run(_check_ready(settings))
+                warn()
             serve_app(
                 settings,
                 listening=listening,
@@ -157,6 +163,7 @@ def serve(
                 with_worker=with_worker,
                 metrics_port=metrics_port,
                 metrics_host=metrics_host,
+                on_start=warn,
             )
 
 
@@ -236,11 +243,7 @@ def _hold(settings: Settings) -> Iterator[None]:
 
 
 async def _check_ready(settings: Settings) -> None:
-    """Raises OperatorError for what would keep the application from starting, before it tries."""
-    from largesse.encryption.vault import load_vault
-
-    if settings.database_url is not None:
-        load_vault(settings)  # reports a missing or malformed key without a database
+    """Raises OperatorError for what would keep every process from starting, before any tries."""
     # With the limits of a serving process: if the network falls silent now, a supervisor starts the next process soon.
     async with open_database(settings, role=Role.APP, limits=REQUESTS) as database:
         await check_schema(database)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import select
 import socket
@@ -144,6 +143,8 @@ async def accept_waiting(listener: socket.socket) -> None:
 
 def _attach(listener: socket.socket, program: tuple[tuple[int, int, int, int], ...]) -> None:
     """Attaches a filter for its packets to the socket (SO_ATTACH_FILTER, see socket(7)). Raises OSError."""
+    import ctypes
+
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
     so_attach_filter = 26
     # struct sock_fprog: the number of instructions and where they are.

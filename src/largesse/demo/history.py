@@ -35,7 +35,7 @@ from largesse.orders.recipients import Recipient
 from largesse.orders.request import Choice, CollectionChoice, ProductChoice, SendRequest, TemplateChoice, send_request
 from largesse.reports import tasks as reports
 from largesse.seed.load import LoadedSeed
-from largesse.web.kit.services import Services
+from largesse.web.kit.page_services import PageServices, page_services
 from largesse.webhooks import tasks as webhooks
 from largesse.webhooks.deliverer import Deliverer
 
@@ -52,7 +52,9 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
     mail_server = DemoMailServer({guest.typed for one in sendings() for guest in one.guests if guest.is_mistyped})
     receivers = DemoReceivers()
     async with AsyncExitStack() as stack:
-        services = await stack.enter_async_context(open_services(settings, is_demo=True))
+        services = page_services(
+            await stack.enter_async_context(open_services(settings, is_demo=True)), makes_vouchers=True
+        )
         operators = await stack.enter_async_context(open_database(settings))
         await open_vault(operators, settings)
         worker = await stack.enter_async_context(_worker(settings, services, mail_server, receivers))
@@ -169,7 +171,7 @@ class _Orders(msgspec.Struct):
 class _Worker:
     """Runs the worker's steps one after the other."""
 
-    def __init__(self, database: Database, services: Services, mailer: Mailer, deliverer: Deliverer) -> None:
+    def __init__(self, database: Database, services: PageServices, mailer: Mailer, deliverer: Deliverer) -> None:
         self._context = WorkerContext(database, services.vault, lambda *_: None)
         self._mailer = mailer
         self._deliverer = deliverer
@@ -205,7 +207,7 @@ class _Worker:
 
 @asynccontextmanager
 async def _worker(
-    settings: Settings, services: Services, mail_server: DemoMailServer, receivers: DemoReceivers
+    settings: Settings, services: PageServices, mail_server: DemoMailServer, receivers: DemoReceivers
 ) -> AsyncIterator[_Worker]:
     async with open_database(settings, role=Role.WORKER, limits=WORK) as database:
         await open_vault(database, settings)

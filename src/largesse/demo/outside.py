@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from largesse.mail.smtp import DOT, RCPT, Allow, Handover, MailServer, SmtpTransport
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import DOT, RCPT, Allow, Handover, SmtpTransport
 from largesse.webhooks.outcomes import AttemptResult
 from largesse.webhooks.targets import Address
 from largesse.webhooks.transport import HttpTransport

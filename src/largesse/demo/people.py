@@ -29,7 +29,7 @@ from largesse.lines.claiming import Claim, Outcome
 from largesse.lines.states import LineKey
 from largesse.orders.order import SendResponse
 from largesse.web.claim.addresses import check_address
-from largesse.web.kit.services import Services
+from largesse.web.kit.page_services import PageServices
 
 ENVIRONMENT = "production"
 _AGAIN_AFTER = timedelta(days=10)  # people sign in again after it, before their session ends
@@ -45,7 +45,7 @@ class _SignedIn(msgspec.Struct, frozen=True):
 class People(msgspec.Struct):
     """The actors of one customer. `secrets` are the API keys, by service account. `ids` are those of the seed file, by key."""
 
-    services: Services
+    services: PageServices
     operators: Database
     timeline: Timeline
     ids: Mapping[str, Mapping[str, int]]
@@ -117,7 +117,7 @@ _HOURS_TO_CLAIM = 14.0  # on average; half of the recipients take less than 70 %
 class Recipients(msgspec.Struct):
     """Reads the mail that arrives, and opens gifts."""
 
-    services: Services
+    services: PageServices
     timeline: Timeline
     mail: DemoMailServer
     _letters: Counter[str] = msgspec.field(default_factory=Counter)

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 
 from largesse.doctor.checks import CheckResult, Report, ok
 from largesse.doctor.database import check_database
-from largesse.doctor.machine import check_data_dir, check_mail_server, check_master_key, check_open_files
-from largesse.doctor.settings import check_suppliers, doubtful_settings, read_settings, unknown_settings
+from largesse.doctor.machine import (
+    check_data_dir,
+    check_mail_server,
+    check_master_key,
+    check_open_files,
+    check_suppliers,
+)
+from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
 
 
 async def check(environ: Mapping[str, str]) -> Report:

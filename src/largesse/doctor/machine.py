@@ -1,4 +1,4 @@
-"""Checks of the data directory, the limit of open files, the mail server (without sending mail) and the master key."""
+"""Checks of the data directory, the limit of open files, the mail server (without sending mail), the master key and the suppliers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeou
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
+from largesse.catalogue.model import STOCK
 from largesse.connections.manager import files_needed
-from largesse.db.pool import Connection
+from largesse.db.pool import DATABASE_FAILED, Connection
+from largesse.db.scope import OPERATOR
 from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.encryption.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key
 from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
-from largesse.mail.smtp import MailServer, MailServerAwayError, Session, SmtpTimeouts
+from largesse.installation import open_database
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import MailServerAwayError, Session, SmtpTimeouts
+from largesse.suppliers.description import read_descriptions
+from largesse.suppliers.service import opened
+from largesse.suppliers.store import list_naming
 from largesse.worker import OPEN_FILES
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -162,6 +169,41 @@ def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
         findings.append(
             warning(
                 _MASTER_KEY_NAME, f"Nothing is encrypted under {', '.join(spare)} any more: leave it out of the list."
+            )
+        )
+    return findings
+
+
+_SUPPLIERS = "LARGESSE_SUPPLIERS"
+_FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
+
+
+async def check_suppliers(settings: Settings) -> list[CheckResult]:
+    """Opens each supplier of the setting, and names the products whose suppliers are not described."""
+    findings: list[CheckResult] = []
+    names = {STOCK}
+    try:
+        for description in read_descriptions(settings.suppliers):
+            names.add(description.name)
+            async with opened(description):
+                findings.append(
+                    ok(_SUPPLIERS, f"The supplier {description.name} is described, and its secrets are there.")
+                )
+    except OperatorError as wrong:
+        return [*findings, error(_SUPPLIERS, f"{str(wrong).removeprefix(f'{_SUPPLIERS}: ')}.")]
+    if settings.database_url is None:
+        return findings
+    try:
+        async with open_database(settings) as database, database.connection(OPERATOR) as connection:
+            naming = await list_naming(connection)
+    except _FAILED:
+        return findings  # other checks say what is wrong with the database
+    missing = sorted({name for row in naming for name in row["suppliers"]} - names)
+    if missing:
+        findings.append(
+            warning(
+                _SUPPLIERS,
+                f"Products name suppliers that no file describes: {', '.join(missing)}. Their gifts wait until one does.",
             )
         )
     return findings

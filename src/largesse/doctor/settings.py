@@ -1,27 +1,21 @@
-"""Checks of the settings and of the descriptions of suppliers. A service logs one line for each doubt about its settings when it starts."""
+"""Checks of the settings. A service logs one line for each doubt about them when it starts.
+
+It loads this before it serves, so what only `largesse check` needs stands elsewhere.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from email.utils import parseaddr
 from urllib.parse import parse_qs, urlsplit
 
 import structlog
 
-from largesse.base.errors import OperatorError
 from largesse.base.settings import SettingError, Settings, load_settings, setting_names
-from largesse.catalogue.model import STOCK
-from largesse.db.pool import DATABASE_FAILED
-from largesse.db.scope import OPERATOR
-from largesse.doctor.checks import CheckResult, error, ok, warning
-from largesse.installation import open_database
-from largesse.mail.smtp import MailServer
-from largesse.suppliers.description import read_descriptions
-from largesse.suppliers.service import opened
-from largesse.suppliers.store import list_naming
+from largesse.doctor.checks import CheckResult, error, warning
+from largesse.mail.server import MailServer
 
 _PREFIX = "LARGESSE_"
 # Variables of `serve` for its processes, of the tests, and of samples in the docs for their key.
@@ -135,6 +129,8 @@ def is_private(host: str) -> bool:
 
 
 def _meant(name: str, names: frozenset[str]) -> str:
+    from difflib import get_close_matches
+
     endings = [known.removeprefix(_PREFIX) for known in names]
     close = get_close_matches(name.removeprefix(_PREFIX).upper(), endings, n=1, cutoff=_ALIKE)
     return f" Did you mean {_PREFIX}{close[0]}?" if close else ""
@@ -162,38 +158,3 @@ def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
 def _warn_of(findings: Iterable[CheckResult]) -> None:
     for finding in findings:
         _log.warning("setting_doubtful", setting=finding.setting, doubt=finding.text)
-
-
-_SETTING = "LARGESSE_SUPPLIERS"
-_FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
-
-
-async def check_suppliers(settings: Settings) -> list[CheckResult]:
-    """Opens each supplier of the setting, and names the products whose suppliers are not described."""
-    findings: list[CheckResult] = []
-    names = {STOCK}
-    try:
-        for description in read_descriptions(settings.suppliers):
-            names.add(description.name)
-            async with opened(description):
-                findings.append(
-                    ok(_SETTING, f"The supplier {description.name} is described, and its secrets are there.")
-                )
-    except OperatorError as wrong:
-        return [*findings, error(_SETTING, f"{str(wrong).removeprefix(f'{_SETTING}: ')}.")]
-    if settings.database_url is None:
-        return findings
-    try:
-        async with open_database(settings) as database, database.connection(OPERATOR) as connection:
-            naming = await list_naming(connection)
-    except _FAILED:
-        return findings  # other checks say what is wrong with the database
-    missing = sorted({name for row in naming for name in row["suppliers"]} - names)
-    if missing:
-        findings.append(
-            warning(
-                _SETTING,
-                f"Products name suppliers that no file describes: {', '.join(missing)}. Their gifts wait until one does.",
-            )
-        )
-    return findings

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import email
-import email.policy
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -97,8 +95,10 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except DecryptionFailed:
         raise NotFound("The message is encrypted under a master key that is not set any more.") from None
+    from email import message_from_string, policy
+
     # Headers may contain UTF-8 (RFC 6532), which the parser of bytes treats as an error.
-    message = email.message_from_string(raw.decode(), policy=email.policy.default)
+    message = message_from_string(raw.decode(), policy=policy.default)
     html = message.get_body(("html",))
     text = message.get_body(("plain",))
     return OpenedMail(

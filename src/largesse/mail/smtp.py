@@ -1,4 +1,4 @@
-"""The mail server, from LARGESSE_SMTP_URL, and a connection to it, which sends one message after the other.
+"""A connection to the mail server, which sends one message after the other.
 
 A session knows how far a message got. Before the final dot, the server has not taken the message. After it, only the answer says so: if the
 connection breaks before the answer, it is unknown whether the message was taken.
@@ -12,7 +12,6 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Self
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import aiosmtplib
 import msgspec
@@ -21,41 +20,7 @@ from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPHeloError, SMTPN
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.base import clock
-from largesse.base.confidential import Confidential
-from largesse.base.settings import MAIL_CONNECTIONS, STARTTLS
-
-
-class MailServer(Confidential, frozen=True):
-    """A mail server. `starttls` None: use it if the server offers it. `connections` is how many a worker opens at most."""
-
-    host: str
-    port: int
-    username: str | None
-    password: str | None
-    tls: bool
-    starttls: bool | None
-    connections: int = MAIL_CONNECTIONS
-
-    @classmethod
-    def from_url(cls, url: str) -> MailServer:
-        """Returns the server of `smtp://user:pass@host:port?starttls=required&connections=3` or `smtps://…`.
-
-        With a password, STARTTLS is required unless the address allows plain text.
-        """
-        parts = urlsplit(url)
-        tls = parts.scheme == "smtps"
-        asked = parse_qs(parts.query)
-        starttls = STARTTLS[asked["starttls"][0].lower()] if "starttls" in asked else True if parts.password else None
-        return cls(
-            host=parts.hostname or "localhost",
-            port=parts.port or (465 if tls else 587 if parts.username else 25),
-            username=unquote(parts.username) if parts.username else None,
-            password=unquote(parts.password) if parts.password else None,
-            tls=tls,
-            starttls=False if tls else starttls,
-            connections=int(asked["connections"][0]) if "connections" in asked else MAIL_CONNECTIONS,
-        )
-
+from largesse.mail.server import MailServer
 
 Allow = Callable[[], Awaitable[None]]
 

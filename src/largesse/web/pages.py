@@ -10,13 +10,19 @@ from largesse.web.claim.pages import claim_pages
 from largesse.web.console.guard import console_pages
 from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.assets import picture_routes
+from largesse.web.kit.page_services import page_services
 from largesse.web.kit.services import Services
 from largesse.web.mailbox.pages import mailbox_pages
 from largesse.web.office.guard import office_pages
 
 
-def all_pages(services: Services, *, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
-    """Returns the routes of all pages. With `has_mailbox` the captured mailbox is among them; `listens_on` is one of its hosts."""
+def all_pages(operations: Services, *, is_demo: bool, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
+    """Returns the routes of all pages, beside the services of operations.
+
+    In a demo, gifts that are not in stock get a test voucher in production too. With `has_mailbox` the captured mailbox is among the pages;
+    `listens_on` is one of its hosts.
+    """
+    services = page_services(operations, makes_vouchers=is_demo)
     return [
         *docs_pages(services.settings, has_mailbox=has_mailbox),
         *claim_pages(services),

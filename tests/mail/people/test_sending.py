@@ -32,7 +32,8 @@ from largesse.jobs.outbox import (
 from largesse.mail.people import sending
 from largesse.mail.people.sending import MOST_ATTEMPTS, PeopleMailer
 from largesse.mail.people.writing import PeopleMail, queue_low_balances, write
-from largesse.mail.smtp import MailServer, SmtpTransport
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import SmtpTransport
 
 VAULT = Vault((bytes(range(32)),))
 PUBLIC_URL = "https://gifts.example"

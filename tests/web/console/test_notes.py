@@ -18,7 +18,8 @@ from largesse.db.roles import Role
 from largesse.encryption.vault import Vault
 from largesse.lines.states import LineKey
 from largesse.mail.people.sending import PeopleMailer
-from largesse.mail.smtp import MailServer, SmtpTransport
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import SmtpTransport
 from largesse.notes.service import note_context
 
 __all__ = ["WORLD"]

@@ -13,6 +13,7 @@ from tests.web.office.conftest import add_staff, link_of, staff_in
 from largesse.staff.model import STAFF_RIGHTS, STAFF_ROLES, StaffRight
 from largesse.web.console.page_routes import Access
 from largesse.web.console.routes import ROUTES as OF_CONSOLE
+from largesse.web.kit.page_services import page_services
 from largesse.web.office.guard import office_pages
 from largesse.web.office.routes import ROUTES
 
@@ -27,7 +28,9 @@ def people(service: Service) -> dict[str, Browser]:
 
 
 def test_every_route_is_in_the_table(service: Service) -> None:
-    assert served(office_pages(service.app.services)) == sorted((route.method, route.path) for route in ROUTES)
+    assert served(office_pages(page_services(service.app.services))) == sorted(
+        (route.method, route.path) for route in ROUTES
+    )
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
 
 

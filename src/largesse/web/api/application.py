@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from starlette.routing import BaseRoute, Router
 
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
@@ -35,8 +34,13 @@ from largesse.web.kit.replies import Reply, send_reply
 from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address
 from largesse.web.kit.services import Services
 
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute, Router
+
 # The key of the `WholeRequests` in ASGI's `state`.
 WHOLE_REQUESTS = "largesse.whole_requests"
+# Pages are loaded when one is asked for, or so long after the start: what loads beside the first answers delays them.
+_PAGES_AFTER_S = 0.05
 _NOT_OPERATIONS = ("claim", "page", "none")  # also counted: pages, and requests with a wrong method
 
 _log = structlog.get_logger(__name__)
@@ -74,12 +78,20 @@ class Application:
             else:
                 self._patterns.append((pattern, methods))
         self._pages: asyncio.Task[Router] | None = None
+        self._is_page_wanted = asyncio.Event()
 
     @property
     def services(self) -> Services:
         """The services, from start to stop."""
         assert self._services is not None, "the application has not started"
         return self._services
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Opens the services until the block ends. A server that enters it before it starts gets the OperatorError of what is missing."""
+        async with self._lifespan(self) as services:
+            self._services = services
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles a request, or the server's start and stop. Closes web sockets."""
@@ -91,18 +103,17 @@ class Application:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _live(self, state: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Opens and closes the services. Puts `WholeRequests` into ASGI's `state`, where our own server's connections find it."""
+        """Opens and closes the services, unless they are open. Puts `WholeRequests` into ASGI's `state`, where our own server's connections find it."""
         await receive()
         try:
-            async with self._lifespan(self) as services:
-                self._services = services
-                state[WHOLE_REQUESTS] = WholeRequests(services, self._exact, self._answering)
-                self._pages = asyncio.create_task(self._open_pages(services))
+            async with nullcontext() if self._services else self.opened():
+                state[WHOLE_REQUESTS] = WholeRequests(self.services, self._exact, self._answering)
+                self._pages = asyncio.create_task(self._open_pages(self.services))
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
                 self._pages.cancel()
         except OperatorError as error:
-            # A mistake of the operator's, or the database became unreachable after the command's check. A trace does not help.
+            # A mistake of the operator's, or the database cannot be reached. A trace does not help.
             _log.error("not_started", reason=str(error))
             await send({"type": "lifespan.startup.failed"})
             return
@@ -114,6 +125,10 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _open_pages(self, services: Services) -> Router:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_page_wanted.wait(), _PAGES_AFTER_S)
+        from starlette.routing import Router
+
         try:
             return Router(await self._make_pages(services), redirect_slashes=False, default=_nothing_here)
         except Exception:
@@ -166,6 +181,7 @@ class Application:
         try:
             check_size(headers)
             assert self._pages is not None, "the application has not started"
+            self._is_page_wanted.set()
             show = await asyncio.shield(self._pages)  # the first pages wait until all are made
             await show(scope, receive, Compressing(scope, send_with_id))
         except Exception as error:

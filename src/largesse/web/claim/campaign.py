@@ -17,9 +17,9 @@ from largesse.campaigns.visiting import Outcome, Seen, Visit
 from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_tag
 from largesse.web.kit.forms import read_form
+from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
 from largesse.web.kit.requests import client_address
-from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import give_cookie, open_cookie, seal_cookie
 
 HERE = "/claim/campaign"
@@ -31,7 +31,7 @@ _BLANKS = re.compile(r"[\s-]+")
 class CampaignPages:
     """The pages of visitors of campaigns."""
 
-    def __init__(self, services: Services, layout: Layout) -> None:
+    def __init__(self, services: PageServices, layout: Layout) -> None:
         self._services = services
         self._layout = layout
 

@@ -26,8 +26,8 @@ from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_by_switch, chosen_tag
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
+from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.requests import client_address
-from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, seal_cookie
 
 COOKIE = "gift"  # holds the session of a claimed gift, and is sent only to the pages of that gift
@@ -71,7 +71,7 @@ def _purpose(environment: str) -> str:
 class PinEntry:
     """The pages that lead to a claimed gift."""
 
-    def __init__(self, services: Services, layout: Layout) -> None:
+    def __init__(self, services: PageServices, layout: Layout) -> None:
         self._services = services
         self._layout = layout
 
@@ -172,7 +172,7 @@ class PinEntry:
 class GiftPages:
     """The page of a claimed gift, and its forms."""
 
-    def __init__(self, services: Services, layout: Layout) -> None:
+    def __init__(self, services: PageServices, layout: Layout) -> None:
         self._services = services
         self._layout = layout
 

@@ -16,10 +16,10 @@ from largesse.db.scope import for_customer
 from largesse.lines.store import Line
 from largesse.web.claim.rendering import HEADERS, LANGUAGE_COOKIE, Renderer, brand_styles, chosen, chosen_by_switch
 from largesse.web.kit.assets import Assets
+from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import page, public_path, see
 from largesse.web.kit.problems import headers_of, problem_type
 from largesse.web.kit.security import named_style, with_styles
-from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import give_cookie
 
 _YEAR_S = 365 * 24 * 3600
@@ -30,7 +30,7 @@ _TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequest
 class Layout:
     """The layout of all claim pages of an installation."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: PageServices) -> None:
         settings = services.settings
         self._services = services
         self.base = public_path(settings.public_url)

@@ -22,8 +22,8 @@ from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import Renderer
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.forms import BadForm
+from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import Endpoint, guarded, public_path
-from largesse.web.kit.services import Services
 
 
 class Previews:
@@ -93,7 +93,7 @@ _GIFT = "/claim/gift/{handle:str}"
 _CAMPAIGN = f"{CAMPAIGNS}/{{campaign:str}}"
 
 
-def claim_pages(services: Services) -> Sequence[BaseRoute]:
+def claim_pages(services: PageServices) -> Sequence[BaseRoute]:
     """Returns the routes under `/claim`, for the gifts of the process's environment."""
     layout = Layout(services)
     entering, gift = PinEntry(services, layout), GiftPages(services, layout)

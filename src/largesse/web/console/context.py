@@ -28,11 +28,11 @@ from largesse.web.console.csv_files import csv_lines
 from largesse.web.console.form import Form
 from largesse.web.console.layout import NARROW_MENU, Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import PARAMETERS, PageRoute
+from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
 from largesse.web.kit.query import INT32, query_of
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.services import Services
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
@@ -51,7 +51,7 @@ class PageContext:
     def __init__(
         self,
         request: Request,
-        services: Services,
+        services: PageServices,
         layout: Layout,
         route: PageRoute,
         *,

@@ -34,10 +34,10 @@ from largesse.web.console.routes import ROUTES
 from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
 from largesse.web.kit.body import BodyShare, TooManyBodies
 from largesse.web.kit.forms import BadForm, PostedForm, form_parser
+from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import TooLarge, headers_of, problem_type
 from largesse.web.kit.refusal_log import ACTS_FOR
-from largesse.web.kit.services import Services
 from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
 
 SESSION = "app"  # the session cookie
@@ -100,7 +100,7 @@ class Guard(Generic[AnyContext, AnySession]):
         """The database of sessions and answered forms."""
         raise NotImplementedError
 
-    def __init__(self, services: Services, layout: Layout, route: PageRoute) -> None:
+    def __init__(self, services: PageServices, layout: Layout, route: PageRoute) -> None:
         self._services = services
         self._layout = layout
         self._route = route
@@ -383,7 +383,7 @@ class _Guard(Guard[RequestContext, Session]):
         return self.turn_away_member(context, session)
 
 
-def console_pages(services: Services) -> list[BaseRoute]:
+def console_pages(services: PageServices) -> list[BaseRoute]:
     """Returns the routes under `/app`."""
     layout = Layout(services.settings, services.vault, ROUTES)
     guards = [_Guard(services, layout, route) for route in ROUTES]

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.requests import Request
 
 from largesse.base.errors import NotFound
 from largesse.base.text import cleaned, unfit_key
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 _MAX_PARAMETERS = 500

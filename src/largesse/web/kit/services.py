@@ -8,33 +8,18 @@ from largesse.base.cooperative import CooperativeRunner
 from largesse.base.fair_turns import FairTurns
 from largesse.base.settings import Settings
 from largesse.base.timeouts import Timeouts
-from largesse.campaigns.visiting import Visiting
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.authenticator import Authenticator
-from largesse.customers.security import SecurityService
-from largesse.customers.sign_in import SigningIn
 from largesse.db.pool import Database
-from largesse.drafts.service import DraftService
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.gifts import ClaimedGifts
-from largesse.lines.claiming import Claiming
 from largesse.orders.listing import OrderLists
 from largesse.orders.quoter import Quoter
 from largesse.orders.service import OrderService
 from largesse.request_log.service import RequestLog
-from largesse.staff.sign_in import StaffSigningIn
 from largesse.web.kit.body import BodyMemory
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle
-
-
-class Office(msgspec.Struct, frozen=True):
-    """What only the back office uses: connections with a database role of its own, and the sign-in of members of staff."""
-
-    database: Database
-    signing_in: StaffSigningIn
-    security: SecurityService
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -49,14 +34,8 @@ class Services(msgspec.Struct, frozen=True):
     request_log: RequestLog
     orders: OrderService
     quoter: Quoter
-    drafts: DraftService
     order_lists: OrderLists
-    claiming: Claiming
-    gifts: ClaimedGifts
-    visiting: Visiting
-    signing_in: SigningIn
-    security: SecurityService
-    office: Office | None  # None if the database login may not act as the back office's role
+    office_database: Database | None  # None if the database login may not act as the back office's role
     resolver: Resolver
     delivery_throttle: DeliveryThrottle
     captures: bool  # whether mail of production is captured, as in the demo; staging always captures

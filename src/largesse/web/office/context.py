@@ -17,7 +17,7 @@ from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext
 from largesse.web.console.layout import Layout
 from largesse.web.console.words import WORDS, Word
-from largesse.web.kit.services import Office
+from largesse.web.kit.page_services import Office
 
 
 class OfficeContext(PageContext):

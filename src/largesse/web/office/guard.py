@@ -20,8 +20,8 @@ from largesse.staff.model import LASTS
 from largesse.staff.sign_in import StaffSession
 from largesse.staff.store import SIGN_IN
 from largesse.web.console.guard import Guard
+from largesse.web.kit.page_services import Office, PageServices
 from largesse.web.kit.requests import client_address
-from largesse.web.kit.services import Office, Services
 from largesse.web.office.context import OfficeContext, OfficeLayout
 from largesse.web.office.routes import ROUTES
 
@@ -29,7 +29,7 @@ _NOTHING = "There is nothing at this address."  # the same as for every unknown 
 _FORBIDDEN = text("Your role does not include this. Ask an owner of the back office.")
 
 
-def office_pages(services: Services) -> list[BaseRoute]:
+def office_pages(services: PageServices) -> list[BaseRoute]:
     """Returns the routes under `/office`; none if this process has no back office."""
     office = services.office
     if office is None:
@@ -41,7 +41,7 @@ def office_pages(services: Services) -> list[BaseRoute]:
     return [*hidden, _nothing_else()]
 
 
-def _hidden(route: Route, services: Services, office: Office) -> Route:
+def _hidden(route: Route, services: PageServices, office: Office) -> Route:
     """Changes the route so that it is only found by clients that the back office is open to, and returns it."""
     answer = route.app
 
@@ -65,7 +65,7 @@ def _nothing_else() -> Route:
     return route
 
 
-async def _is_for(scope: Scope, services: Services, office: Office) -> bool:
+async def _is_for(scope: Scope, services: PageServices, office: Office) -> bool:
     networks = services.settings.office_networks
     address = client_address(scope)
     if networks:

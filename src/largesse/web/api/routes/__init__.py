@@ -11,7 +11,6 @@ from largesse.web.api.routes import (
     funding,
     health,
     identity,
-    lab,
     orders,
     quotes,
     templates,
@@ -35,4 +34,8 @@ OPERATIONS = (
 
 def operations_of(environment: str) -> Sequence[Operation]:
     """Returns the operations that a process of an environment serves: staging has those of the test lab too."""
-    return (*OPERATIONS, *lab.OPERATIONS) if environment == "staging" else OPERATIONS
+    if environment != "staging":
+        return OPERATIONS
+    from largesse.web.api.routes import lab
+
+    return (*OPERATIONS, *lab.OPERATIONS)
