@@ -9,14 +9,17 @@ import asyncio
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import aiohttp
 import asyncpg
 import pytest
+from tests.background import run_in_thread
 from tests.budgets.conftest import perform
 from tests.campaigns.conftest import WORLD, reserve
 from tests.campaigns.test_crowd import codes_of
+from tests.closing import closing
 from tests.faults.chaos import Chaos, Slot, crowd_of, until
 from tests.faults.load import Load
 from tests.faults.proxy import Proxy
@@ -26,6 +29,8 @@ from tests.web.api.conftest import on_database
 
 from largesse.base.settings import load_settings
 from largesse.budgets.service import NewBudget, create_budget
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault, load_vault
 
 __all__ = ["mail_server", "proxies"]
 
@@ -50,6 +55,13 @@ class Place:
 
         rows: list[asyncpg.Record] = on_database(self.database_url, fetch)
         return rows
+
+    def on_pool(self, work: Callable[[Database, Vault], Coroutine[Any, Any, Any]]) -> Any:
+        async def with_pool() -> Any:
+            async with closing(Database.connect(self.database_url)) as database:
+                return await work(database, load_vault(self.settings))
+
+        return run_in_thread(with_pool())
 
 
 class Visitor:
