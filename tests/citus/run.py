@@ -15,6 +15,7 @@ SUITES = (
     "tests/web/api",
     "tests/web/claim",
     "tests/web/console",
+    "tests/web/office",
     "tests/orders",
     "tests/lines",
     "tests/ledger",

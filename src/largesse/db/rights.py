@@ -151,7 +151,9 @@ TABLES: Mapping[str, Writes] = {
     "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE", office="UPDATE"),
     "delivery_attempts": Writes(worker="INSERT, DELETE", office="UPDATE(answer)", operator="UPDATE(answer)"),
-    "distribution": Writes(app="UPDATE(since)", worker="UPDATE(since)", operator="UPDATE(since)"),
+    "distribution": Writes(
+        app="UPDATE(since)", worker="UPDATE(since)", office="UPDATE(since)", operator="UPDATE(since)"
+    ),
     "draft_columns": Writes(app="INSERT, UPDATE", worker="DELETE"),
     "draft_rows": Writes(app="INSERT, DELETE"),
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", office="DELETE", operator="DELETE"),

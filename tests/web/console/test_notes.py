@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from email.message import EmailMessage
 
 import pytest
@@ -112,7 +113,7 @@ def test_a_note_waits_for_an_hour_after_one_that_was_just_written_and_mailed(
     reference = sent(cem, service)
     thank(service, reference, 1, "First")
     assert len(mailed(service)) == 1
-    service.sql("UPDATE thank_you_notes SET written_at = written_at - $1::int * interval '1 minute'", minutes)
+    service.sql("UPDATE thank_you_notes SET written_at = now() - $1::interval", timedelta(minutes=minutes))
     thank(service, reference, 2, "Second")
     [row] = service.sql(
         "SELECT extract(epoch FROM due_at - now())::float8 AS s FROM people_mails WHERE kind = 'thank_you'"

@@ -18,16 +18,19 @@ def bounce(
     more = {} if customer == "acme" else {"key": customer, "account": f"{customer}-gbp"}
     sent = service.send("gift", "coffee", value=5, recipients=[{"email": email, "name": "Kim"}], **more)
     reference: str = sent.json()["reference"]
+    [job] = service.sql(
+        "UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o"
+        " WHERE o.customer_id = j.customer_id AND o.id = j.order_id AND o.reference = $1 RETURNING j.*",
+        reference,
+    )
     service.sql(
         """
-        WITH job AS (
-            UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o WHERE o.id = j.order_id AND o.reference = $1
-            RETURNING j.customer_id, j.order_id, j.environment)
         INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, state, attempts, due_at, rank_at, created_at, finished_at, reason)
-        SELECT customer_id, order_id, environment, $2, 'Kim', '{1}', $3, 1, now() - $5::interval, now(), now(), CASE WHEN $3 <> 'held' THEN now() - $5::interval END, $4
-        FROM job
+        VALUES ($1, $2, $3, $4, 'Kim', '{1}', $5, 1, now() - $7::interval, now(), now(), CASE WHEN $5 <> 'held' THEN now() - $7::interval END, $6)
         """,
-        reference,
+        job["customer_id"],
+        job["order_id"],
+        job["environment"],
         email,
         state,
         reason,

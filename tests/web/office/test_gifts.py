@@ -29,17 +29,21 @@ def gift(service: Service) -> str:
     """The path of the gift of Sam, whose mail has bounced."""
     recipients = [{"email": ALEX, "name": "Alex"}, {"email": SAM, "name": "Sam"}]
     reference = service.send("gift", "coffee", value=5, recipients=recipients).json()["reference"]
+    [job] = service.sql(
+        "UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o"
+        " WHERE o.customer_id = j.customer_id AND o.id = j.order_id AND o.reference = $1 RETURNING j.*",
+        reference,
+    )
     service.sql(
         """
-        WITH job AS (
-            UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o WHERE o.id = j.order_id AND o.reference = $1
-            RETURNING j.customer_id, j.order_id, j.environment)
         INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, state, attempts, due_at, rank_at, created_at, finished_at, reason, fault)
-        SELECT customer_id, order_id, environment, l.recipient_email, l.recipient_name, ARRAY[l.number], 'bounced', 1, now(), now(), now(), now(),
+        SELECT l.customer_id, l.order_id, $3, l.recipient_email, l.recipient_name, ARRAY[l.number], 'bounced', 1, now(), now(), now(), now(),
                '550 5.1.1 <' || l.recipient_email || '> unknown', 'recipient'
-        FROM job JOIN lines l USING (customer_id, order_id)
+        FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2
         """,
-        reference,
+        job["customer_id"],
+        job["order_id"],
+        job["environment"],
     )
     follow(service)
     return f"/office/gifts/{service.ids['customers']['acme']}/production/{reference}/2"

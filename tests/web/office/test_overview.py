@@ -21,10 +21,11 @@ def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
     account = service.ids["funding_accounts"]["gbp"]
     service.sql(
         "INSERT INTO top_ups (customer_id, environment, account_id, reference, amount_minor, requested_by, requested_at, expires_at)"
-        " VALUES ($1, 'production', $2, 'RF18TEST', 100, (SELECT min(id) FROM users WHERE customer_id = $1), now(), now() + interval '1 day')"
+        " VALUES ($1, 'production', $2, 'RF18TEST', 100, $3, now(), now() + interval '1 day')"
         " RETURNING 1",
         acme,
         account,
+        service.sql("SELECT min(id) FROM users WHERE customer_id = $1", acme)[0][0],
     )
     assert "1 top-up waits for its payment" in owner.read("/office")
     assert ">Show<" in owner.page.text
