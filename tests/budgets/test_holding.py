@@ -33,8 +33,8 @@ def order(service: Service, value: float = 1, **members: Any) -> httpx.Response:
 
 def at(service: Service, time: str) -> None:
     """Sets the clock to a time of the test's year."""
-    year = "to_char((now() + ahead_by) AT TIME ZONE 'UTC', 'YYYY-')"
-    service.sql(f"UPDATE clock SET ahead_by = ({year} || $1)::timestamptz - now()", time)
+    [[year]] = service.sql("SELECT to_char((now() + ahead_by) AT TIME ZONE 'UTC', 'YYYY-') FROM clock")
+    service.sql("UPDATE clock SET ahead_by = ($1::text)::timestamptz - now()", f"{year}{time}")
 
 
 def spent(service: Service) -> dict[str, int]:
