@@ -59,10 +59,14 @@ collections:
 
 # `largesse` with every log at its most talkative.
 DEBUGGED = """
-import functools, logging
+import logging
 from largesse import cli
 from largesse.cli import service
-service.configure_logs = functools.partial(service.configure_logs, level=logging.DEBUG)
+configure = service.configure_logs
+def log_all(log_format):
+    configure(log_format, level=logging.DEBUG)
+    logging.getLogger("asyncio").debug("all there is to log is logged")
+service.configure_logs = log_all
 cli.main(prog_name="largesse")
 """
 

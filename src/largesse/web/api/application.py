@@ -127,10 +127,11 @@ class Application:
     async def _open_pages(self, services: Services) -> Router:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._is_page_wanted.wait(), _PAGES_AFTER_S)
-        from starlette.routing import Router
-
         try:
-            return Router(await self._make_pages(services), redirect_slashes=False, default=_nothing_here)
+            pages = await self._make_pages(services)
+            from starlette.routing import Router  # loaded by now, not in a turn of the event loop
+
+            return Router(pages, redirect_slashes=False, default=_nothing_here)
         except Exception:
             _log.exception("pages_failed")
             raise
