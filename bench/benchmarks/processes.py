@@ -6,9 +6,9 @@ as many orders wait for each of two placers. The rows of processor time say what
 
 *What it means.* Several processes must cost nothing where the machine has no core to spare for them. With as much load for each, a
 second process adds only conflicts at the same accounts. With the load divided, batches are smaller as well, and so is what each
-process reads and answers at once. One process with half of the connections has that too: a row divides by it, and so says what the
-second process itself costs. Cores that are all busy work slower, each with less of the caches: the last row divides by two
-installations on this machine that share nothing and are loaded at once. With more cores, more processes are the first step of scaling.
+process reads and answers at once. One process with half of the connections has that too: `processes, the second` divides
+by it, and so says what the second process itself costs. Cores that are all busy work slower, each with less of the caches:
+`processes, apart` divides by two installations on this machine that share nothing and are loaded at once. With more cores, more processes are the first step of scaling.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ async def open_services(
 
 
 def _failures(settings: Settings) -> Callable[[SendRequest], Problem | None] | None:
-    """Returns what refuses the requests that the test lab refuses on purpose; None in production, which has none."""
+    """Returns the function that refuses requests of the test lab on purpose; None in production, which has no lab."""
     if settings.environment != "staging":
         return None
     from largesse.lab.service import failure_of

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,7 +147,7 @@ def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[s
 
 
 class _Server(uvicorn.Server):
-    """A server of `app`, which opens the app's services first. It calls `on_start` once it serves, together with a server `beside` it, if there is one.
+    """A server of `app`, and of the one `beside` it, if there is one. It opens their services first, and calls `on_start` once both serve.
 
     `shared` is its listening socket if other processes have their own on the same address.
     """
@@ -161,7 +161,7 @@ class _Server(uvicorn.Server):
         shared: socket.socket | None = None,
     ) -> None:
         super().__init__(uvicorn.Config(app, **options))
-        self._app = app
+        self.app = app
         self._on_start = on_start
         self._beside = beside
         self._shared = shared
@@ -171,22 +171,17 @@ class _Server(uvicorn.Server):
         self.has_begun = asyncio.Event()
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        self._handle_signals()
+        # uvicorn handles these signals while it runs, and raises them again at the end. Then they need no handling.
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, self.end)
         self._opening = asyncio.current_task()
         try:
-            async with self._app.opened():
+            async with self.app.opened(), self._beside.app.opened() if self._beside else nullcontext():
                 self._opening = None
                 await super().serve(sockets)
         except asyncio.CancelledError:
             if not self.was_ended:
                 raise
-        finally:
-            self.has_begun.set()
-
-    def _handle_signals(self) -> None:
-        # uvicorn handles these signals while it runs, and raises them again at the end. Then they need no handling.
-        for ending in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(ending, self.end)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         for opened in sockets or []:  # so that the next process can bind while connections of this one still end
@@ -196,8 +191,6 @@ class _Server(uvicorn.Server):
         if self.started and self._beside is not None:
             self._serving = asyncio.create_task(self._beside.serve())
             await self._beside.has_begun.wait()
-            if self._serving.done():
-                await self._serving  # raises why it could not start
         if self.started and self._on_start is not None:
             self._on_start()
 
@@ -219,17 +212,14 @@ class _Server(uvicorn.Server):
 
 
 class _BesideServer(_Server):
-    """A server on a socket that is bound already. It leaves signals to the one that ends it."""
+    """A server on a socket that is bound already. It leaves signals, and opening its services, to the one that starts and ends it."""
 
     def __init__(self, app: Application, options: Mapping[str, Any], opened: socket.socket) -> None:
         super().__init__(app, options)
         self._opened = opened
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().serve(sockets or [self._opened])
-
-    def _handle_signals(self) -> None:
-        pass
+        await uvicorn.Server.serve(self, sockets or [self._opened])
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

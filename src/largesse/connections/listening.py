@@ -143,7 +143,7 @@ async def accept_waiting(listener: socket.socket) -> None:
 
 def _attach(listener: socket.socket, program: tuple[tuple[int, int, int, int], ...]) -> None:
     """Attaches a filter for its packets to the socket (SO_ATTACH_FILTER, see socket(7)). Raises OSError."""
-    import ctypes
+    import ctypes  # here, as a start does not need it
 
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
     so_attach_filter = 26

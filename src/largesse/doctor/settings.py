@@ -1,6 +1,6 @@
 """Checks of the settings. A service logs one line for each doubt about them when it starts.
 
-It loads this before it serves, so what only `largesse check` needs stands elsewhere.
+`serve` loads this module before its first answer, so checks that only `largesse check` makes are in other modules.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except DecryptionFailed:
         raise NotFound("The message is encrypted under a master key that is not set any more.") from None
-    from email import message_from_string, policy
+    from email import message_from_string, policy  # here, as a start does not need it
 
     # Headers may contain UTF-8 (RFC 6532), which the parser of bytes treats as an error.
     message = message_from_string(raw.decode(), policy=policy.default)

@@ -1,4 +1,4 @@
-"""The mail server, from LARGESSE_SMTP_URL."""
+"""The mail server, from LARGESSE_SMTP_URL. `serve` reads it for its warnings, without loading the mail client."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from largesse.web.office.guard import office_pages
 
 
 def all_pages(operations: Services, *, is_demo: bool, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
-    """Returns the routes of all pages, beside the services of operations.
+    """Returns the routes of all pages. `operations` are the services that operations use already.
 
     In a demo, gifts that are not in stock get a test voucher in production too. With `has_mailbox` the captured mailbox is among the pages;
     `listens_on` is one of its hosts.

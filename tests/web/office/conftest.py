@@ -62,3 +62,13 @@ def sign_in(service: Service) -> SignIn:
 def number_of(service: Service, customer: str) -> int:
     """The id of a customer."""
     return int(service.ids["customers"][customer])
+
+
+def mail_job(service: Service, reference: str) -> Any:
+    """Takes the mail of an order from the worker. Returns the row of its job."""
+    [job] = service.sql(
+        "UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o"
+        " WHERE o.customer_id = j.customer_id AND o.id = j.order_id AND o.reference = $1 RETURNING j.*",
+        reference,
+    )
+    return job

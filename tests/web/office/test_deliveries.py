@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
-from tests.web.office.conftest import SignIn
+from tests.web.office.conftest import SignIn, mail_job
 
 from largesse.mail import requeue
 
@@ -18,11 +18,7 @@ def bounce(
     more = {} if customer == "acme" else {"key": customer, "account": f"{customer}-gbp"}
     sent = service.send("gift", "coffee", value=5, recipients=[{"email": email, "name": "Kim"}], **more)
     reference: str = sent.json()["reference"]
-    [job] = service.sql(
-        "UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o"
-        " WHERE o.customer_id = j.customer_id AND o.id = j.order_id AND o.reference = $1 RETURNING j.*",
-        reference,
-    )
+    job = mail_job(service, reference)
     service.sql(
         """
         INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, state, attempts, due_at, rank_at, created_at, finished_at, reason)

@@ -10,7 +10,7 @@ from tests.reports.conftest import take_all
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import sent_code
 from tests.web.console.conftest import Browser
-from tests.web.office.conftest import SignIn
+from tests.web.office.conftest import SignIn, mail_job
 
 from largesse.base.throttle import Rate, Throttle
 from largesse.lines.codes import draw_codes, format_code
@@ -29,11 +29,7 @@ def gift(service: Service) -> str:
     """The path of the gift of Sam, whose mail has bounced."""
     recipients = [{"email": ALEX, "name": "Alex"}, {"email": SAM, "name": "Sam"}]
     reference = service.send("gift", "coffee", value=5, recipients=recipients).json()["reference"]
-    [job] = service.sql(
-        "UPDATE mail_jobs j SET fanned_out_at = now() FROM orders o"
-        " WHERE o.customer_id = j.customer_id AND o.id = j.order_id AND o.reference = $1 RETURNING j.*",
-        reference,
-    )
+    job = mail_job(service, reference)
     service.sql(
         """
         INSERT INTO messages (customer_id, order_id, environment, email, name, line_numbers, state, attempts, due_at, rank_at, created_at, finished_at, reason, fault)

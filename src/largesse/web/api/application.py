@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # The key of the `WholeRequests` in ASGI's `state`.
 WHOLE_REQUESTS = "largesse.whole_requests"
-# Pages are loaded when one is asked for, or so long after the start: what loads beside the first answers delays them.
+# Pages are loaded so long after the start, unless one is asked for sooner: loading them beside the first answers would delay those.
 _PAGES_AFTER_S = 0.05
 _NOT_OPERATIONS = ("claim", "page", "none")  # also counted: pages, and requests with a wrong method
 
@@ -88,7 +88,7 @@ class Application:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Opens the services until the block ends. A server that enters it before it starts gets the OperatorError of what is missing."""
+        """Opens the services until the block ends. A server enters it before it starts. Raises OperatorError, as the lifespan does."""
         async with self._lifespan(self) as services:
             self._services = services
             yield

@@ -42,7 +42,7 @@ class PageServices(Services, frozen=True, kw_only=True):
 
 
 def page_services(services: Services, *, makes_vouchers: bool = False) -> PageServices:
-    """Returns the services of pages, made of those of operations, which are among them.
+    """Returns the services of pages: those of operations, and those that pages alone use.
 
     Voucher numbers come from stock and suppliers. Test vouchers are made in staging, and with `makes_vouchers` for gifts that are not in stock.
     """
