@@ -119,14 +119,16 @@ def build_app(
 
 
 def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
-    """Imports the pages, and the libraries that requests would otherwise load."""
+    """Imports the pages, and loads what the first requests would otherwise wait for."""
     import aiodns  # noqa: F401
     import email_validator  # noqa: F401
 
     from largesse.base.i18n.templates import read_templates
+    from largesse.base.zones import known_zones
     from largesse.web.pages import all_pages
 
     read_templates()
+    known_zones()
     return all_pages
 
 
