@@ -24,7 +24,7 @@ from largesse.staff.model import StaffRight
 WAITS_FOR = timedelta(days=30)
 MAX_WAITING = 20  # of a customer in an environment
 _TRIES = 5
-# The reference of a top-up is RF and 16 digits. Pages are in its order.
+# The reference of a top-up is RF and 14 digits, which name it in the address of a page.
 _PREFIX = "RF"
 _MAX_LISTED = 1_000
 
@@ -136,7 +136,7 @@ async def list_waiting_top_ups(connection: Connection, words: str, after: int | 
     `words` are a reference or a customer's key.
     """
     reference = "".join(words.split()).upper()
-    before = None if after is None else f"{_PREFIX}{after:016d}"
+    before = None if after is None else f"{_PREFIX}{after:014d}"
     return [_top_up(row) for row in await connection.fetch(_WAITING, words.strip(), reference, before, most)]
 
 

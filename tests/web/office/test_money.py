@@ -186,6 +186,17 @@ def test_the_one_currency_of_a_file_is_one_in_use(service: Service, fay: Browser
         assert "Matched: 1" in fay.read(fay.upload(FILES, content, decimals="", currency=typed).headers["location"])
 
 
+def test_top_ups_are_listed_page_by_page(service: Service, fay: Browser) -> None:
+    references, listed, path = wait_for(service, 101), [], "/office/money"
+    for shown in (50, 50, 1):
+        page = fay.get(path).text
+        found = re.findall(r'top-ups/(RF[0-9]+)"', page)
+        assert len(found) == shown
+        listed += found
+        path = "/office/money?after=" + "".join(re.findall(r'[?&;]after=([0-9]+)"', page))
+    assert (sorted(listed), path) == (sorted(references), "/office/money?after=")
+
+
 def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> None:
     [reference], before = wait_for(service, 1), balance(service)
     here = f"/office/money/top-ups/{reference}"
