@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.chained import actor_on, chain_of
+from tests.distributed import SOMEBODY_WAITS
 from tests.ledger.worlds import ACME, ADA, DEPOSITS, FLOAT, INITECH, KEY, TEAM, TEST, THEIRS, VAULT, YEN, database
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, OperatorError
@@ -250,3 +251,19 @@ async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave
     await move(database, 5)
     await database.execute(OPERATOR, "UPDATE accounts SET closed_at = clock_now() WHERE id = $1", TEAM)
     assert (await move(database, 5, TEAM, FLOAT)).from_minor == 0
+
+
+async def test_an_account_that_is_closed_while_a_top_up_waits_for_it_takes_none(database: Database) -> None:
+    async def credit() -> None:
+        async with database.transaction(OPERATOR) as connection:
+            await top_up(connection, await chain_of(connection, KEY), TEAM, 1, None)
+
+    async with database.transaction(OPERATOR) as closing:
+        await closing.execute("UPDATE accounts SET closed_at = clock_now() WHERE id = $1", TEAM)
+        crediting = asyncio.create_task(credit())
+        async with asyncio.timeout(10):
+            while not await database.fetchval(OPERATOR, SOMEBODY_WAITS):  # noqa: ASYNC110 - another's doing
+                await asyncio.sleep(0.01)
+    with pytest.raises(OperatorError, match="accounts open 2"):
+        await crediting
+    assert await held(database) == [100_00, 0]

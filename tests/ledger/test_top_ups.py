@@ -95,6 +95,20 @@ async def test_many_confirm_at_once_and_one_credit_is_made(database: Database) -
     assert len(await entries(database)) == 1
 
 
+async def test_of_two_lines_of_a_bank_that_pay_one_top_up_only_one_confirms_it(database: Database) -> None:
+    asked = await ask(database)
+    actor = await actor_on(database, VAULT)
+    for _ in range(2):  # pressed twice
+        await confirm_top_up(actor, asked.reference, 100_00, bank_line=b"first")
+    with pytest.raises(OperatorError, match="paid twice"):
+        await confirm_top_up(actor, asked.reference, 100_00, bank_line=b"second")
+    assert await entries(database) == [(FLOAT, 100_00, asked.reference)]
+    by_hand = await ask(database)
+    await confirm(database, by_hand.reference)
+    with pytest.raises(OperatorError, match="paid twice"):
+        await confirm_top_up(actor, by_hand.reference, 100_00, bank_line=b"third")
+
+
 async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Database) -> None:
     for _ in range(5):
         asked = await ask(database)

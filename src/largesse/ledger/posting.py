@@ -31,9 +31,8 @@ _LOCK = """
         SELECT id, balance_minor, chain_head, environment, kind, currency FROM accounts WHERE customer_id = $1 AND id = ANY($2::int[])
         ORDER BY id FOR NO KEY UPDATE
         """
-_FUNDING_ACCOUNT = (
-    "SELECT customer_id, environment, currency, closed_at FROM accounts WHERE id = $1 AND kind = 'funding'"
-)
+_FUNDING_ACCOUNT = "SELECT customer_id, environment, currency FROM accounts WHERE id = $1 AND kind = 'funding'"
+_IS_CLOSED = "SELECT closed_at IS NOT NULL FROM accounts WHERE customer_id = $1 AND id = $2"
 # The amount with which a reference credited an account.
 _EARLIER = "SELECT amount_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND reference = $3"
 NEXT_TRANSFER_ID = "SELECT nextval('movements_id_seq')"
@@ -238,14 +237,18 @@ async def top_up(
     if account is None:
         raise OperatorError(f"there is no funding account {account_id}")
 
+    customer_id: int = account["customer_id"]
+    own = await own_accounts(connection, customer_id, account["environment"], account["currency"])
+    # Read under the locks, so that nobody closes the account meanwhile.
+    await lock_accounts(connection, customer_id, [account_id, own["deposits"]])
+    is_closed = await connection.fetchval(_IS_CLOSED, customer_id, account_id)
+
     def refuse_closed(_: int) -> None:
-        if account["closed_at"] is not None:
+        if is_closed:
             raise OperatorError(
                 f"the account is closed: open it again first, with `largesse accounts open {account_id}`"
             )
 
-    customer_id: int = account["customer_id"]
-    own = await own_accounts(connection, customer_id, account["environment"], account["currency"])
     return await pay_in(
         connection,
         chain,

@@ -83,7 +83,7 @@ _CANCEL = """
     WHERE customer_id = $1 AND environment = $2 AND reference = $3 AND state = 'waiting'
     RETURNING true
 """
-_LOCK = "SELECT customer_id, environment FROM top_ups WHERE reference = $1 FOR UPDATE"
+_LOCK = "SELECT customer_id, environment, bank_line FROM top_ups WHERE reference = $1 FOR UPDATE"
 _CONFIRM = """
     UPDATE top_ups SET state = 'confirmed', credited_minor = $3, ended_at = clock_now(), bank_line = $4
     WHERE customer_id = $1 AND reference = $2
@@ -195,7 +195,7 @@ async def confirm_top_up(
     """Credits the account of a top-up once, with the amount received if it differs from the requested one. For operators.
 
     Repeating it with the same amount changes nothing. `bank_line` identifies the line of a bank's file that confirms it. Raises
-    OperatorError for an unknown top-up, a cancelled one, and one that was confirmed with another amount.
+    OperatorError for an unknown top-up, a cancelled one, and one that was confirmed with another amount, or not by this line.
     """
     async with actor.transaction(StaffRight.MONEY) as begun:
         connection = begun.connection
@@ -206,6 +206,9 @@ async def confirm_top_up(
         top_up = await _find(transaction, reference)
         amount_minor = _amount_to_credit(top_up, amount_minor)
         if top_up.state == "confirmed":
+            if bank_line not in {None, row["bank_line"]}:
+                named = spelled_reference(reference)
+                raise OperatorError(f"top-up {named} is confirmed already: it may have been paid twice")
             return top_up
         await posting.top_up(connection, transaction.entries, top_up.account_id, amount_minor, reference)
         await connection.execute(_CONFIRM, top_up.customer_id, reference, amount_minor, bank_line)
