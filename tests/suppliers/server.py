@@ -160,7 +160,7 @@ class SupplierServer:
         )
 
     async def _catalogue(self, _: Request) -> Response:
-        item = {"sku": "SKU-1", "title": "Coffee: & more", "cur": "GBP", "sold_in": ["GB"], "amounts": ["5", "10.00"]}
+        item = {"sku": "SKU-1", "title": "Coffee: & more", "cur": "GBP", "sold_in": ["GB"], "amounts": ["500", 1000]}
         return JSONResponse({"items": [item]})
 
     async def _balance(self, _: Request) -> Response:

@@ -231,7 +231,11 @@ async def test_what_a_supplier_sells_and_what_is_left_there() -> None:
             except SupplierFailed as failed:
                 return failed.error
 
-    assert await of("catalogue", {"items": [ITEM]}) == [Offer("S", "T", "GBP", ("GB",), ("5", "7.50"))]
+    assert await of("catalogue", {"items": [ITEM]}, amounts="major") == [Offer("S", "T", "GBP", ("GB",), ("5", "7.50"))]
+    for currency, written in (("GBP", "5.00"), ("gbp", "5.00"), ("JPY", "500.00"), ("KWD", "0.50")):
+        [offer] = await of("catalogue", {"items": [{**ITEM, "cur": currency, "amounts": [500, "500"]}]})
+        assert offer.amounts == (written, written), currency
+    assert await of("catalogue", {"items": [{**ITEM, "amounts": [None]}]}) == "bad_answer"
     assert len(await of("catalogue", {"items": [ITEM] * 10_000})) == 10_000
     assert await of("catalogue", {"items": [ITEM] * 10_001}) == "bad_answer"
     for wrong in ({"items": {}}, {"items": [1]}, *({"items": [{**ITEM, name: 1}]} for name in ITEM)):

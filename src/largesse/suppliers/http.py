@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
@@ -145,7 +145,7 @@ class HttpSupplier:
         items = _at(content, paths.items)
         if not isinstance(items, list) or len(items) > _MOST_OFFERS:
             raise SupplierFailed("bad_answer")
-        return [_offer(item, paths) for item in items]
+        return [_offer(item, paths, self._major) for item in items]
 
     async def balance(self) -> Balance | None:
         """Implements Supplier."""
@@ -202,6 +202,15 @@ class HttpSupplier:
             )
         except ValueError:
             raise SupplierFailed("malformed_voucher") from None
+
+    def _major(self, amount: object, currency: str) -> str:
+        """Returns an amount of the catalogue in major units. Raises SupplierFailed for one that is none in minor units."""
+        if self._options.amounts == "major":
+            return str(amount)
+        minor = self._minor(amount, currency)
+        if minor is None:
+            raise SupplierFailed("bad_answer")
+        return canonical(minor, currency)
 
     def _minor(self, amount: object, currency: str | None) -> int | None:
         """Returns an amount of an answer in whole minor units; None where there is none. Raises SupplierFailed."""
@@ -325,7 +334,7 @@ def _currency(content: object, path: str) -> str | None:
     return None if found is None else found.upper()
 
 
-def _offer(item: object, paths: CataloguePaths) -> Offer:
+def _offer(item: object, paths: CataloguePaths, major: Callable[[object, str], str]) -> Offer:
     sku, name, currency = (_text(item, path) for path in (paths.sku, paths.name, paths.currency))
     countries, amounts = _at(item, paths.countries), _at(item, paths.amounts)
     if (
@@ -336,4 +345,5 @@ def _offer(item: object, paths: CataloguePaths) -> Offer:
         or not isinstance(amounts, list)
     ):
         raise SupplierFailed("bad_answer")
-    return Offer(sku, name, currency, tuple(map(str, countries)), tuple(map(str, amounts)))
+    amounts = [major(amount, currency.upper()) for amount in amounts]
+    return Offer(sku, name, currency, tuple(map(str, countries)), tuple(amounts))
