@@ -139,5 +139,7 @@ async def test_a_parcel_that_goes_again_is_packed_again_and_in_no_other_list(dat
         assert [one.id for one in await find_tracked(connection, "production", "D1")] == [parcel]
         assert await find_tracked(connection, "staging", "D1") == []
     assert [int(row["shipment"]) for row in await exported(actor)] == [parcel]
-    await ship(actor, f"{parcel},DHL,D2\n")
+    assert await ship(actor, f"{parcel},DHL,D1\n") == (0, 1), "the file of the first sending, imported again"
+    assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[parcel, other], [], []]
+    assert await ship(actor, f"{parcel},DHL,D2\n") == (1, 0)
     assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[other], [parcel], []]

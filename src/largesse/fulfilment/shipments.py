@@ -254,7 +254,10 @@ def _number(parcel: Sent) -> int:
 
 
 async def _find(connection: Connection, environment: str, number: int, parcel: Sent) -> tuple[LineKey, bool] | None:
-    """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused."""
+    """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused.
+
+    None too if it waits to be sent again, and the number is that of the sending that came back: the file was imported before.
+    """
     at = parcel.line
     row = await connection.fetchrow(store.LINE_OF_SHIPMENT, number, environment)
     if row is None:
@@ -263,7 +266,9 @@ async def _find(connection: Connection, environment: str, number: int, parcel: S
     await connection.execute(store.LOCK_LINE, *key)
     was = await connection.fetchrow(store.WAS_SHIPPED, key.customer_id, number)
     assert was is not None, "parcels are never deleted"
-    return None if was["was_shipped"] and not was["is_again"] else (key, was["is_again"])
+    numbers = parcel.carrier, parcel.tracking_number
+    is_known = parcel.tracking_number is not None and numbers == (was["carrier"], was["tracking_number"])
+    return None if was["was_shipped"] and (is_known or not was["is_again"]) else (key, was["is_again"])
 
 
 async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:

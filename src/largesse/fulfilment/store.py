@@ -132,7 +132,7 @@ PACKING_SLIPS = """
 """
 LINE_OF_SHIPMENT = "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2"
 WAS_SHIPPED = """
-    SELECT shipped_at IS NOT NULL AS was_shipped, again_at IS NOT NULL AS is_again, sealed_address IS NULL AS is_erased
+    SELECT shipped_at IS NOT NULL AS was_shipped, again_at IS NOT NULL AS is_again, carrier, tracking_number
     FROM shipments WHERE customer_id = $1 AND id = $2
 """
 MARK_SHIPPED = """
