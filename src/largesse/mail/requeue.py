@@ -22,6 +22,7 @@ from largesse.mail.store import RANK_GAP_S, RANKED_TOGETHER
 from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
+_ADDRESS = re.compile(r"[^\s<>@]+@[^\s<>@]*")
 
 # Held mail is sent in batches, each after the one before has left, so that new mail passes between.
 _BITE = 1_000
@@ -53,9 +54,10 @@ class RequeueFilter(msgspec.Struct, frozen=True):
 
     @property
     def audited(self) -> dict[str, object]:
-        """Returns the filter for the audit log."""
+        """Returns the filter for the audit log, which keeps no address of a recipient."""
         also = {"customer": self.customer_id, "states": None if self.states == STATES else self.states}
-        return {"since": self.since, "reason": self.reason} | {name: one for name, one in also.items() if one}
+        reason = self.reason and _ADDRESS.sub(lambda found: masked(found[0]), self.reason)
+        return {"since": self.since, "reason": reason} | {name: one for name, one in also.items() if one}
 
     async def fetch(
         self, connection: Connection, statements: tuple[Fragment, Fragment], past: tuple[datetime, int], limit: int

@@ -89,6 +89,10 @@ def test_what_passes_the_filter_is_counted_and_sent_again_up_to_a_bound(
     )[0]
     assert last["actor"] == "staff"
     assert '"unknown"' in last["after"]
+    assert browser.post("/office/deliveries/requeue?q=%3CKIM@example.com%3E").status_code == 303
+    logged = service.sql("SELECT after::text FROM audit_events WHERE act = 'mail.requeued' ORDER BY id DESC LIMIT 1")
+    assert "\u2022@example.com>" in logged[0]["after"], "an address is erased, the log never is"
+    assert "kim@" not in logged[0]["after"].lower()
     assert "0 mails are sent again." in browser.read("/office/deliveries/requeue?q=nothing")
     monkeypatch.setattr("largesse.web.office.deliveries.MOST_REQUEUED", 1)
     assert requeue.MOST_REQUEUED == 10_000
