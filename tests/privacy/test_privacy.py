@@ -92,6 +92,77 @@ def test_one_customers_alone(service: Service, run: Run) -> None:
     assert [order["customer"] for order in told["orders"]] == ["acme"]
 
 
+def test_memberships_and_answers_are_those_of_the_one_customer(service: Service, run: Run) -> None:
+    """Who is answered for one customer is not told that somebody works for another."""
+    email = "É.both@example.com".lower()
+    sent = service.send("gift", "coffee", value=5, key="globex", account="globex-gbp", recipients=[{"email": email}])
+    assert sent.status_code == 200
+    customers = {key: service.ids["customers"][key] for key in ("acme", "globex")}
+    for place, customer_id in enumerate(customers.values()):
+        service.sql(
+            "INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, 'Both', 'viewer')", customer_id, email
+        )
+        service.sql(
+            """
+            INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, answer)
+            VALUES ($1, $2, 1, now(), 1, $3)
+            """,
+            customer_id,
+            800 + place,
+            f"thanks, {email}".encode(),
+        )
+    told = json.loads(run("privacy", "export", email, "--customer", "globex").stdout)
+    assert [one["customer"] for one in told["people"]] == ["globex"]
+    assert [one["customer"] for one in json.loads(run("privacy", "export", email).stdout)["people"]] == [
+        "acme",
+        "globex",
+    ]
+    assert run("privacy", "erase", email, "--customer", "globex").exit_code == 0
+    left = service.sql("SELECT customer_id FROM delivery_attempts WHERE delivery_id >= 800 AND answer IS NOT NULL")
+    assert [row["customer_id"] for row in left] == [customers["acme"]]
+
+
+def test_an_erasure_that_breaks_off_leaves_nothing_that_a_second_one_does_not_find(
+    service: Service, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = "broken.off@example.com"
+    assert service.send("gift", "coffee", value=5, recipients=[{"email": email}]).status_code == 200
+    service.sql("INSERT INTO mail_requeues (at, since, reason, messages) VALUES (now(), now(), $1, 0)", email)
+    service.sql(
+        """
+        INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, answer)
+        VALUES (1, 900, 1, now(), 1, $1)
+        """,
+        email.encode(),
+    )
+    with monkeypatch.context() as cut:
+        cut.setattr("largesse.privacy.service.count_erased", None)  # where it ends, once all orders are erased
+        assert run("privacy", "erase", email).exit_code != 0
+    assert run("privacy", "erase", email).exit_code == 1, "nothing is found any more"
+    assert email not in dump(service)
+    assert email.encode().hex() not in dump(service)
+
+
+def test_an_address_in_a_message_that_was_filled_in_for_somebody_else(service: Service, run: Run) -> None:
+    client, gone, keeper = service.client("hr"), "gone.lead@example.com", "keeper@example.com"
+    service.sql(
+        "INSERT INTO contact_fields (customer_id, environment, key, name) SELECT id, 'production', 'lead', 'Lead' FROM customers"
+    )
+    assert client.post("/contacts", json={"email": keeper, "fields": {"lead": gone}}).status_code == 201
+    said = {"message": "Thank {lead|nobody}", "placeholders": True}
+    assert service.send("gift", "coffee", value=5, recipients=[{"email": keeper}], **said).status_code == 200
+    capture_mail(service)
+    service.sql("UPDATE contacts SET own_fields = '{}' WHERE email = $1", keeper)
+    copies = "SELECT count(*) FROM captured_mail WHERE recipient = $1"
+    assert service.sql(copies, keeper)[0][0] == 1
+    told = run("privacy", "export", gone)
+    assert [len(order["lines"]) for order in json.loads(told.stdout)["orders"]] == [0], "others' lines are not told"
+    assert run("privacy", "erase", gone).exit_code == 0
+    assert gone not in dump(service)
+    assert service.sql(copies, keeper)[0][0] == 0, "the copy has the message"
+    assert run("privacy", "erase", gone).exit_code == 1
+
+
 @pytest.mark.slow
 def test_addresses_beyond_ascii_are_told_apart_as_recipients_are(service: Service, run: Run) -> None:
     emails = ["É.quill@example.com", "é.quill@example.com", "è.quill@example.com"]

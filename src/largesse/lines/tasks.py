@@ -143,10 +143,19 @@ _ERASE_MESSAGES = """
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND message <> ''
 """
 # Messages to others that name an address. Reads all messages.
-_ERASE_MENTIONS = """
-    UPDATE line_messages SET message = ''
-    WHERE position($1 IN lower(message)) > 0 AND ($2::int IS NULL OR customer_id = $2)
-"""
+_MENTIONING = Fragment("WHERE position($1 IN lower(message)) > 0 AND ($2::int IS NULL OR customer_id = $2)")
+_ORDERS_MENTIONING = compose(
+    "SELECT DISTINCT customer_id, order_id FROM line_messages {mentioning}", mentioning=_MENTIONING
+)
+_ERASE_MENTIONS = compose("UPDATE line_messages SET message = '' {mentioning}", mentioning=_MENTIONING)
+
+
+async def find_messages_mentioning(
+    connection: Connection, email: str, customer_id: int | None
+) -> list[tuple[int, int]]:
+    """Returns customer and id of the orders, of one customer or of all, of which a line's own message contains an address."""
+    rows = await connection.fetch(_ORDERS_MENTIONING, email_key(email), customer_id)
+    return [(row["customer_id"], row["order_id"]) for row in rows]
 
 
 async def erase_from_messages(connection: Connection, email: str, customer_id: int | None) -> None:

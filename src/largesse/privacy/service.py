@@ -21,7 +21,13 @@ from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
 from largesse.events.store import erase_recipients_of_lines
 from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
-from largesse.lines.tasks import erase_from_lifecycle, erase_from_messages, erase_recipients, find_recipient_lines
+from largesse.lines.tasks import (
+    erase_from_lifecycle,
+    erase_from_messages,
+    erase_recipients,
+    find_messages_mentioning,
+    find_recipient_lines,
+)
 from largesse.mail.tasks import (
     ErasedMail,
     count_codes_to,
@@ -70,13 +76,16 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     for key in sorted(keys):
         if customer_id in (None, key.customer_id):
             lines[key.customer_id, key.order_id].append(key.number)
-    mentions = await find_orders_mentioning(connection, email, customer_id)
+    mentions = {
+        *await find_orders_mentioning(connection, email, customer_id),
+        *await find_messages_mentioning(connection, email, customer_id),
+    }
     drafts = await count_drafts_with(connection, email, customer_id)
     contacts = await count_contacts_with(connection, email, customer_id)
     campaigns = await find_people(connection, email, customer_id)
     asked = await count_asks(connection, email, customer_id) + await count_codes_to(connection, email, customer_id)
     noted = len(await notes_mentioning(connection, email, customer_id))
-    return Occurrences(lines, mentions, drafts, contacts, len(campaigns) or min(asked, 1), noted)
+    return Occurrences(lines, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted)
 
 
 class ErasedOrder(msgspec.Struct, frozen=True):
@@ -117,7 +126,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         taken_part = ("customer", "environment", "name", "taken_at")
         people = await find_people(connection, email, customer_id)
         campaigns = [{name: row[name] for name in taken_part} for row in people]
-        members = await store.read_members(connection, email)
+        members = await store.read_members(connection, email, customer_id)
         customer_notes = await notes_mentioning(connection, email, customer_id)
         # The log must not say whose data it is.
         await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
@@ -145,6 +154,13 @@ async def erase(
         found = await _find(transaction.connection, vault, email, customer_id)
     if not found:
         raise NotFound("nothing is held about that address as a recipient's")
+    async with actor.transaction(StaffRight.PRIVACY) as transaction:
+        # First, as `_find` does not look there: after an interruption nothing else may be left to find.
+        await commit_as_one(transaction.connection)
+        await erase_from_lifecycle(transaction.connection, email, customer_id)
+        await erase_from_answers(transaction.connection, email, customer_id)
+        if customer_id is None:
+            await erase_from_requeues(transaction.connection, email)
     orders = []
     for order, numbers in found.lines.items():
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
@@ -162,11 +178,7 @@ async def erase(
                 copies += await drop_copies(transaction.connection, order)
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await commit_as_one(transaction.connection)
-        await erase_from_lifecycle(transaction.connection, email, customer_id)
         await erase_from_messages(transaction.connection, email, customer_id)
-        if customer_id is None:
-            await erase_from_requeues(transaction.connection, email)
-            await erase_from_answers(transaction.connection, email)
         counts = count_erased(
             orders,
             count=len({*found.lines, *found.mentions}),

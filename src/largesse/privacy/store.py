@@ -54,7 +54,8 @@ _MAIL_OF = """
 """
 _MEMBERS = """
     SELECT u.customer_id, u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.created_at, u.last_login_at
-    FROM users u JOIN customers c ON c.id = u.customer_id WHERE lower(u.email) = lower($1) ORDER BY c.key
+    FROM users u JOIN customers c ON c.id = u.customer_id
+    WHERE lower(u.email) = lower($1) AND ($2::int IS NULL OR u.customer_id = $2) ORDER BY c.key
 """
 _MEMBER = ("customer", "email", "name", "role", "is_active", "created_at", "last_login_at")
 _ADD_RECEIPT = """
@@ -112,13 +113,13 @@ async def _parcel(connection: Connection, vault: Vault, key: LineKey) -> Json | 
     return None if row is None else {**row, "address": await read_address(connection, vault, key)}
 
 
-async def read_members(connection: Connection, email: str) -> list[Json]:
-    """Returns the memberships of an address, each with the names of its budgets."""
+async def read_members(connection: Connection, email: str, customer_id: int | None) -> list[Json]:
+    """Returns the memberships of an address, of one customer or of all, each with the names of its budgets."""
     members = []
-    for customer_id, user_id, *columns in await connection.fetch(_MEMBERS, email):
+    for of_customer, user_id, *columns in await connection.fetch(_MEMBERS, email, customer_id):
         member: Json = dict(zip(_MEMBER, columns, strict=True))
         if email_key(member["email"]) == email_key(email):
-            members.append({**member, "budgets": await list_names_of_member(connection, customer_id, user_id)})
+            members.append({**member, "budgets": await list_names_of_member(connection, of_customer, user_id)})
     return members
 
 

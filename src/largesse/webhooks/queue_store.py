@@ -90,9 +90,11 @@ END_PREVIOUS_SECRETS = """
 """
 
 # Answers of receivers.
+# The address is escaped as the answers are, which may be of any encoding.
 ERASE_ANSWERS = """
     UPDATE delivery_attempts SET answer = NULL
-    WHERE answer IS NOT NULL AND position($1 IN lower(encode(answer, 'escape'))) > 0
+    WHERE answer IS NOT NULL AND position(encode(convert_to($1, 'UTF8'), 'escape') IN lower(encode(answer, 'escape'))) > 0
+      AND ($2::int IS NULL OR customer_id = $2)
 """
 
 

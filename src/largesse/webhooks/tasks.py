@@ -20,9 +20,9 @@ from largesse.webhooks.store import secret_context
 _EVENTS_AT_ONCE = 500
 
 
-async def erase_from_answers(connection: Connection, email: str) -> int:
-    """Deletes the answers that contain the address, and returns how many. Reads all stored answers."""
-    tag = await connection.execute(queue_store.ERASE_ANSWERS, email_key(email))
+async def erase_from_answers(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Deletes the answers to one customer or to all that contain the address, and returns how many. Reads all stored answers."""
+    tag = await connection.execute(queue_store.ERASE_ANSWERS, email_key(email), customer_id)
     return int(tag.split()[-1])
 
 
