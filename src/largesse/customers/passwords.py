@@ -52,10 +52,10 @@ class Passwords:
     """Hashes and compares passwords for a process."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
-        self._hasher = hasher or PasswordHasher(time_cost=_PASSES, memory_cost=_MEMORY_KIB, parallelism=1)
+        self._hasher = hasher or _hasher()
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
-        self._nobodys = _of_nobody(self._hasher)
+        self._nobodys = hash_of_nobody(self._hasher)
 
     async def hash(self, password: str) -> str:
         """Returns the hash of a password to store."""
@@ -90,8 +90,13 @@ class Passwords:
         return stored
 
 
-def _of_nobody(hasher: PasswordHasher) -> str:
+def _hasher() -> PasswordHasher:
+    return PasswordHasher(time_cost=_PASSES, memory_cost=_MEMORY_KIB, parallelism=1)
+
+
+def hash_of_nobody(hasher: PasswordHasher | None = None) -> str:
     """Returns a hash that no password has. Comparing with it takes as long as with any other, and making it takes no time."""
+    hasher = hasher or _hasher()
     salt, digest = (base64.b64encode(bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len))
     costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
     return f"$argon2id$v=19${costs}${salt}${digest}"

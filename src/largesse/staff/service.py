@@ -6,6 +6,7 @@ from largesse.audit.service import Acting
 from largesse.base.email import email_key
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError
 from largesse.customers.actor import Actor
+from largesse.customers.passwords import hash_of_nobody
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.sessions import forget_browsers
 from largesse.db.pool import Connection, open_credentials
@@ -110,10 +111,13 @@ async def deactivate(actor: Actor, staff_id: int) -> ListedStaff:
 
 
 async def reset(actor: Actor, staff_id: int) -> str:
-    """Ends a member's sessions and second step, and returns the secret of a link to choose a new password. Raises NotFound."""
+    """Ends a member's sessions, password and second step, and returns the secret of a link to choose a new password. Raises NotFound."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
         member = await _active(connection, staff_id)
+        await open_credentials(connection)
+        # Without the second step, the password alone would be enough to get in and set up another.
+        await connection.execute(store.LOCK_OUT, staff_id, hash_of_nobody())
         await _forget(connection, staff_id)
         secret = await new_link(connection, "reset" if member.has_signed_in else "invitation", staff_id)
         await transaction.record("staff.reset", member.email)

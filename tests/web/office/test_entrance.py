@@ -200,6 +200,20 @@ def test_a_reset_ends_sessions_and_the_second_step(service: Service) -> None:
     assert not service.sql("SELECT has_app FROM staff WHERE id = $1", lost)[0]["has_app"]
 
 
+def test_after_a_reset_the_password_of_before_lets_nobody_in(service: Service) -> None:
+    """Without the second step it would be enough to get in, and to set up a second step of one's own."""
+    owner, lost = staff_in(service, "owner"), add_staff(service, "support", "stolen@largesse.example")
+    service.sql("UPDATE staff SET totp = NULL WHERE id = $1 RETURNING 1", lost)
+    Browser(service).submit(link_of(service, lost, "reset"), password="a few good words")
+    known = {"email": "stolen@largesse.example", "password": "a few good words"}
+    assert Browser(service).submit("/office/sign-in", **known).status_code == 303
+    reset = owner.submit(f"/office/staff/{lost}", f"/office/staff/{lost}/reset")
+    assert Browser(service).submit("/office/sign-in", **known).status_code == 403
+    link = "/office/link/" + reset.text.partition("/office/link/")[2].partition('"')[0].partition("<")[0]
+    assert Browser(service).submit(link, password="other good words").status_code == 303
+    assert Browser(service).submit("/office/sign-in", **{**known, "password": "other good words"}).status_code == 303
+
+
 def test_a_new_password_ends_the_other_sessions(service: Service) -> None:
     support, other = staff_in(service, "support", "chooses@largesse.example"), Browser(service)
     chooses = service.sql("SELECT id FROM staff WHERE email = 'chooses@largesse.example'")[0]["id"]
