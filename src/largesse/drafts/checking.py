@@ -25,7 +25,7 @@ PROBLEMS = {
     "email_space": "The address has a space in it.",
     "email_domain": "The part after @ is incomplete. It looks like example.com.",
     "email_dots": "The address has a dot too many.",
-    "email_wrong": "This is not an e-mail address, such as name@example.com.",
+    "email_wrong": "Type an e-mail address, such as name@example.com.",
     "email_in_list": "One of the addresses is not an e-mail address:",
     "email_more": "Another address stands in a column that is not used:",
     "name_long": f"The name has more than {MAX_NAME} characters.",

@@ -60,7 +60,7 @@ def test_a_contact_is_made_changed_and_deleted(service: Service, ada: Browser) -
     [
         ("birthday", "31/02", "No year has this day."),
         ("birthday", "14/03/1990", "Leave out the year."),
-        ("start_date", "soon", "This is not a date, such as 01/03/2024."),
+        ("start_date", "soon", "Type a date, such as 01/03/2024."),
         ("email", "nobody", "The @ is missing"),
         ("email", "TAKEN@example.com", "Another contact has this address."),
         ("external_id", "7", "Another contact has this id."),
@@ -95,7 +95,7 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     ada.says("2 rows are ready. 2 rows are to be fixed.")
     ada.says("bo@example Bo The part after @ is incomplete. Birthday “31/02”: No year has this day.")
     ada.says(
-        "cy@example.com Cy Birthday “14 Tober 1990”: This is not a day and a month, such as 14/03. Start date “soon”: This is not a date, such as 01/03/2024."
+        "cy@example.com Cy Birthday “14 Tober 1990”: Type a day and a month, such as 14/03. Start date “soon”: Type a date, such as 01/03/2024."
     )
     ada.says("Leave them out and import 2 contacts")
     sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
@@ -113,7 +113,7 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     }
     again = ada.upload("/app/contacts/check", b"", sheet=sheet, heading="yes", email="1", birthday="0")
     assert again.status_code == 200
-    assert "This is not a day and a month" in again.text
+    assert "Type a day and a month" in again.text
     ada.page = again
     taken = ada.upload("/app/contacts/check", b"", sheet=sheet, heading="yes", then="import", **chosen)
     assert taken.headers["location"] == "/app/contacts"

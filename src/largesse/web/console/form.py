@@ -32,7 +32,7 @@ _IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3}
 _BETWEEN_THOUSANDS = re.compile(r"[^0-9]")
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
 _UNFIT = text("This has characters that are not allowed. Type it again.")
-_NO_EMAIL = text("This is not an e-mail address, such as name@example.com.")
+_NO_EMAIL = text("Type an e-mail address, such as name@example.com.")
 _NOT_OFFERED = text("Choose one of the options.")
 _CHOOSE_SOME = text("Choose at least one of the options.")
 

@@ -29,7 +29,7 @@ _COLUMNS_OF = {
     "account": ("account_id",),
     "by": ("service_account_id", "user_id"),
 }
-NO_DAY = text("This is not a date, such as 2026-11-30.")
+NO_DAY = text("Type a date, such as 2026-11-30.")
 # The parameters that select and sort orders. A saved view holds them, except the search.
 FILTERS = ("q", "state", "gift", "source", "account", "by", "period", "since", "until", "sort")
 

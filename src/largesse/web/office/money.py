@@ -167,7 +167,7 @@ async def margins(context: OfficeContext) -> Response:
     since = context.parameters.day("since") or date.fromordinal(max(1, until.toordinal() - _MARGIN_DAYS))
     for name in ("since", "until"):
         if context.parameters.is_wrong(name):
-            context.form.error(name, context.say("This is not a date."))
+            context.form.error(name, context.say("Type a date, such as 2026-11-30."))
     rows = await _costs(context, since, until) if since <= until else []
     return context.page("money_margins.html", status=200, rows=rows, since=since, until=until)
 

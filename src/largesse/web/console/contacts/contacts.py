@@ -54,10 +54,10 @@ _COLUMNS = (
 )
 _WRONG = {
     "email_taken": text("Another contact has this address."),
-    "birthday_wrong": text("This is not a day and a month, such as 14/03."),
+    "birthday_wrong": text("Type a day and a month, such as 14/03."),
     "birthday_none": text("No year has this day."),
     "birthday_year": text("Leave out the year."),
-    "start_date_wrong": text("This is not a date, such as 01/03/2024."),
+    "start_date_wrong": text("Type a date, such as 01/03/2024."),
     "language_wrong": text("Choose English, French or German."),
     "country_wrong": text("This is not a country. Use its name or its code, such as GB."),
     "address_long": text("This has more than %(most)s characters."),

@@ -90,7 +90,7 @@ def called(template: Template) -> str:
     return template.name or template.gift_name
 
 
-_NO_DAYS = text("Enter a number of days from 1 to %(most)s, or leave it empty.")
+_NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
 _GONE = text("The gift of this template cannot be sent any more. Choose another template.")

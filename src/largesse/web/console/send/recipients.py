@@ -70,7 +70,7 @@ WRONG = {
     "email_space": text("There is a space in the address."),
     "email_domain": text("The part after @ is incomplete."),
     "email_dots": text("There is one dot too many."),
-    "email_wrong": text("This is not an e-mail address, such as name@example.com."),
+    "email_wrong": text("Type an e-mail address, such as name@example.com."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
     "email_more": text("“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
