@@ -50,8 +50,8 @@ def test_a_contact_is_made_read_changed_and_deleted(service: Service) -> None:
     [
         ({"birthday": "02-30"}, "`birthday`: No year has this day."),
         ({"birthday": "1990-03-14"}, "`birthday`"),
-        ({"country": "ZZ"}, "`country`: The country is not one of ISO 3166-1, such as GB."),
-        ({"language": "xx"}, "`language`: The language is not one of en, fr, de."),
+        ({"country": "ZZ"}, "`country`: The country must be a code of ISO 3166-1, such as GB."),
+        ({"language": "xx"}, "`language`: The language must be one of en, fr, de."),
         ({"startDate": "2024-02-30"}, "`startDate` must be a date such as 2030-12-24."),
         ({"name": "x" * 201}, "`name` must have at most 200 characters."),
         (
