@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from largesse.base.file_text import SINGLE_BYTE
 from largesse.drafts.sheet import Sheet, SheetRow
 from largesse.drafts.text_sheet import TWICE, better_encoding, converted, read_text_file, repaired
 
@@ -22,16 +23,15 @@ def misread(names: list[str], real: str, read_as: str) -> list[str]:
         (["Zoë Müller", "François"], "cp1252", "mac_roman"),
         (["Łukasz Wójcik", "Żaneta Gąsior"], "cp1250", "cp1252"),
         (["Иван Петров", "Анна Чехова"], "cp1251", "cp1252"),
+        (["Γιώργος Παπαδόπουλος", "Ελένη"], "cp1253", "cp1252"),
+        (["Çağr\u0131 Öğüt", "Y\u0131ld\u0131z"], "cp1254", "cp1252"),
+        (["محمد علي", "فاطمة الزهراء"], "cp1256", "cp1252"),
         (["Zoë Müller"], "utf-8", "cp1252"),
     ],
 )
 def test_a_better_encoding_is_found_by_the_names(names: list[str], real: str, read_as: str) -> None:
     shown = misread(names, real, read_as)
-    offered = (
-        ("utf-8", "cp1252", "mac_roman", "cp850", "cp1250", "cp1251")
-        if real == "utf-8"
-        else ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251")
-    )
+    offered = ("utf-8", *SINGLE_BYTE) if real == "utf-8" else SINGLE_BYTE
     offer = better_encoding(shown, read_as, offered)
     assert offer is not None
     assert offer.encoding in {real, TWICE}
@@ -39,7 +39,10 @@ def test_a_better_encoding_is_found_by_the_names(names: list[str], real: str, re
     assert offer.before in shown
 
 
-@pytest.mark.parametrize("names", [WESTERN, ["Łukasz Wójcik"], ["Иван Петров"], ["Ada"], ["Šárka Žižková"], []])
+@pytest.mark.parametrize(
+    "names",
+    [WESTERN, ["Łukasz Wójcik"], ["Иван Петров"], ["Ada"], ["Šárka Žižková"], ["Ελένη"], ["محمد"], ["山田ァひ"], []],
+)
 @pytest.mark.parametrize("encoding", ["utf-8", ""])
 def test_names_that_are_right_are_left_alone(names: list[str], encoding: str) -> None:
     assert better_encoding(names, encoding, ("utf-8", "cp1252", "mac_roman", "cp850") if encoding else ()) is None

@@ -16,7 +16,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 _MARK = "\ufeff"  # any of them, decoded
 _PIECE = 2**20
 # Encodings of one byte a character, the likeliest first.
-SINGLE_BYTE = ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251", "cp1253", "cp1254")
+SINGLE_BYTE = ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251", "cp1253", "cp1254", "cp1256")
 _ASCII = bytes(range(128))
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 

@@ -133,10 +133,13 @@ TWICE = "twice"  # not an encoding: text that was read as Windows-1252 and saved
 _ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
 _CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
 _NAME_SIGNS = frozenset("\u2019\u00b7\u00aa\u00ba\u2010\u2013\u00a0")
-# Letters that western European names have; others count less.
+# Letters that western European and Turkish names have, Cyrillic and Greek vowels, and frequent Arabic letters; others count less.
 _FREQUENT = frozenset(
+    "\u011f\u0131\u015f\u0430\u0435\u0438\u043e\u0443\u044b\u044f\u0456\u03b1\u03b5\u03b7\u03b9\u03bf\u03c5\u03c9\u03ac\u03ad\u03ae\u03af\u03cc\u03cd\u03ce"
+    "\u0627\u062d\u062f\u0631\u0639\u0644\u0645\u0646\u0647\u0648\u064a"
     "\u00e0\u00e1\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ea\u00eb\u00ed\u00ee\u00ef\u00f1\u00f3\u00f4\u00f5\u00f6\u00f8\u00fa\u00fb\u00fc\u00df"
 )
+_SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARABIC"})
 # Names that are examined, and how long each may be.
 _MOST_NAMES = 200
 _LONGEST_NAME = 60
@@ -202,13 +205,18 @@ def _score(names: Iterable[str]) -> float:
 
 
 def _oddness(name: str) -> int:
-    """Returns how many characters do not belong in a name: signs, capitals within a word, and accents in a row."""
+    """Returns how much does not belong in a name: signs, capitals within a word, accents in a row, and words of two alphabets."""
     signs = sum(
         not one.isascii() and one not in _NAME_SIGNS and unicodedata.category(one)[0] not in "LM" for one in name
     )
     capitals = sum(found[0].isupper() and not found[0].isascii() for found in _CAPITAL_WITHIN.finditer(name))
     on_end = sum("LATIN" in unicodedata.name(found[0][0], "") for found in _ODD_LETTERS.finditer(name))
-    return signs + capitals + on_end
+    return signs + capitals + on_end + sum(len(_scripts(word)) > 1 for word in name.split())
+
+
+def _scripts(word: str) -> frozenset[str]:
+    """Returns the alphabets of a word's letters; none for others, several of which Japanese words have."""
+    return _SCRIPTS & {unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()}
 
 
 def _converted(cell: str, old: str, new: str) -> str:

@@ -59,6 +59,7 @@ ENCODINGS = {
     "cp1251": text("Windows, Cyrillic"),
     "cp1253": text("Windows, Greek"),
     "cp1254": text("Windows, Turkish"),
+    "cp1256": text("Windows, Arabic"),
 }
 # What is wrong with a cell, and how to fix it.
 WRONG = {
