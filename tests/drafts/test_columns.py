@@ -27,6 +27,18 @@ def sheet(*rows: str) -> Sheet:
         (["17|Zoë Müller|a@example.com"], Columns(2, (1,), None, False)),
         (["a@example.com|2|3"], Columns(0, (), None, False)),
         (["nothing|here"], Columns(None, (), None, False)),
+        # A heading of names above addresses.
+        (["Empfänger|Anzahl", "a@example.com|2"], Columns(0, (), 1, True)),
+        (["Recipient", "Ada <a@example.com>"], Columns(0, (), None, True)),
+        (["First name|Recipient", "Ada|a@example.com"], Columns(1, (0,), None, True)),
+        (["Contact|Name", "a@example.com|Ada"], Columns(0, (1,), None, True)),
+        (["Email|Contact", "a@example.com|a@home.example"], Columns(0, (), None, True)),
+        (["Name|Contact", "Ada|a@example.com", "Bo @ Acme|b@example.com"], Columns(1, (0,), None, True)),
+        # Of two columns of addresses the one in which they differ.
+        (
+            ["Manager mail|Staff mail", "m@example.com|a@example.com", "m@example.com|b@example.com"],
+            Columns(1, (), None, True),
+        ),
         # A recipient whose address is wrong or missing is no headings.
         (["ada.example.com", "b@example.com"], Columns(0, (), None, False)),
         (["ada (at) post.example|Zoë", "b@example.com|Bo"], Columns(0, (1,), None, False)),
@@ -62,7 +74,11 @@ def test_a_title_above_the_headings_is_left_out():
     assert (
         below_title(sheet("Mitarbeiter", "Name|Vorname|E-Mail geschäftlich", "x|y|a@example.com")).rows[0].number == 2
     )
+    # Headings above headings, in cells that were merged.
+    merged = below_title(sheet("Employee||Contact", "First name|Last name|E-mail", "Ada|Byron|a@example.com"))
+    assert guess_columns(merged) == Columns(2, (0, 1), None, True)
     for whole in (
+        sheet("Name|Vorname|E-Mail geschäftlich", "x|y|", "z|z|a@example.com"),
         sheet("Name", "Bo|a@example.com"),
         sheet("a@example.com", "Email"),
         sheet("Email", "a@example.com"),

@@ -25,7 +25,8 @@ _NAMES = {
 _FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
 _LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
 _QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
-_KNOWN = _EMAILS | _NAMES | _FIRST_NAMES | _LAST_NAMES | _QUANTITIES
+_ALL_NAMES = _NAMES | _FIRST_NAMES | _LAST_NAMES
+_KNOWN = _EMAILS | _ALL_NAMES | _QUANTITIES
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
 _SIGNS = re.compile(r"[\W_]+")
 # What people type for a number of codes, right or wrong. Longer numbers are of telephones and the like.
@@ -54,6 +55,9 @@ def guess_columns(sheet: Sheet) -> Columns:
     """Guesses columns by headings, or without headings by cells. A quantity is never guessed by its cells."""
     first = sheet.rows[0].cells
     headings = [plain_heading(cell) for cell in first]
+    for at, heading in enumerate(headings):
+        if heading in _ALL_NAMES and _holds_addresses(sheet, at):  # as `Recipient` and `Contact` may
+            headings[at] = ""
     known = _by_heading(headings, sheet)
     has_heading = known != Columns() or (len(sheet.rows) > 1 and not _is_recipient(sheet))
     has_heading = has_heading and not any("@" in cell for cell in first)
@@ -65,14 +69,17 @@ def guess_columns(sheet: Sheet) -> Columns:
 
 
 def below_title(sheet: Sheet) -> Sheet:
-    """Returns the sheet without the title above its headings: rows without addresses before a row that has the heading of an address, or two others."""
+    """Returns the sheet without the titles above its headings: rows without addresses before the first row that has the heading of an address, or two others."""
+    of_two: int | None = None
     for at, row in enumerate(sheet.rows[:_MOST_TITLE_ROWS]):
         if any("@" in cell for cell in row.cells):
             break
         headings = {plain_heading(cell) for cell in row.cells}
-        if headings & _EMAILS or len(headings & _KNOWN) > 1:
+        if headings & _EMAILS:
             return Sheet(sheet.rows[at:])
-    return sheet
+        if of_two is None and len(headings & _KNOWN) > 1:
+            of_two = at
+    return Sheet(sheet.rows[of_two:])
 
 
 def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
@@ -172,6 +179,12 @@ def _holds_numbers(sheet: Sheet, at: int) -> bool:
     return 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
+def _holds_addresses(sheet: Sheet, at: int) -> bool:
+    """Returns whether most cells of a column below its heading may be addresses."""
+    cells = _cells(Sheet(sheet.rows[1:_SAMPLED_ROWS]), at)
+    return 2 * sum("@" in cell for cell in cells) > len(cells)
+
+
 def _cells(sheet: Sheet, at: int) -> list[str]:
     """Returns the cells of a column that are not blank."""
     return [row.cells[at] for row in sheet.rows if at < len(row.cells) and row.cells[at]]
@@ -182,13 +195,14 @@ def _has_letters(cell: str) -> bool:
 
 
 def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
-    """Returns the column with the most cells that may be addresses."""
-    counts = [0] * sheet.width
+    """Returns the column with the most different cells that may be addresses: that of managers beside it has few."""
+    found: list[set[str]] = [set() for _ in range(sheet.width)]
     for row in sheet.rows[int(has_heading) : _SAMPLED_ROWS]:
         for at, cell in enumerate(row.cells):
-            counts[at] += "@" in cell
-    best = max(range(len(counts)), key=lambda at: (counts[at], -at))
-    return best if counts[best] else None
+            if "@" in cell:
+                found[at].add(cell)
+    best = max(range(len(found)), key=lambda at: (len(found[at]), -at))
+    return best if found[best] else None
 
 
 def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
