@@ -124,3 +124,21 @@ async def test_more_rows_replace_join_or_mend_those_that_are_there(
     found = await rows(house, caller, draft)
     assert [number for number, *_ in found[:-2]] == kept
     assert [row[1:3] for row in found[-2:]] == [("bo@acme.example", "Bo"), ("cy@acme.example", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("cy@x.example,Cy,di@x.example\ned@x.example,Ed,", "more_emails"), ("Cy\nDi", "no_email")]
+)
+async def test_no_address_gets_lost_when_rows_are_added(house: House, text: str, why: str) -> None:
+    caller, actor, draft = await begun(house)
+    before = await rows(house, caller, draft)
+    with pytest.raises(SheetRefused) as refused:
+        await house.desk.rows.take(actor, caller.principal, draft, text.encode(), taking=Taking.ADD)
+    assert (refused.value.why, await rows(house, caller, draft)) == (why, before)
+
+
+async def test_the_columns_of_added_rows_that_are_not_read_are_named(house: House) -> None:
+    caller, actor, draft = await begun(house)
+    text = "email,How many,\ncy@x.example,2,x\n"
+    unread = await house.desk.rows.take(actor, caller.principal, draft, text.encode(), taking=Taking.ADD)
+    assert unread == [(1, "How many"), (2, "")]

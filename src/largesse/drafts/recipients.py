@@ -19,7 +19,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.drafts import store
 from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, check_rows, mended_sheet
-from largesse.drafts.columns import Columns, as_labelled, below_title, fits, guess_columns, heading_key
+from largesse.drafts.columns import Columns, as_labelled, below_title, fits, guess_columns, heading_key, unread_columns
 from largesse.drafts.mailboxes import common_domains, suggested
 from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
@@ -55,10 +55,11 @@ class RecipientService:
         *,
         file_name: str | None = None,
         taking: Taking = Taking.REPLACE,
-    ) -> None:
+    ) -> list[tuple[int, str]]:
         """Reads the recipients from a CSV or XLSX file, or without a file name from typed or pasted cells.
 
-        Takes the sheet of a workbook that has the most addresses. Raises SheetRefused.
+        Takes the sheet of a workbook that has the most addresses. Returns the columns that are not read, with their headings, if
+        the rows go into a list whose page shows others. Raises SheetRefused.
         """
         source, sheets = await self.read(principal, data)
         sheet = sheets[source.sheet]
@@ -71,10 +72,13 @@ class RecipientService:
             source = msgspec.structs.replace(source, name=file_name)
         if taking is Taking.REPLACE or draft.content.columns is None:
             await self._replace(actor, draft.id, sheets, code_quantity=None, columns=columns, source=source)
-        else:
-            bad = (await self.checked(principal, draft)).bad if taking is Taking.MEND else ()
-            more = [as_typed(row) for row in (await self.check(principal, sheet, columns)).rows]
-            await self.edit(actor, draft.id, {row.number: Typed("") for row in bad}, more)
+            return []
+        bad = (await self.checked(principal, draft)).bad if taking is Taking.MEND else ()
+        more = _to_add(columns, await self.check(principal, sheet, columns))
+        await self.edit(actor, draft.id, {row.number: Typed("") for row in bad}, more)
+        headings = sheet.rows[0].cells if columns.has_heading else ()
+        unread = unread_columns(sheet, columns.used, has_heading=columns.has_heading)
+        return [(at, "".join(headings[at : at + 1])) for at in unread]
 
     async def set_quantity(self, actor: Actor, draft_id: str, code_quantity: int | None) -> None:
         """Makes it a draft of anonymous codes. None removes the recipients, so that they can be entered again."""
@@ -222,6 +226,16 @@ class RecipientService:
         with self._timeouts.suspended():
             async with self._runner.turn(actor.customer_id), store.changing_draft(actor, draft_id) as change:
                 yield change
+
+
+def _to_add(columns: Columns, checked: Checked) -> list[Typed]:
+    """Returns rows for a list that has columns of its own. Raises SheetRefused for addresses that would get lost."""
+    if columns.email is None:
+        raise SheetRefused("no_email")
+    for row in checked.bad:
+        if any(problem.kind == "email_more" for problem in row.problems):
+            raise SheetRefused("more_emails", row=row.number)
+    return [as_typed(row) for row in checked.rows]
 
 
 def _differing(old: Sheet, new: Sheet) -> tuple[list[int], list[SheetRow]]:

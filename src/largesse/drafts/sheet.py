@@ -25,6 +25,8 @@ REFUSALS = {
     "characters": "The cells have more than {limit} characters in all.",
     "empty": "It is empty.",
     "headings": "It has headings, and no rows below them.",
+    "no_email": "No column has e-mail addresses.",
+    "more_emails": "Row {row} has a second e-mail address in a column that is not read.",
     "encoding": "It is text in an encoding that is neither UTF-8 nor Windows-1252.",
     "quotes": "A quotation mark of row {row} is not closed, or stands inside a cell.",
     "kind": "It is neither a CSV file nor an XLSX workbook.",

@@ -287,3 +287,14 @@ def test_a_recipient_is_added_after_another_window_started_over(service: Service
     assert "A cell of row 1 has more than 1,000 characters." in refused.text
     save(ada, path, name=["Bob\0"], **new)
     assert "Bob bob@example.com 1 Ready" in ada.read(f"{path}/recipients")
+
+
+def test_rows_that_are_added_lose_nothing_without_a_word(service: Service, ada: Browser) -> None:
+    path = draft(ada, service, "zoe@x.com,Zoë")
+    twice = "bo@x.com,Bo,bo@home.example\ncy@x.com,Cy,"
+    refused = ada.post(f"{path}/recipients", rows=twice, taking="add")
+    assert refused.status_code == 422
+    assert "Row 1 has a second e-mail address in a column that is not read." in refused.text
+    assert twice in refused.text
+    assert ada.submit(f"{path}/recipients", rows="email,Team\ncy@x.com,Sales", taking="add").status_code == 303
+    ada.sees(f"{path}/recipients", "Not read: Team", "All 2 Ready 2")

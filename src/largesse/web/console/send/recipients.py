@@ -40,6 +40,10 @@ _REFUSED = {
     "characters": text("It holds more than %(limit)s characters in all."),
     "empty": text("It is empty."),
     "headings": text("It has headings, and no rows below them. Add a row for each recipient."),
+    "no_email": text("No column has e-mail addresses. Give each recipient one."),
+    "more_emails": text(
+        "Row %(row)s has a second e-mail address in a column that is not read. Put it into a row of its own."
+    ),
     "encoding": text("The text of the file cannot be read. Save it as CSV in UTF-8, or as XLSX."),
     "quotes": text("A quotation mark in row %(row)s is not closed, or stands inside a cell."),
     "kind": text("This is neither a CSV file nor an Excel workbook (XLSX)."),

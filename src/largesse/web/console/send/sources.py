@@ -101,13 +101,16 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
     """Reads the sheet in `data`. As the form says, it replaces all rows, adds to them, or replaces the rows to fix."""
     taking = next((one for one in Taking if one.value == context.form["taking"]), Taking.REPLACE)
     try:
-        await context.services.drafts.rows.take(
+        unread = await context.services.drafts.rows.take(
             context.actor, opened.caller.principal, opened.draft, data, file_name=name, taking=taking
         )
     except SheetRefused as refusal:
         context.form.error(field, refused(context, refusal))
         return await show_recipients(context, opened, tab="paste" if field == "rows" else "file")
-    return context.see(f"{opened.path}/recipients")
+    names = ", ".join(heading or context.say("Column %(number)s", number=at + 1) for at, heading in unread)
+    return context.see(
+        f"{opened.path}/recipients", context.say("Not read: %(columns)s", columns=names) if names else None
+    )
 
 
 PAGE = 100
