@@ -41,6 +41,11 @@ def people(text: str) -> list[tuple[str, str | None, int]]:
             'Ada <a@x.com>; "Byron, Ada" <b@x.com>, c@x.com',
             [("Ada", "a@x.com"), ("Ada Byron", "b@x.com"), ("", "c@x.com")],
         ),
+        ("'A@x.com' <a@x.com>; b@x.com <b@x.com>", [("", "a@x.com"), ("", "b@x.com")]),
+        (
+            "\u201cByron, Ada\u201d <a@x.com>, \u201eHopper, Grace\u201c <b@x.com>; \xabKing, Ada\xbb <c@x.com>",
+            [("Ada Byron", "a@x.com"), ("Grace Hopper", "b@x.com"), ("Ada King", "c@x.com")],
+        ),
         ("Ada", None),
         ("", None),
         ("Ada, a@x.com", None),
@@ -76,6 +81,7 @@ def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) 
         ("a@x.com, 07700900123\nb@x.com, 07700900124", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
         # Other programs copy invisible characters along.
         ("\u200ba@x.com\u200b\t\u200eAda\t\u200b2", [("a@x.com", "Ada", 2)]),
+        ("a\u200e@x.com\tAda\u200f B\u061cyron\t2", [("a@x.com", "Ada Byron", 2)]),
         ("\u202aAda <a@x.com>\u202c; Bob\u202c <\u202ab@x.com\u202c>", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         ("email\na@x.com, b@x.com\nAda <c@x.com>", [("a@x.com", None, 1), ("b@x.com", None, 1), ("c@x.com", "Ada", 1)]),
         # In a cell of a file; the column of names is said of one address, and of several that say none.
@@ -124,7 +130,18 @@ def test_a_quoted_cell_of_several_lines_is_left_alone() -> None:
     assert read.rows[1].cells == ("Ada\nb@x.com, c@x.com", "d@x.com")
 
 
-@pytest.mark.parametrize("text", ["<" * 100_000, '"' * 100_001, "@," * 50_000, "a@x.com <" * 20_000, "\t" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<" * 100_000,
+        '"' * 100_001,
+        "@," * 50_000,
+        "a@x.com <" * 20_000,
+        "\t" * 100_000,
+        "\u201c" * 100_001,
+        "\u201ea" * 50_000,
+    ],
+)
 def test_hostile_texts_are_no_lists(text: str) -> None:
     assert read_mailboxes(text) is None
 

@@ -6,7 +6,7 @@ import pytest
 
 from largesse.drafts.mailboxes import common_domains, fault_of, suggested
 
-DOMAINS = ("acme.example", "müller.example", "acme-labs.example")
+DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.example")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,11 @@ DOMAINS = ("acme.example", "müller.example", "acme-labs.example")
         ("a. byron@elsewhere.example", None),
         ("Ada Byron byron", None),
         ("v2@mail.acme .example", "v2@mail.acme.example"),
+        ("\uff41\uff44\uff41\uff11@elsewhere.example", "ada1@elsewhere.example"),
+        ("ada@elsewhere.example;Ada", None),
+        ("ada@elsewhere.example,Byron", None),
+        ("ada@acme-labs,example", "ada@acme-labs.example"),
+        ("ada@mail.acme,example", "ada@mail.acme.example"),
     ],
 )
 def test_what_was_meant_is_found(typed: str, meant: str | None) -> None:

@@ -41,6 +41,19 @@ def test_a_value_is_text_and_no_placeholder() -> None:
         ("", ""),
         ("Dr.", ""),
         ("Ada,", "Ada"),
+        ("Dr Ada Byron", "Ada"),
+        ("Frau Dr. Ada Byron", "Ada"),
+        ("Mme Ada Byron", "Ada"),
+        ("Byron, Dr Ada", "Ada"),
+        ("Ada Byron, PhD", "Ada"),
+        ("Ada Byron, M.D., Ph.D.", "Ada"),
+        ("King, Martin, Jr.", "Martin"),
+        ("Martin King Jr.", "Martin"),
+        # What follows a title or an initial alone is a last name.
+        ("Herr Byron", ""),
+        ("Dr. Byron", ""),
+        ("A. Byron", ""),
+        ("Ada B.", "Ada"),
     ],
 )
 def test_first_names(name: str, first: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,14 +16,16 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.text import folded, trimmed
 from largesse.drafts.sheet import MAX_ROWS, lines_of
+from largesse.orders.placeholders import NO_FIRST_NAMES
 
 # A quoted name, an address in brackets, a separator, and what is between them. Each character is read once.
-_TOKENS = re.compile(r'"[^"]*"|<[^<>]*>|[,;\t\n]|[^,;\t\n"<]+|["<]')
+_TOKENS = re.compile(
+    r'"[^"]*"|[\u201c\u201e\xab][^\u201c\u201d\u201e\xab\xbb\n]*[\u201c\u201d\xbb]|<[^<>]*>|[,;\t\n]'
+    r'|[^,;\t\n"<\u201c\u201e\xab]+|["<\u201c\u201e\xab]'
+)
 _NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
-_QUOTES = ('"', "'")
-# Words after a comma that do not mean "last name, first name"; compared without case and dots.
-_NO_FIRST_NAMES = {"jr", "sr", "ii", "iii", "iv", "md", "phd", "esq", "inc", "ltd", "llc", "gmbh", "ag", "sa", "mba"}
+_QUOTED = re.compile(r"""".*"|'.*'|[\u201c\u201e].*[\u201c\u201d]|\xab.*\xbb""")
 _CHARACTERS_A_STEP = 2_000
 _PARTS_A_STEP = 50
 _TOKENS_A_STEP = 200
@@ -186,17 +189,20 @@ def _mailbox(part: str) -> Mailbox | None:
     if named is None:
         return None
     name = trimmed(" ".join(named["name"].split()))
-    is_quoted = len(name) > 1 and name[0] == name[-1] and name[0] in _QUOTES
+    is_quoted = _QUOTED.fullmatch(name) is not None
+    bare, address = name[1:-1].strip() if is_quoted else name, trimmed(named["address"])
+    if bare.lower() == address.lower():  # as mail programs write somebody whose name they do not know
+        return "", address
     if not is_quoted and ("@" in name or '"' in name):
         return None  # another address before it, or a quotation mark that is not closed
-    return _turned(name[1:-1].strip() if is_quoted else name), trimmed(named["address"])
+    return _turned(bare), address
 
 
 def _turned(name: str) -> str:
     """Returns "Ada Byron" for "Byron, Ada", as directories of companies write names."""
     last, _, first = name.partition(", ")
     is_one = last and first and "," not in last + first
-    return f"{first} {last}" if is_one and first.replace(".", "").lower() not in _NO_FIRST_NAMES else name
+    return f"{first} {last}" if is_one and first.replace(".", "").lower() not in NO_FIRST_NAMES else name
 
 
 _AT = re.compile(r"\s*(?:\(at\)|\[at\]|\{at\}|\s+at\s+|\uff20)\s*", re.IGNORECASE)
@@ -229,6 +235,11 @@ def fault_of(email: str) -> str:
     return "email_wrong" if local and "." in domain else "email_domain" if local else "email_wrong"
 
 
+def has_wide_letters(email: str) -> bool:
+    """Returns whether an address has full-width letters or digits before the @, as Japanese keyboards write them. No mailbox has."""
+    return not email.isascii() and any(unicodedata.east_asian_width(one) == "F" for one in email.partition("@")[0])
+
+
 def common_domains(emails: Iterable[str]) -> Sequence[str]:
     """Returns the domains that most of these addresses are at, the most frequent first."""
     counts = Counter(email.rpartition("@")[2] for email in emails)
@@ -239,7 +250,7 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     """Returns the valid address that was probably meant, None if nothing is likely. `domains` are those of the other recipients."""
     if not email or len(email) > _MAX_LENGTH:
         return None
-    text = _MAILTO.sub("", _AT.sub("@", email)).strip(_ROUND)
+    text = _MAILTO.sub("", _AT.sub("@", unicodedata.normalize("NFKC", email))).strip(_ROUND)
     if _AND_MORE.search(text):
         return None
     *before, local = text.partition("@")[0].split() or [""]
@@ -254,7 +265,10 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     known = (*domains, *_PROVIDERS)
     if not at:
         return _valid(_split_off(text, domains))
-    domain = _COMMAS.sub(".", domain.strip(".,;"))
+    whole, *more = _COMMAS.split(domain.strip(".,;"))
+    domain = ".".join((whole, *more))
+    if more and "." in whole and domain.lower() not in known:
+        return None  # `ada@example.com;Ada`: an address, and another cell
     if "." not in domain:
         domain = next((one for one in known if domain and one.startswith(f"{domain.lower()}.")), domain)
     return _valid(f"{local.strip('.')}@{domain}", unlike=email)

@@ -24,6 +24,15 @@ FIRST_NAME, NAME, COMPANY = BUILT_IN = ("first_name", "name", "company")
 MAX_FILLED = 1_000  # characters of a message with its values
 _PLACEHOLDER = re.compile(r"\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}")
 
+# Words after a comma that do not mean "last name, first name"; compared without case and dots.
+NO_FIRST_NAMES = frozenset(
+    {"jr", "sr", "ii", "iii", "iv", "md", "phd", "esq", "inc", "ltd", "llc", "gmbh", "ag", "sa", "mba", "msc", "cpa"}
+)
+# Titles that are written without a dot, too.
+_TITLES = frozenset(
+    {"dr", "prof", "mr", "mrs", "ms", "mx", "miss", "sir", "dame", "herr", "frau", "monsieur", "madame", "mme", "mlle"}
+)
+
 _KEYS = "SELECT key FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
 _VALUES = """
     SELECT c.email_key, c.name, f.key, f.value FROM contacts c LEFT JOIN LATERAL jsonb_each_text(c.own_fields) AS f ON true
@@ -57,10 +66,20 @@ def fill(message: str, values: Values) -> str:
 
 
 def first_name(name: str) -> str:
-    """Returns the first name in a full name: `Ada` of `Dr. Ada Byron` and of `Byron, Ada`."""
-    last, comma, rest = name.partition(",")
-    words = [word for word in (rest if comma and rest.strip() else last).split() if not word.endswith(".")]
-    return words[0].strip(",") if words else ""
+    """Returns the first name in a full name: `Ada` of `Dr Ada Byron`, of `Byron, Ada` and of `Ada Byron, PhD`. `Dr Byron` has none."""
+    full, _, rest = name.partition(",")
+    is_turned = rest.strip() and any(
+        one.replace(".", "").strip().lower() not in NO_FIRST_NAMES for one in rest.split(",")
+    )
+    words = (rest if is_turned else full).split()
+    named = [word for word in words if not _is_title(word)]
+    if not is_turned and len(named) == 1 and named != words[:1]:
+        return ""
+    return named[0].strip(",") if named else ""
+
+
+def _is_title(word: str) -> bool:
+    return word.endswith(".") or word.lower() in _TITLES
 
 
 async def list_placeholders(connection: Connection, principal: Principal) -> list[str]:
