@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+import pytest
 from tests.drafts.conftest import checked
 
 from largesse.drafts.checking import PROBLEMS, bad_rows_file
@@ -86,6 +87,23 @@ def test_the_name_and_the_address_of_a_cell_are_apart() -> None:
         ("", "c@example.com, Di <d@example.com>"),
     ]
     assert [(row.email, [one.kind for one in row.problems]) for row in found.bad] == [("e@-x", ["email_domain"])]
+
+
+def test_full_width_letters_before_the_at_are_no_address() -> None:
+    found = checked("\uff41@example.com\na@\uff45xample.com\nü@example.com\n", Columns(0))
+    assert [[one.kind for one in row.problems] for row in found.rows] == [["email_wrong"], [], []]
+    assert [one.email for one in found.recipients] == ["a@example.com", "ü@example.com"]
+
+
+@pytest.mark.parametrize("name", ["#N/A", "#NV", "#REF!", "#VALEUR!", "####", "Ada #NAME?"])
+def test_the_error_of_a_formula_is_no_name(name: str) -> None:
+    [row] = checked(f"email,name\na@example.com,{name}\nb@example.com,#1 fan!\n").bad
+    assert [(one.field, one.kind) for one in row.problems] == [("name", "name_wrong")]
+
+
+def test_each_name_of_a_cell_with_several_is_held_to_the_limit() -> None:
+    [row] = checked(f'"{"x" * 201} <a@example.com>; b@example.com"\n', Columns(0)).bad
+    assert [one.kind for one in row.problems] == ["name_long"]
 
 
 def test_who_is_there_twice_is_noted_and_gets_both() -> None:

@@ -78,6 +78,13 @@ async def test_a_formula_is_what_it_was_last_worked_out_to_be() -> None:
     assert (await read(data)).rows[0].cells == ("a@example.com",)
 
 
+async def test_an_error_of_a_formula_is_a_text_and_no_blank_cell() -> None:
+    book = openpyxl.Workbook()
+    for row in (["a@example.com", "#N/A", "#REF!"], ["#N/A"]):
+        book.active.append(row)
+    assert [row.cells for row in (await read(saved(book))).rows] == [("a@example.com", "#N/A", "#REF!"), ("#N/A",)]
+
+
 @pytest.mark.slow
 async def test_the_limits_are_those_of_other_files() -> None:
     assert len((await read(workbook([["a@example.com"]] * (MAX_ROWS + 1)))).rows) == MAX_ROWS + 1

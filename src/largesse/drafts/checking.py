@@ -11,8 +11,8 @@ from largesse.base.email import MAX_EMAIL, email_key
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import csv_file
 from largesse.drafts.columns import Columns, is_quantity, plain_quantity
-from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
-from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow
+from largesse.drafts.mailboxes import Mailbox, fault_of, has_wide_letters, is_bare, read_mailboxes
+from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow, is_error
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
 # The faults of a row, in English; pages have their own texts.
@@ -133,9 +133,10 @@ def _check(
     problems = [RowProblem("email", "email_more", _cell(row, at)) for at in unused if "@" in _cell(row, at)]
     recipients: list[OrderRecipient] = []
     try:
-        if len(name) <= MAX_NAME and is_quantity(quantity) and not problems:
+        is_named = all(len(own) <= MAX_NAME and not is_error(own) for own, _ in listed)
+        if is_named and is_quantity(quantity) and not problems:
             count = int(quantity or 1)
-            recipients = [check_recipient(address, own, count) for own, address in listed]
+            recipients = [_recipient(address, own, count) for own, address in listed]
     except InvalidRequest:
         pass
     if not recipients:
@@ -165,11 +166,13 @@ def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]
         yield RowProblem("email", "email_long")
     else:
         try:
-            check_recipient(email, None, 1)
+            _recipient(email, None, 1)
         except InvalidRequest:
             yield RowProblem("email", "email_in_list", email) if is_listed else RowProblem("email", fault_of(email))
     if len(name) > MAX_NAME:
         yield RowProblem("name", "name_long")
+    elif is_error(name):
+        yield RowProblem("name", "name_wrong")
     else:
         try:
             check_recipient(_ANYBODY, name, 1)
@@ -178,6 +181,13 @@ def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]
 
 
 _ANYBODY = "x@example.com"
+
+
+def _recipient(email: str, name: str | None, quantity: int) -> OrderRecipient:
+    """Returns a checked recipient. Raises InvalidRequest."""
+    if has_wide_letters(email):
+        raise InvalidRequest("The address has full-width letters.")
+    return check_recipient(email, name, quantity)
 
 
 def _name(row: SheetRow, columns: Columns) -> str:

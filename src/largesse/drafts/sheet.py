@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -15,6 +16,12 @@ MAX_ROWS = MAX_CODES  # beside a heading
 MAX_COLUMNS = 50
 MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
+# Marks that programs copy along and nobody sees; the database cannot hold the first.
+_UNSEEN = dict.fromkeys(map(ord, "\0\u200b\u200e\u200f\u061c\ufeff"))
+# What spreadsheets show where a formula failed, `#N/A`, `#NV`, `#REF!`, `#NAME?`, and save where a column is too narrow, `####`.
+_ERROR = re.compile(r"#(?:N/A|NV|[A-Z]{3,11}[!?]|DIV/0!|#{2,})")
+# A long number as spreadsheets save it: `4.90123E+12`.
+_ROUNDED = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}|[0-9]{16,}\.0")
 
 # Why a sheet is refused, in English; pages have their own texts.
 REFUSALS = {
@@ -74,6 +81,16 @@ def lines_of(text: str) -> Iterator[str]:
         at = end
 
 
+def is_error(cell: str) -> bool:
+    """Returns whether a cell, or a word of a name from several, is the error of a formula."""
+    return "#" in cell and any(map(_ERROR.fullmatch, cell.split()))
+
+
+def is_rounded(cell: str) -> bool:
+    """Returns whether a cell is a number of which a spreadsheet saved only the first digits."""
+    return _ROUNDED.fullmatch(cell) is not None
+
+
 class SheetMaker:
     """Makes a sheet from rows. Raises SheetRefused above a limit."""
 
@@ -82,10 +99,10 @@ class SheetMaker:
         self._characters = 0
 
     def add(self, number: int, cells: Iterable[str]) -> None:
-        """Adds the row with that number unless it is blank, without NUL characters, which the database cannot hold. Raises SheetRefused."""
+        """Adds the row with that number unless it is blank, without invisible marks. Raises SheetRefused."""
         kept: list[str] = []
         for at, raw in enumerate(cells):
-            cell = without_apostrophe(trimmed(raw.replace("\0", "")))
+            cell = without_apostrophe(trimmed(raw.replace("\0", "") if raw.isascii() else raw.translate(_UNSEEN)))
             if not cell:
                 continue
             if at >= MAX_COLUMNS:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import resource
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
 from datetime import datetime, time
 from typing import Any, NamedTuple
@@ -24,6 +26,8 @@ _MAX_PARTS = 2_000
 _CHARACTERS_A_LINE = 20_000  # a cell counts as one more
 _MAX_SHEETS = 20
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
+# The type of a cell with an error, such as `#N/A`.
+_ERROR_TYPE = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt=["'])e(?=["'])""")
 
 
 class _Refused(Exception):
@@ -53,7 +57,7 @@ def main() -> None:
     data = sys.stdin.buffer.read()
     try:
         _check(data)
-        lines = list(_sheets(data, limits))
+        lines = list(_sheets(_with_errors(data), limits))
     except _Refused as refusal:
         lines = [refusal.parts]
     except (CalamineError, MemoryError):
@@ -74,6 +78,24 @@ def _check(data: bytes) -> None:
         raise _Refused("kind", 0)
     if len(parts) > _MAX_PARTS or sum(part.file_size for part in parts) > _MAX_UNPACKED:
         raise _Refused("unpacked", _MAX_UNPACKED)
+
+
+def _with_errors(data: bytes) -> bytes:
+    """Returns a workbook whose errors are texts: calamine leaves the cell blank, and a blank quantity means one gift."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = dict.fromkeys(archive.namelist())
+            sheets = {name: archive.read(name) for name in names if name.startswith("xl/worksheets/")}
+            changed = {name: new for name, xml in sheets.items() if (new := _ERROR_TYPE.sub(rb"\1str", xml)) != xml}
+            if not changed:
+                return data
+            written = io.BytesIO()
+            with zipfile.ZipFile(written, "w") as copy:
+                for name in names:
+                    copy.writestr(name, changed.get(name) or archive.read(name))
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError):
+        return data  # calamine says what is wrong with it
+    return written.getvalue()
 
 
 def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
