@@ -83,6 +83,53 @@ def test_a_birthday_in_a_file_loses_its_year(cell: str, birthday: int) -> None:
     assert (row.faults, row.change.birthday) == ((), birthday)
 
 
+@pytest.mark.parametrize(
+    ("cells", "birthdays", "month_first"),
+    [
+        (["03/14/1990", "3/4/90", "04/03", "1990-12-10", "14 March", "12-10"], [314, 304, 403, 1210, 314, 1210], True),
+        (["03-14-1990", "03-04-1990"], [314, 304], True),
+        (["14/03/1990", "3/4/90", "04/03"], [314, 403, 304], False),
+        (["3/4/90", "12-10"], [403, 1210], False),
+        # A date that no year has is no proof, and neither is one date against another.
+        (["13/14/1990", "3/4/90", "02/32"], [None, 403, None], False),
+        (["03/14/1990", "14/03/1990", "3/4/90"], [None, 314, 403], False),
+        (["03/14/1990", "03/15/1990", "14/03/1990", "3/4/90"], [314, 315, None, 304], True),
+        # A dot stands after the day everywhere.
+        (["03.14.1990", "3.4.90"], [None, 403], False),
+    ],
+)
+def test_the_month_of_a_column_is_first_where_more_dates_can_only_mean_that(
+    cells: list[str], birthdays: list[int | None], month_first: bool
+) -> None:
+    rows = "".join(f"p{number}@example.com;{cell}\n" for number, cell in enumerate(cells))
+    found = checked(f"email;birthday\n{rows}")
+    assert [None if row.faults else row.change.birthday for row in found.rows] == birthdays
+    assert found.month_first == (("birthday",) if month_first else ())
+
+
+def test_each_column_of_dates_is_judged_by_itself() -> None:
+    found = checked("email,birthday,start date\na@example.com,14/03/1990,3/4/2024\nb@example.com,3/4/1990,12/31/2024\n")
+    assert found.month_first == ("start_date",)
+    assert [(row.change.birthday, row.change.start_date) for row in found.rows] == [
+        (314, date(2024, 3, 4)),
+        (403, date(2024, 12, 31)),
+    ]
+
+
+def test_what_a_spreadsheet_got_wrong_is_not_imported() -> None:
+    found = checked(
+        "email,name,id,groups,address,size\n"
+        "a@example.com,#NV,4.90123E+12,Sales; #REF!,#N/A,#VALUE!\n"
+        'b@example.com,Bo,"1,234E+15",Sales,1 High St,M\nc@example.com,Cy,1E5,#1 Team,,#1\n',
+        OwnField("size", "Size"),
+    )
+    assert [[kind for _, kind in row.faults] for row in found.rows] == [
+        ["name_wrong", "external_id_rounded", "address_wrong", "groups_wrong", "fields_wrong"],
+        ["external_id_rounded"],
+        [],
+    ]
+
+
 def test_a_cell_may_have_the_name_beside_its_address_but_no_second_address() -> None:
     both = '"Bo <bo@example.com>, Cy <cy@example.com>"'
     found = checked(f"email,birthday\nAda Byron <ada@example.com>,14/03\n{both},14/03\n")

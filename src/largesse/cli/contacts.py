@@ -82,6 +82,8 @@ async def contacts_import(file: Path, customer: str, environment: str) -> None:
         actor = operator.on_behalf_of(customer_id, environment)
         saved = await save_contacts(actor, vault, checked.changes)
     click.echo(f"Created: {saved.created:,}. Changed: {saved.changed:,}.")
+    for part in checked.month_first:
+        click.echo(f"{part}: the month is read first, as some dates have no other meaning.")
     headings = dict(enumerate(sheet.rows[0].cells)) if columns.base.has_heading else {}
     if unread := [headings.get(at) or f"column {at + 1}" for at in columns.unread(sheet)]:
         click.echo(f"Not read: {', '.join(unread)}.")

@@ -14,21 +14,25 @@ from largesse.contacts.model import (
     MAX_ADDRESS,
     MAX_EXTERNAL_ID,
     MAX_FIELD,
+    MAX_GROUP,
     MAX_NAME,
     ContactChange,
     ContactFault,
     OwnField,
     checked_group,
+    is_month_first,
     read_birthday,
     read_country,
     read_email,
+    read_groups,
     read_language,
     read_start_date,
     read_text,
+    with_day_first,
 )
 from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading, unread_columns
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
-from largesse.drafts.sheet import Sheet, SheetRow
+from largesse.drafts.sheet import Sheet, SheetRow, is_error, is_rounded
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
@@ -44,7 +48,6 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
 _ADDRESS_PARTS = ("address", "address_2", "address_3")
-_GROUP_SIGNS = str.maketrans(";|", ",,")
 
 
 class ContactColumns(msgspec.Struct, frozen=True):
@@ -83,6 +86,7 @@ class CheckedContacts(msgspec.Struct, frozen=True):
     """The rows of a sheet, checked."""
 
     rows: tuple[CheckedContact, ...]
+    month_first: tuple[str, ...] = ()  # the parts whose dates are read so, as some of them have no other meaning
 
     @property
     def bad(self) -> list[CheckedContact]:
@@ -126,15 +130,22 @@ def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContac
     """Checks all rows but the heading, one a step: an address at a domain not of ASCII takes milliseconds."""
     rows: list[CheckedContact] = []
     seen: dict[str, int] = {}
+    month_first = _month_first(sheet, columns)
     for row in sheet.rows[int(columns.base.has_heading) :]:
-        checked = _check(row, columns)
+        checked = _check(row, columns, month_first)
         first = seen.setdefault(email_key(checked.email), row.number) if not checked.faults else row.number
         rows.append(checked if first == row.number else msgspec.structs.replace(checked, same_as=first))
         yield
-    return CheckedContacts(tuple(rows))
+    return CheckedContacts(tuple(rows), month_first)
 
 
-def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
+def _month_first(sheet: Sheet, columns: ContactColumns) -> tuple[str, ...]:
+    """Returns the parts whose dates have the month before the day."""
+    at = {part: columns.parts[part] for part in ("birthday", "start_date") if part in columns.parts}
+    return tuple(part for part, column in at.items() if is_month_first(_cell(row, column) for row in sheet.rows))
+
+
+def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str]) -> CheckedContact:
     faults: list[tuple[str, str]] = []
 
     def read(reader: Callable[[str], Any], typed: str) -> Any:
@@ -150,30 +161,45 @@ def _check(row: SheetRow, columns: ContactColumns) -> CheckedContact:
     name = " ".join(filter(None, (_cell(row, at) for at in columns.base.names))) or own_name
     said: dict[str, Any] = {"email": read(read_email, typed_email) or ""}
     if name:
-        said["name"] = read(lambda typed: read_text("name", typed, MAX_NAME), name)
+        said["name"] = read(partial(_read_text, "name", MAX_NAME), name)
     readers: Mapping[str, Callable[[str], Any]] = {
         # Most lists have a year, and so has a date of a workbook that shows none.
         "birthday": partial(read_birthday, drops_year=True),
         "start_date": read_start_date,
         "language": read_language,
         "country": read_country,
-        "external_id": lambda typed: read_text("external_id", typed, MAX_EXTERNAL_ID),
+        "external_id": partial(_read_text, "external_id", MAX_EXTERNAL_ID),
     }
     for part, reader in readers.items():  # a blank cell changes nothing
         if typed := _cell(row, columns.parts.get(part)):
-            said[part] = read(reader, typed)
+            said[part] = read(reader, with_day_first(typed) if part in month_first else typed)
     address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))
     if address:
-        said["address"] = read(lambda typed: read_text("address", typed, MAX_ADDRESS, lines=True), address)
-    groups = [one.strip() for one in _cell(row, columns.parts.get("groups")).translate(_GROUP_SIGNS).split(",")]
-    said["more_groups"] = tuple(found for one in groups if one and (found := read(checked_group, one)))
+        said["address"] = read(partial(_read_text, "address", MAX_ADDRESS, lines=True), address)
+    groups = read_groups(_cell(row, columns.parts.get("groups")))
+    said["more_groups"] = tuple(found for one in groups if (found := read(_read_group, one)))
     values = {key: _cell(row, at) for key, at in columns.fields.items()}
     said["fields"] = {
-        key: read(lambda typed: read_text("fields", typed, MAX_FIELD), value) for key, value in values.items() if value
+        key: read(partial(_read_text, "fields", MAX_FIELD), value) for key, value in values.items() if value
     }
     return CheckedContact(
         row.number, said["email"] or typed_email, name, ContactChange(**said), tuple(dict.fromkeys(faults))
     )
+
+
+def _read_text(field: str, most: int, typed: str, *, lines: bool = False) -> str | None:
+    """Returns a text. Raises ContactFault, also for the error of a formula, and for an id of which a spreadsheet saved only the first digits."""
+    if is_error(typed):
+        raise ContactFault(field, f"{field}_wrong")
+    if field == "external_id" and is_rounded(typed):
+        raise ContactFault(field, "external_id_rounded")
+    return read_text(field, typed, most, lines=lines)
+
+
+def _read_group(typed: str) -> str:
+    """Returns the name of a group. Raises ContactFault, also for the error of a formula."""
+    _read_text("groups", MAX_GROUP, typed)
+    return checked_group(typed)
 
 
 def _first(headings: Sequence[str], wanted: Collection[str], taken: Collection[int]) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import cache
 
@@ -18,7 +18,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, trimmed, unfit, unfit_key
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
-from largesse.drafts.mailboxes import fault_of
+from largesse.drafts.mailboxes import fault_of, has_wide_letters
 
 MOST_CONTACTS = 200_000  # of a customer in an environment
 MOST_GROUPS = 200
@@ -50,6 +50,7 @@ PROBLEMS = {
     "address_wrong": "The postal address has characters that are not allowed.",
     "external_id_long": f"The id has more than {MAX_EXTERNAL_ID} characters.",
     "external_id_wrong": "The id has characters that are not allowed.",
+    "external_id_rounded": "A spreadsheet saved only the first digits of the id.",
     "external_id_taken": "Another contact has this id.",
     "groups_long": f"The name of a group has more than {MAX_GROUP} characters.",
     "groups_wrong": "The name of a group has characters that are not allowed, or is blank.",
@@ -132,9 +133,11 @@ def read_email(typed: str) -> str:
     if len(email) > MAX_EMAIL:
         raise ContactFault("email", "email_long")
     try:
-        return normalise_email(email)
+        if not has_wide_letters(email):
+            return normalise_email(email)
     except EmailError:
-        raise ContactFault("email", fault_of(email)) from None
+        pass
+    raise ContactFault("email", fault_of(email))
 
 
 _YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
@@ -229,6 +232,26 @@ def read_start_date(typed: str) -> date | None:
     except ValueError:
         pass
     raise ContactFault("start_date", "start_date_wrong")
+
+
+# `03/14/1990`, `03-14-1990` or `03/14`. `03-14` without a year always has the month first.
+_TWO_NUMBERS = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[/-])(?P<second>\d{1,2})(?P<year>(?P=mark)(?:\d{2}|\d{4})|(?<=/\d)|(?<=/\d\d))"
+)
+
+
+def is_month_first(dates: Iterable[str]) -> bool:
+    """Returns whether dates have the month before the day, as in the United States: more of them can only mean that than the opposite."""
+    balance = 0
+    for found in filter(None, map(_TWO_NUMBERS.fullmatch, dates)):
+        first, second = int(found["first"]), int(found["second"])
+        balance += (first <= len(_DAYS) < second <= max(_DAYS)) - (second <= len(_DAYS) < first <= max(_DAYS))
+    return balance > 0
+
+
+def with_day_first(typed: str) -> str:
+    """Returns a date with the day before the month, given one with the month first: `14/03/1990` for `03/14/1990`."""
+    return _TWO_NUMBERS.sub(r"\g<second>\g<mark>\g<first>\g<year>", typed) if _TWO_NUMBERS.fullmatch(typed) else typed
 
 
 def read_language(typed: str) -> str | None:
@@ -333,6 +356,20 @@ def group_key(name: str) -> str:
     Each letter is put in lower case by itself, as the database does: `İzmir` and `Izmir` are one group.
     """
     return "".join(letter.lower()[0] for letter in name)
+
+
+# Names between commas, semicolons or bars. One in quotation marks may have those itself.
+_GROUPS = re.compile(r'\s*"([^"]*)"\s*(?=[,;|]|$)|([^,;|]+)')
+
+
+def read_groups(typed: str) -> list[str]:
+    """Returns the names of groups in a cell."""
+    return [name for found in _GROUPS.finditer(typed) if (name := (found[1] or found[2] or "").strip())]
+
+
+def written_groups(names: Iterable[str]) -> str:
+    """Returns the names of groups in one cell, as `read_groups` reads them."""
+    return ", ".join(name if read_groups(name) == [name] else f'"{name}"' for name in names)
 
 
 def checked_group(name: str) -> str:

@@ -60,7 +60,7 @@ def test_a_contact_is_made_changed_and_deleted(service: Service, ada: Browser) -
     [
         ("birthday", "31/02", "No year has this day."),
         ("birthday", "14/03/1990", "Leave out the year."),
-        ("start_date", "soon", "Type a date, such as 01/03/2024."),
+        ("start_date", "soon", "Type a date, such as 31/03/2024."),
         ("email", "nobody", "The @ is missing"),
         ("email", "TAKEN@example.com", "Another contact has this address."),
         ("external_id", "7", "Another contact has this id."),
@@ -95,7 +95,7 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     ada.says("2 rows are ready. 2 rows are to be fixed.")
     ada.says("bo@example Bo The part after @ is incomplete. Birthday “31/02”: No year has this day.")
     ada.says(
-        "cy@example.com Cy Birthday “14 Tober 1990”: Type a day and a month, such as 14/03. Start date “soon”: Type a date, such as 01/03/2024."
+        "cy@example.com Cy Birthday “14 Tober 1990”: Type a day and a month, such as 14/03. Start date “soon”: Type a date, such as 31/03/2024."
     )
     ada.says("Leave them out and import 2 contacts")
     sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
@@ -125,6 +125,16 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     assert dict(members) == {"Sales": 2, "London": 1}
     [found] = service.sql("SELECT id FROM contacts WHERE email = 'ada@example.com'")
     assert "1 High St\nSW1\nLondon" in html.unescape(ada.get(f"/app/contacts/{found['id']}").text)
+
+
+def test_dates_with_the_month_first_are_said_before_they_are_imported(ada: Browser) -> None:
+    ada.get("/app/contacts/import")
+    said = "Birthday: the month is read first, as in 03/14/2024, because some dates here have no other meaning."
+    ada.page = ada.upload("/app/contacts/import", b"email,birthday\na@example.com,3/14/85\nb@example.com,3/4/85\n")
+    ada.says("2 rows are ready.", said)
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", b"email,birthday\na@example.com,14/3/85\nb@example.com,3/4/85\n")
+    assert said not in ada.text
 
 
 def test_a_row_that_no_longer_fits_is_named_and_nothing_is_imported(service: Service, ada: Browser) -> None:

@@ -62,13 +62,17 @@ def test_a_file_is_in_the_language_of_its_page(service: Service, ada: Browser, p
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_the_file_of_contacts_is_read_again_in_each_language(service: Service, ada: Browser, language: str) -> None:
     service.sql("DELETE FROM contacts")
-    typed = {"email": "zoe@example.com", "name": "Zoë", "language": "fr", "country": "FR", "birthday": "14/03"}
+    typed = {"email": "zoe@example.com", "name": "Zoë", "language": "fr", "country": "FR", "birthday": "12/10"}
     typed |= {"start_date": "01/03/2024", "external_id": "000123", "groups": "Sales, London"}
+    if not service.sql("SELECT 1 FROM contact_groups WHERE name = 'Paris, Lyon'"):
+        assert ada.submit("/app/contacts/groups", "/app/contacts/groups", name="Paris, Lyon").status_code == 303
+    typed["group"] = "Paris, Lyon"
     assert ada.submit("/app/contacts/new", "/app/contacts", **typed).status_code == 303
     before = [tuple(row) for row in service.sql(CONTACT)]
     ada.headers["Accept-Language"] = language
     file = ada.get("/app/contacts.csv").content
     assert b"'000123" in file  # a spreadsheet would drop the zeros
+    assert {"en": "12 Oct", "de": "12. Okt.", "fr": "12 oct."}[language].encode() in file
     service.sql("DELETE FROM contacts")
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", file)
@@ -78,4 +82,4 @@ def test_the_file_of_contacts_is_read_again_in_each_language(service: Service, a
     assert {"en": "Not read: State", "de": "Nicht gelesen: Stand", "fr": "Non lu : État"}[language] in ada.text
     assert ada.upload("/app/contacts/check", b"", heading="yes", then="import", **fields).status_code == 303
     assert [tuple(row) for row in service.sql(CONTACT)] == before
-    assert before[0][-1] == ["London", "Sales"]
+    assert before[0][-1] == ["London", "Paris, Lyon", "Sales"]

@@ -31,7 +31,7 @@ from largesse.contacts.model import (
     read_birthday,
     read_email,
     read_start_date,
-    written_birthday,
+    written_groups,
 )
 from largesse.contacts.service import (
     TooManyContacts,
@@ -57,13 +57,16 @@ _WRONG = {
     "birthday_wrong": text("Type a day and a month, such as 14/03."),
     "birthday_none": text("No year has this day."),
     "birthday_year": text("Leave out the year."),
-    "start_date_wrong": text("Type a date, such as 01/03/2024."),
+    "start_date_wrong": text("Type a date, such as 31/03/2024."),
     "language_wrong": text("Choose English, French or German."),
     "country_wrong": text("This is not a country. Use its name or its code, such as GB."),
     "address_long": text("This has more than %(most)s characters."),
     "address_wrong": text("This has characters that are not allowed. Type it again."),
     "external_id_long": text("This has more than %(most)s characters."),
     "external_id_wrong": text("This has characters that are not allowed. Type it again."),
+    "external_id_rounded": text(
+        "The spreadsheet saved only the first digits. Format the column as a whole number or as text, and save the file again."
+    ),
     "external_id_taken": text("Another contact has this id."),
     "groups_long": text("The name of a group has more than %(most)s characters."),
     "groups_wrong": text("The name of a group is blank, or has characters that are not allowed."),
@@ -136,10 +139,10 @@ async def download(context: RequestContext) -> Response:
             one.name,
             one.language,
             one.country,
-            written_birthday(one.birthday) if one.birthday else None,
+            _birthday_shown(context, one.birthday),  # a spreadsheet would take the month of `12-10` for the day
             one.start_date.isoformat() if one.start_date else None,
             whole_number(one.external_id),
-            ", ".join(one.groups),
+            written_groups(one.groups),
             states[one.is_active],
             *(one.own_fields.get(field.key) for field in fields),
         )

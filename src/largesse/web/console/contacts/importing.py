@@ -145,6 +145,7 @@ async def _show(
         parts=[(part, context.say(_PART_NAMES[part]), columns.parts.get(part)) for part in PARTS],
         fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
         checked=checked,
+        month_first=[context.say(_PART_NAMES[part]) for part in checked.month_first],
         to_fix=[(row, _said(context, cells[row.number], columns, row)) for row in checked.bad[:_SHOWN]],
         most_named=_NAMED,
         most=MOST_AT_ONCE,
@@ -174,7 +175,7 @@ def _with(checked: CheckedContacts, faults: ContactFaults) -> CheckedContacts:
     found: Mapping[int, tuple[str, str]] = {
         fine[at]: (fault.field, fault.kind) for at, fault in faults.faults.items() if at < len(fine)
     }
-    return CheckedContacts(tuple(_faulty(row, found) for row in checked.rows))
+    return msgspec.structs.replace(checked, rows=tuple(_faulty(row, found) for row in checked.rows))
 
 
 def _faulty(row: CheckedContact, found: Mapping[int, tuple[str, str]]) -> CheckedContact:
