@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import html
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
+
+from largesse.web.console.form import Form
 
 
 def environment_of(service: Service, browser: Browser) -> str:
@@ -133,3 +137,9 @@ def test_links_of_a_page_that_refuses_a_form_lead_to_pages(ada: Browser, page: s
     links = {html.unescape(link) for link in ada.links if link.startswith("/app/")}
     assert any("?" in link for link in links)
     assert {link for link in links if ada.get(link).status_code == 404} == set()
+
+
+def test_a_day_ends_with_its_last_hour_where_clocks_go_back_at_midnight() -> None:
+    form = Form({"day": "2026-10-29"}, say=str)
+    assert form.end_of_day("day", ZoneInfo("Africa/Cairo")) == datetime(2026, 10, 29, 21, 59, 59, tzinfo=UTC)
+    assert form.end_of_day("day", ZoneInfo("Europe/Berlin")) == datetime(2026, 10, 29, 22, 59, 59, tzinfo=UTC)

@@ -164,8 +164,8 @@ class Form:
         return self._at(name, LOCAL, zone)
 
     def end_of_day(self, name: str, zone: tzinfo) -> datetime | None:
-        """Returns the end of a day typed in a zone, in UTC; None for anything else."""
-        return self._at(name, DAY, zone, hour=23, minute=59, second=59)
+        """Returns the end of a day typed in a zone, in UTC; None for anything else. Its last hour counts where it comes twice."""
+        return self._at(name, DAY, zone, hour=23, minute=59, second=59, fold=1)
 
     def _at(self, name: str, form: str, zone: tzinfo, **clock: int) -> datetime | None:
         try:
