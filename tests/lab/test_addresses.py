@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 from tests.lab.conftest import Receiver
 from tests.web.api.conftest import Service
+from tests.web.claim.conftest import Recipient
 
 from largesse.base.lab_addresses import Behaviour, behaviour_of
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
+from largesse.fulfilment.vouchers import Voucher, add_bought, allocate_all_waiting
 from largesse.lab.service import FAILING_FROM, FAILURES
 
 EVENTS = ["gift.sent", "gift.bounced", "gift.claimed", "gift.fulfilled"]
@@ -85,6 +90,25 @@ def test_a_claim_that_fails_stops_no_other(
 def test_a_gift_waits_for_a_voucher(working: None, send: Any, until: Any, state_of: Any) -> None:
     reference = send("no-stock@test.invalid")["reference"]
     assert until(lambda: state_of(reference)[1] == "chosen")
+
+
+def test_what_waits_in_staging_takes_no_number_from_the_stock(service: Service, staging: Service, send: Any) -> None:
+    """Staging has the products of production, and its orders cost nothing."""
+    reference = send("no-stock@test.invalid")["reference"]
+    staging.client("hr-test").post("/test/claim", json={"orderReference": reference}).raise_for_status()
+    coffee = service.ids["products"]["coffee"]
+
+    async def serve(database: Database, vault: Vault) -> int:
+        async with database.transaction(OPERATOR) as connection:
+            assert await add_bought(connection, vault, coffee, 500, Voucher("REAL-1")) is not None
+        return await allocate_all_waiting(database, vault)
+
+    assert service.on_pool(serve) == 0
+    states = "SELECT s.state FROM line_states s JOIN orders o ON o.id = s.order_id WHERE o.reference = $1"
+    assert [row["state"] for row in staging.sql(states, reference)] == ["chosen"]
+    # A recipient of production gets it, and need not wait behind the one of staging.
+    code, recipient = service.send("gift", "coffee", value=5, codeQuantity=1).json()["codes"][0], Recipient(service)
+    assert "REAL-1" in recipient.get(recipient.gift(code)).text
 
 
 @pytest.mark.slow

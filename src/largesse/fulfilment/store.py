@@ -9,17 +9,17 @@ from largesse.db.fragments import Fragment, compose, grouped
 from largesse.db.pool import Connection, Row
 
 WAIT = """
-    INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since, is_test)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
 """
 STOCKED_WAITS = """
-    SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits) AS wanted
+    SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits WHERE NOT is_test) AS wanted
     WHERE EXISTS (SELECT FROM vouchers v WHERE v.product_id = wanted.product_id
                   AND v.value_minor = wanted.value_minor AND v.order_id IS NULL
                   AND v.use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date))
 """
 CAN_SERVE = """
-    SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2)
+    SELECT EXISTS (SELECT FROM voucher_waits WHERE product_id = $1 AND value_minor = $2 AND NOT is_test)
        AND EXISTS (SELECT FROM vouchers WHERE product_id = $1 AND value_minor = $2 AND order_id IS NULL
                    AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date))
 """
@@ -55,7 +55,8 @@ LEVELS = """
                count(*) FILTER (WHERE order_id IS NULL AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date)) AS free,
                count(*) FILTER (WHERE order_id IS NOT NULL) AS handed_out
         FROM vouchers WHERE NOT is_test GROUP BY product_id, value_minor),
-    waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY product_id, value_minor)
+    waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits
+              WHERE NOT is_test GROUP BY product_id, value_minor)
     SELECT p.key, p.name, p.currency, value_minor, coalesce(free, 0), coalesce(handed_out, 0), coalesce(waiting, 0)
     FROM levels FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
     ORDER BY waiting DESC NULLS LAST, p.key, value_minor
@@ -211,7 +212,7 @@ CUSTOMERS_LATE = """
 INVENTORY = """
     WITH free AS (SELECT product_id, value_minor, count(*) AS free FROM vouchers
                   WHERE order_id IS NULL AND use_by >= (SELECT (clock_now() AT TIME ZONE 'UTC')::date) GROUP BY 1, 2),
-    waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits GROUP BY 1, 2)
+    waits AS (SELECT product_id, value_minor, count(*) AS waiting FROM voucher_waits WHERE NOT is_test GROUP BY 1, 2)
     SELECT p.key, value_minor, p.currency, coalesce(free, 0) AS free, coalesce(waiting, 0) AS waiting
     FROM free FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
 """
@@ -243,7 +244,7 @@ STOCKED = compose(
                    count(*) FILTER (WHERE use_by < {today}) AS expired, 0 AS waiting
             FROM vouchers WHERE product_id = page.id AND order_id IS NULL GROUP BY value_minor
             UNION ALL
-            SELECT value_minor, 0, 0, 0, count(*) FROM voucher_waits WHERE product_id = page.id GROUP BY value_minor
+            SELECT value_minor, 0, 0, 0, count(*) FROM voucher_waits WHERE product_id = page.id AND NOT is_test GROUP BY value_minor
             UNION ALL
             SELECT unnest(CASE WHEN cardinality(page.denominations_minor) > 0 THEN page.denominations_minor ELSE '{0}' END), 0, 0, 0, 0) AS counted
         GROUP BY 1) AS level

@@ -191,15 +191,16 @@ async def settle_product(
         await record_move(connection, line.key, State.FULFILLED, at)
         return True
     if not await provider.begin_buying(connection, wanted, at):
-        await wait_for_stock(connection, line.key, product.id, line.value_minor, at)
+        is_test = line.environment == "staging"
+        await wait_for_stock(connection, line.key, product.id, line.value_minor, at, is_test=is_test)
     return False
 
 
 async def wait_for_stock(
-    connection: Connection, line: LineKey, product_id: int, value_minor: int, at: datetime
+    connection: Connection, line: LineKey, product_id: int, value_minor: int, at: datetime, *, is_test: bool = False
 ) -> None:
-    """Puts a line in the queue until numbers are imported."""
-    await connection.execute(store.WAIT, product_id, value_minor, *line, at)
+    """Puts a line in the queue until numbers are imported. With `is_test` it waits for ever: no number of the stock is for staging."""
+    await connection.execute(store.WAIT, product_id, value_minor, *line, at, is_test)
 
 
 async def take_from_stock(

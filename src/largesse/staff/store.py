@@ -91,7 +91,7 @@ SIGN_IN = PEOPLE.renamed(
 # Each number is exact below the limit $1, and is counted from an index of waiting rows.
 WAITING = """
     SELECT (SELECT count(*) FROM (SELECT FROM top_ups WHERE state = 'waiting' AND environment = 'production' LIMIT $1) AS w) AS top_ups,
-           (SELECT count(*) FROM (SELECT FROM voucher_waits LIMIT $1) AS w) AS vouchers,
+           (SELECT count(*) FROM (SELECT FROM voucher_waits WHERE NOT is_test LIMIT $1) AS w) AS vouchers,
            (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS w) AS held,
            (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing
 """
