@@ -17,6 +17,7 @@ def sheet(*rows: str) -> Sheet:
     [
         (["Name|E-mail|Qty", "Zoë|a@example.com|2"], Columns(1, (0,), 2, True)),
         (["Vorname|Nachname|E-Mail-Adresse|Anzahl"], Columns(2, (0, 1), 3, True)),
+        (["Last name, First name|Work Email", "Byron, Ada|a@example.com"], Columns(1, (0,), None, True)),
         (["Name|Vorname|E-Mail", "Müller|Zoë|a@example.com"], Columns(2, (1, 0), None, True)),
         (["First name|Name|E-mail", "Zoë|Zoë Müller|a@example.com"], Columns(2, (1,), None, True)),
         (["Nom|Prénom|Courriel|Quantité", "x|y|a@example.com|1"], Columns(2, (1, 0), 3, True)),

@@ -49,6 +49,13 @@ def test_a_value_is_text_and_no_placeholder() -> None:
         ("Ada Byron, M.D., Ph.D.", "Ada"),
         ("King, Martin, Jr.", "Martin"),
         ("Martin King Jr.", "Martin"),
+        # Last names in capitals come first in France.
+        ("BYRON Ada", "Ada"),
+        ("DE LA TOUR Ada", "Ada"),
+        ("Mme BYRON Ada", "Ada"),
+        ("Ada BYRON", "Ada"),
+        ("ADA BYRON", "ADA"),
+        ("JJ Byron", "JJ"),
         # What follows a title or an initial alone is a last name.
         ("Herr Byron", ""),
         ("Dr. Byron", ""),

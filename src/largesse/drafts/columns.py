@@ -20,7 +20,7 @@ _EMAILS = {
 _NAMES = {
     "name", "fullname", "recipient", "recipientname", "employee", "employeename", "displayname", "nomcomplet", "destinataire",
     "empfanger", "empfaenger", "vollername", "mitarbeiter", "vorundnachname", "vornamenachname", "vornameundnachname",
-    "nometprenom", "prenometnom", "nomprenom", "prenomnom", "collaborateur", "salarie", "firstandlastname", "contact", "person",
+    "nometprenom", "prenometnom", "nomprenom", "prenomnom", "lastnamefirstname", "firstnamelastname", "nachnamevorname", "namevorname", "collaborateur", "salarie", "firstandlastname", "contact", "person",
 }  # fmt: skip
 _FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
 _LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}

@@ -32,6 +32,7 @@ NO_FIRST_NAMES = frozenset(
 _TITLES = frozenset(
     {"dr", "prof", "mr", "mrs", "ms", "mx", "miss", "sir", "dame", "herr", "frau", "monsieur", "madame", "mme", "mlle"}
 )
+_MOST_INITIALS = 2  # of a word in capitals that is a first name
 
 _KEYS = "SELECT key FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
 _VALUES = """
@@ -66,7 +67,7 @@ def fill(message: str, values: Values) -> str:
 
 
 def first_name(name: str) -> str:
-    """Returns the first name in a full name: `Ada` of `Dr Ada Byron`, of `Byron, Ada` and of `Ada Byron, PhD`. `Dr Byron` has none."""
+    """Returns the first name in a full name: `Ada` of `Dr Ada Byron`, `Byron, Ada`, `BYRON Ada` and `Ada Byron, PhD`. `Dr Byron` has none."""
     full, _, rest = name.partition(",")
     is_turned = rest.strip() and any(
         one.replace(".", "").strip().lower() not in NO_FIRST_NAMES for one in rest.split(",")
@@ -75,7 +76,10 @@ def first_name(name: str) -> str:
     named = [word for word in words if not _is_title(word)]
     if not is_turned and len(named) == 1 and named != words[:1]:
         return ""
-    return named[0].strip(",") if named else ""
+    first = next((at for at, word in enumerate(named) if not word.isupper()), 0)
+    if not any(len(word) > _MOST_INITIALS for word in named[:first]):
+        first = 0  # `JJ Abrams`, and no `DE LA TOUR Marie`
+    return named[first].strip(",") if named else ""
 
 
 def _is_title(word: str) -> bool:
