@@ -176,6 +176,10 @@ def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: SignIn, service
     assert "Euros is below €10.00" in browser.read("/app")
     browser.get(f"{page}/account")
     assert 'value="10.00"' in browser.page.text
+    ticked = f'value="{finn}" checked'
+    assert ticked in browser.page.text
+    assert ticked not in browser.post(f"{page}/watch", below="x").text, "nobody was ticked"
+    browser.get(f"{page}/account")
     assert browser.post(f"{page}/watch", off="yes").status_code == 303
     assert "hold little" not in browser.read("/app")
 

@@ -112,6 +112,9 @@ def test_one_is_changed_and_ended(service: Service, ada: Browser) -> None:
     page = ada.get(f"/app/budgets/{budget_id}").text
     assert re.findall(r'name="(limit|per_gift)"[^>]* value="([^"]*)"', page) == [("limit", "25.00"), ("per_gift", "")]
     both = [str(user_id(service, f"{one}@acme.example")) for one in ("ada", "cem")]
+    refused = ada.post(f"/app/budgets/{budget_id}", name="Team", limit="25")
+    assert (refused.status_code, "checked" in refused.text) == (422, False), "nobody was ticked"
+    ada.get(f"/app/budgets/{budget_id}")
     assert ada.post(f"/app/budgets/{budget_id}", name="Team", limit="", per_gift="12", who=both).status_code == 303
     row = service.sql("SELECT name, limit_minor, per_gift_minor FROM budgets")[0]
     assert tuple(row) == ("Team", None, 1200)

@@ -134,7 +134,9 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
         "account.html",
         account=account,
         below=below,
-        chosen=context.form.all("who") or [str(one) for one in (watched.user_ids if watched else ())],
+        chosen=context.form.all("who")
+        if "below" in context.form
+        else [str(one) for one in (watched.user_ids if watched else ())],
         is_watched=watched is not None,
         watchers=[(one.id, one.name, one.email) for one in watchers],
         may_manage=person.may(Right.SETTINGS),

@@ -116,7 +116,7 @@ async def one(context: RequestContext) -> Response:
         one=found,
         period=context.say(_PERIODS[budget.period]),
         people=_boxes(people) if budget.kind == _GROUP else [],
-        chosen=context.form.all("who") or [str(one) for one in budget.user_ids],
+        chosen=context.form.all("who") if context.form.errors else [str(one) for one in budget.user_ids],
         typed=lambda minor: "" if minor is None else context.language.typed(minor, budget.currency),
         most_name=MOST_NAME,
     )
