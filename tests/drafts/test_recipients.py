@@ -13,7 +13,7 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.sessions import Person
 from largesse.drafts.checking import Typed
 from largesse.drafts.model import Draft
-from largesse.drafts.recipients import Taking
+from largesse.drafts.recipients import Taking, Unseen
 from largesse.drafts.sheet import MAX_CELL, SheetRefused
 from largesse.drafts.store import read_draft
 
@@ -140,5 +140,5 @@ async def test_no_address_gets_lost_when_rows_are_added(house: House, text: str,
 async def test_the_columns_of_added_rows_that_are_not_read_are_named(house: House) -> None:
     caller, actor, draft = await begun(house)
     text = "email,How many,\ncy@x.example,2,x\n"
-    unread = await house.desk.rows.take(actor, caller.principal, draft, text.encode(), taking=Taking.ADD)
-    assert unread == [(1, "How many"), (2, "")]
+    unseen = await house.desk.rows.take(actor, caller.principal, draft, text.encode(), taking=Taking.ADD)
+    assert unseen == Unseen([(1, "How many"), (2, "")])

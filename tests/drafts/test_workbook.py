@@ -85,6 +85,23 @@ async def test_an_error_of_a_formula_is_a_text_and_no_blank_cell() -> None:
     assert [row.cells for row in (await read(saved(book))).rows] == [("a@example.com", "#N/A", "#REF!"), ("#N/A",)]
 
 
+async def test_the_hidden_rows_of_each_sheet_are_read_and_counted() -> None:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, hidden in {"A & B": [2, 4, 9], "Other": [], "Last": [1]}.items():
+        sheet = book.create_sheet(name)
+        for row in (["a@example.com"], ["b@example.com"], ["c@example.com"], ["d@example.com"]):
+            sheet.append(row)
+        for number in hidden:
+            sheet.row_dimensions[number].hidden = True
+    found = await sheets_of(saved(book))
+    assert [(name, one.hidden, len(one.rows)) for name, one in found.items() if isinstance(one, Sheet)] == [
+        ("A & B", 2, 4),
+        ("Other", 0, 4),
+        ("Last", 1, 4),
+    ]
+
+
 @pytest.mark.slow
 async def test_the_limits_are_those_of_other_files() -> None:
     assert len((await read(workbook([["a@example.com"]] * (MAX_ROWS + 1)))).rows) == MAX_ROWS + 1

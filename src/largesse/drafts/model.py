@@ -36,6 +36,7 @@ class SheetName(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: str | None = None
     row: int = 0
     limit: int = 0
+    hidden: int = 0  # rows that it hides, as a filter does
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,6 +48,11 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     sheets: tuple[SheetName, ...] = ()  # of a workbook
     sheet: int = 0  # the one whose rows are the recipients
     by_hand: frozenset[int] = frozenset()  # rows that were typed later: another encoding does not change them
+
+    @property
+    def hidden(self) -> int:
+        """How many rows of the sheet its workbook hides."""
+        return self.sheets[self.sheet].hidden if self.sheets else 0
 
 
 class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -35,6 +35,13 @@ class Taking(Enum):
     MEND = "mend"  # the new ones replace those to fix
 
 
+class Unseen(msgspec.Struct, frozen=True):
+    """What people do not see of a file whose rows were added to a list: the columns that were not read, with their headings, and how many rows its workbook hides."""
+
+    unread: Sequence[tuple[int, str]] = ()
+    hidden: int = 0
+
+
 class RecipientService:
     """The operations on the rows of drafts. What changes a draft raises NotFound if the person has no draft with that id."""
 
@@ -55,11 +62,10 @@ class RecipientService:
         *,
         file_name: str | None = None,
         taking: Taking = Taking.REPLACE,
-    ) -> list[tuple[int, str]]:
+    ) -> Unseen:
         """Reads the recipients from a CSV or XLSX file, or without a file name from typed or pasted cells.
 
-        Takes the sheet of a workbook that has the most addresses. Returns the columns that are not read, with their headings, if
-        the rows go into a list whose page shows others. Raises SheetRefused.
+        Takes the sheet of a workbook that has the most addresses. Returns what its page does not show. Raises SheetRefused.
         """
         source, sheets = await self.read(principal, data)
         sheet = sheets[source.sheet]
@@ -72,13 +78,13 @@ class RecipientService:
             source = msgspec.structs.replace(source, name=file_name)
         if taking is Taking.REPLACE or draft.content.columns is None:
             await self._replace(actor, draft.id, sheets, code_quantity=None, columns=columns, source=source)
-            return []
+            return Unseen()
         bad = (await self.checked(principal, draft)).bad if taking is Taking.MEND else ()
         more = _to_add(columns, await self.check(principal, sheet, columns))
         await self.edit(actor, draft.id, {row.number: Typed("") for row in bad}, more)
         headings = sheet.rows[0].cells if columns.has_heading else ()
         unread = unread_columns(sheet, columns.used, has_heading=columns.has_heading)
-        return [(at, "".join(headings[at : at + 1])) for at in unread]
+        return Unseen([(at, "".join(headings[at : at + 1])) for at in unread], source.hidden)
 
     async def set_quantity(self, actor: Actor, draft_id: str, code_quantity: int | None) -> None:
         """Makes it a draft of anonymous codes. None removes the recipients, so that they can be entered again."""
@@ -193,7 +199,9 @@ class RecipientService:
         async with self._workbooks.unpacked(principal.customer_id, data) as output:
             found = await self.finish(principal, read_sheets(output))
         names = tuple(
-            SheetName(name, one.why, one.row, one.limit) if isinstance(one, SheetRefused) else SheetName(name)
+            SheetName(name, one.why, one.row, one.limit)
+            if isinstance(one, SheetRefused)
+            else SheetName(name, hidden=one.hidden)
             for name, one in found.items()
         )
         sheets = {at: below_title(one) for at, one in enumerate(found.values()) if isinstance(one, Sheet)}

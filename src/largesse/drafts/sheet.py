@@ -65,6 +65,7 @@ class Sheet(msgspec.Struct, frozen=True):
     """The rows that are not blank, in order."""
 
     rows: list[SheetRow]
+    hidden: int = 0  # how many of them their workbook hides, as a filter does
 
     @property
     def width(self) -> int:
@@ -119,8 +120,8 @@ class SheetMaker:
         if len(self._rows) > MAX_ROWS + 1:  # the first may be a heading
             raise SheetRefused("rows", limit=MAX_ROWS)
 
-    def sheet(self, *, may_be_blank: bool = False) -> Sheet:
-        """Returns the sheet. Raises SheetRefused for one that is blank, unless it may be."""
+    def sheet(self, *, may_be_blank: bool = False, hidden: int = 0) -> Sheet:
+        """Returns the sheet, some of whose rows are hidden. Raises SheetRefused for one that is blank, unless it may be."""
         if not self._rows and not may_be_blank:
             raise SheetRefused("empty")
-        return Sheet(self._rows)
+        return Sheet(self._rows, hidden)

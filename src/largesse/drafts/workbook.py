@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ class _Line(msgspec.Struct):
 
     name: str | None = None
     rows: list[tuple[int, list[str]]] = []
+    hidden: int = 0  # of these rows
     refused: str | None = None
     limit: int = 0
     row: int = 0
@@ -80,12 +82,14 @@ def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
     Raises SheetRefused if none can be read.
     """
     makers: dict[str, SheetMaker] = {}
+    hidden: Counter[str] = Counter()
     refused: dict[str, SheetRefused] = {}
     for said in output.splitlines():
         line = _DECODER.decode(said)
         if line.name is None:
             raise SheetRefused(line.refused or "broken", limit=line.limit)
         maker = makers.setdefault(line.name, SheetMaker())
+        hidden[line.name] += line.hidden
         if line.refused is not None:
             refused[line.name] = SheetRefused(line.refused, row=line.row, limit=_LIMITS.get(line.refused, line.limit))
         yield
@@ -95,15 +99,15 @@ def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
                 yield
         except SheetRefused as refusal:
             refused.setdefault(line.name, refusal)
-    sheets = {name: refused.get(name) or _sheet(maker) for name, maker in makers.items()}
+    sheets = {name: refused.get(name) or _sheet(maker, hidden[name]) for name, maker in makers.items()}
     if all(isinstance(one, SheetRefused) for one in sheets.values()):
         raise next((one for one in sheets.values() if isinstance(one, SheetRefused)), SheetRefused("empty"))
     return sheets
 
 
-def _sheet(maker: SheetMaker) -> Sheet | SheetRefused:
+def _sheet(maker: SheetMaker, hidden: int) -> Sheet | SheetRefused:
     try:
-        return maker.sheet()
+        return maker.sheet(hidden=hidden)
     except SheetRefused as refusal:
         return refusal
 

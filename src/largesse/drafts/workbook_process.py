@@ -6,8 +6,10 @@ here both are bounded by the system, and whatever ends it ends nothing else. It 
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import posixpath
 import re
 import resource
 import sys
@@ -26,6 +28,8 @@ _MAX_PARTS = 2_000
 _CHARACTERS_A_LINE = 20_000  # a cell counts as one more
 _MAX_SHEETS = 20
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
+_RELATIONS = "xl/_rels/workbook.xml.rels"
 # The type of a cell with an error, such as `#N/A`.
 _ERROR_TYPE = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt=["'])e(?=["'])""")
 
@@ -48,7 +52,7 @@ class _Limits(NamedTuple):
 def main() -> None:
     """Writes `{"name": …, "rows": [[number, [cell, …]], …]}` for the rows of each sheet, some in a line. Its arguments are the limits.
 
-    A sheet that is not read has `refused`, `limit` and `row` instead of rows. If the workbook cannot be read, the only line has no name.
+    `hidden` is how many of the rows are hidden, as a filter does. A sheet that is not read has `refused`, `limit` and `row` instead of rows. If the workbook cannot be read, the only line has no name.
     """
     limits = _Limits(*(int(argument) for argument in sys.argv[1:]))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
@@ -93,7 +97,7 @@ def _with_errors(data: bytes) -> bytes:
             with zipfile.ZipFile(written, "w") as copy:
                 for name in names:
                     copy.writestr(name, changed.get(name) or archive.read(name))
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError):
+    except _BROKEN:
         return data  # calamine says what is wrong with it
     return written.getvalue()
 
@@ -101,6 +105,7 @@ def _with_errors(data: bytes) -> bytes:
 def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
     """Yields the sheets that are shown, but for blank ones. All sheets together may have as many characters as the limit."""
     characters = 0
+    hidden = _hidden_rows(data)
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
     shown = [
         sheet.name
@@ -115,7 +120,37 @@ def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
             continue
         characters += sum(len(cell) for _, cells in rows for cell in cells)
         for some in _cut(rows):
-            yield {"name": name, "rows": some}
+            yield {"name": name, "rows": some, "hidden": sum(number in hidden.get(name, ()) for number, _ in some)}
+
+
+def _hidden_rows(data: bytes) -> dict[str, set[int]]:
+    """Returns the numbers of the hidden rows of each sheet, which calamine reads as others; nothing for what it does not find."""
+    hidden: dict[str, set[int]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = {
+                _attribute(tag, b"Id"): _attribute(tag, b"Target")
+                for tag in _tags(archive, _RELATIONS, b"Relationship")
+            }
+            for tag in _tags(archive, "xl/workbook.xml", b"sheet"):
+                path = posixpath.normpath(posixpath.join("/xl", parts.get(_attribute(tag, rb"\w+:id"), "")))[1:]
+                rows = _tags(archive, path, b"row") if path in archive.namelist() else ()
+                numbers = {_attribute(row, b"r") for row in rows if _attribute(row, b"hidden") in {"1", "true"}}
+                hidden[_attribute(tag, b"name")] = {int(number) for number in numbers if number.isdecimal()}
+    except (KeyError, *_BROKEN):
+        pass  # calamine says what is wrong with it
+    return hidden
+
+
+def _tags(archive: zipfile.ZipFile, path: str, name: bytes) -> list[bytes]:
+    """Returns the opening tags of a name in a part."""
+    return re.findall(rb"<(?:\w+:)?" + name + rb"\s[^<>]*", archive.read(path))
+
+
+def _attribute(tag: bytes, name: bytes) -> str:
+    """Returns an attribute of a tag; empty if it has none."""
+    found = re.search(rb"\s" + name + rb"""=(?:"([^"]*)"|'([^']*)')""", tag)
+    return html.unescape((found[1] or found[2] or b"").decode(errors="replace")) if found else ""
 
 
 def _cut(rows: list[tuple[int, list[str]]]) -> Iterator[list[tuple[int, list[str]]]]:

@@ -298,3 +298,25 @@ def test_rows_that_are_added_lose_nothing_without_a_word(service: Service, ada: 
     assert twice in refused.text
     assert ada.submit(f"{path}/recipients", rows="email,Team\ncy@x.com,Sales", taking="add").status_code == 303
     ada.sees(f"{path}/recipients", "Not read: Team", "All 2 Ready 2")
+
+
+def test_the_hidden_rows_of_a_workbook_are_said(service: Service, ada: Browser) -> None:
+    book = openpyxl.Workbook()
+    for row in (["email"], ["zoe@x.com"], ["bo@x.com"]):
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = True
+    file = io.BytesIO()
+    book.save(file)
+    said = "The workbook hides 1 row, as a filter does. It is in the list, too."
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    for fields in ({}, {"taking": "add"}):
+        assert ada.upload(f"{path}/file", file.getvalue(), file_name="a.xlsx", **fields).status_code == 303
+        ada.sees(f"{path}/recipients", said)
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", file.getvalue())
+    ada.says(said)
+    [hidden] = re.findall(r'name="hidden" value="(\d+)"', ada.page.text)
+    again = ada.upload("/app/contacts/check", b"", sheet='[[1,["a@x.com"]]]', email="0", hidden=hidden)
+    assert said in again.text
+    assert "hides" not in ada.read(draft(ada, service, "zoe@x.com") + "/recipients")

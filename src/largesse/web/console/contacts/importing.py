@@ -24,12 +24,12 @@ from largesse.contacts.importing import (
 from largesse.contacts.model import OwnField
 from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, TooManyGroups, save_contacts
 from largesse.drafts.columns import Columns
-from largesse.drafts.model import Source
+from largesse.drafts.model import SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
 from largesse.drafts.text_sheet import TWICE, better_encoding, converted, repaired
 from largesse.web.console.contacts.contacts import too_many, wrong
 from largesse.web.console.context import RequestContext
-from largesse.web.console.send.recipients import ENCODINGS, columns_in, refused
+from largesse.web.console.send.recipients import ENCODINGS, columns_in, hidden_rows, refused
 
 _CHOOSE_FILE = text("Choose a file.")
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
@@ -150,6 +150,7 @@ async def _show(
         most_named=_NAMED,
         most=MOST_AT_ONCE,
         source=source,
+        hidden=hidden_rows(context, source.hidden) if source.hidden else "",
         encoding_name=lambda name: context.say(ENCODINGS[name]),
         better=better_encoding((row.name for row in checked.rows), source.encoding or "", source.encodings),
     )
@@ -193,7 +194,8 @@ def _sheet_of(context: RequestContext) -> Sheet:
 def _source_of(context: RequestContext) -> Source:
     """Returns how the file of the sheet in the form was read."""
     known = [name for name in (context.form["encoding"], *context.form["encodings"].split()) if name in ENCODINGS]
-    return Source(encoding=known[0] if known else None, encodings=tuple(known[1:]))
+    sheets = (SheetName("", hidden=context.form.number("hidden") or 0),)
+    return Source(encoding=known[0] if known else None, encodings=tuple(known[1:]), sheets=sheets)
 
 
 def _in_better_encoding(sheet: Sheet, source: Source, encoding: str) -> tuple[Sheet, Source]:

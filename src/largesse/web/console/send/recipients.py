@@ -117,6 +117,15 @@ def refused(context: RequestContext, refusal: SheetRefused) -> str:
     return context.say(_REFUSED[refusal.why], row=refusal.row, limit=context.language.number(refusal.limit))
 
 
+def hidden_rows(context: RequestContext, count: int) -> str:
+    """Returns that a workbook hides so many rows, which were read."""
+    return context.ngettext(
+        "The workbook hides %(count)s row, as a filter does. It is in the list, too.",
+        "The workbook hides %(count)s rows, as a filter does. They are in the list, too.",
+        count,
+    )
+
+
 def columns_in(form: Form) -> Columns:
     """Returns the columns that a form chooses by their indexes, and whether the first row is a heading."""
     email, quantity, *names = (form.number(name, 999) for name in ("email", "quantity", "name", "name_2"))
@@ -171,6 +180,7 @@ async def show_recipients(
         most=MAX_CODES,
         account=await _account(context, opened, gift),
         source=opened.content.source,
+        hidden=hidden_rows(context, opened.content.source.hidden) if opened.content.source.hidden else "",
         encoding_name=lambda name: context.say(ENCODINGS[name]),
         better=better_encoding(
             (row.name for row in checked.rows), opened.content.source.encoding or "", opened.content.source.encodings

@@ -18,7 +18,7 @@ from largesse.orders.recipients import MAX_CODES
 from largesse.web.console.contacts.contacts import group_choices
 from largesse.web.console.context import RequestContext
 from largesse.web.console.send.opening import Open, open_draft, step
-from largesse.web.console.send.recipients import columns_in, refused, show_recipients
+from largesse.web.console.send.recipients import columns_in, hidden_rows, refused, show_recipients
 
 _MOST_FILE_NAME = 100
 _CHOOSE_FILE = text("Choose a file.")
@@ -101,16 +101,17 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
     """Reads the sheet in `data`. As the form says, it replaces all rows, adds to them, or replaces the rows to fix."""
     taking = next((one for one in Taking if one.value == context.form["taking"]), Taking.REPLACE)
     try:
-        unread = await context.services.drafts.rows.take(
+        unseen = await context.services.drafts.rows.take(
             context.actor, opened.caller.principal, opened.draft, data, file_name=name, taking=taking
         )
     except SheetRefused as refusal:
         context.form.error(field, refused(context, refusal))
         return await show_recipients(context, opened, tab="paste" if field == "rows" else "file")
-    names = ", ".join(heading or context.say("Column %(number)s", number=at + 1) for at, heading in unread)
-    return context.see(
-        f"{opened.path}/recipients", context.say("Not read: %(columns)s", columns=names) if names else None
-    )
+    names = ", ".join(heading or context.say("Column %(number)s", number=at + 1) for at, heading in unseen.unread)
+    said = [context.say("Not read: %(columns)s.", columns=names)] if names else []
+    if unseen.hidden:
+        said.append(hidden_rows(context, unseen.hidden))
+    return context.see(f"{opened.path}/recipients", " ".join(said) or None)
 
 
 PAGE = 100
