@@ -43,7 +43,7 @@ TESTS = (
     "tests/webhooks/test_channel.py",
     "tests/webhooks/test_receiving.py",
     "tests/webhooks/test_resolver.py",
-    "tests/faults/test_database_away.py::test_so_it_is_with_several_processes_and_none_is_started_again",
+    "tests/faults/test_database_away.py::test_of_several_processes_each_says_so_and_none_is_started_again",
     "tests/ledger",
     "tests/customers",
     "tests/orders/test_placer.py",

@@ -26,4 +26,6 @@ def test_one_that_is_not_is_found(text: str) -> None:
 
 @pytest.mark.parametrize("path", [*TESTS, *SUITES, NEIGHBOURS, KILLED])
 def test_a_suite_that_make_runs_by_its_name_exists(path: str) -> None:
-    assert (ROOT / path.partition("::")[0]).exists()
+    file, _, test = path.partition("::")
+    assert (ROOT / file).exists()
+    assert not test or f"def {test}(" in (ROOT / file).read_text("utf-8")
