@@ -119,7 +119,11 @@ async def test_which_line_took_which_is_listed_without_the_number(database: Data
     await bring(database, "one", "SECRET-1\nSECRET-2\nSECRET-3\n")
     for number in (1, 2, 3):
         await take(database, ONE, 1000, number)
+    async with database.transaction(OPERATOR) as connection:  # a number that staging made up
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        await connection.execute(store.INSERT_TEST_VOUCHER, ONE, 1000, 77, b"", 1, 1, 4, datetime.now(UTC))
     async with database.connection(OPERATOR) as connection:
+        assert await count_taken(connection, ONE) == 3
         first, second = await list_taken(connection, ONE, None, 2)
         [third] = await list_taken(connection, ONE, second.id, 2)
         assert await list_taken(connection, MANY, None, 2) == []

@@ -254,13 +254,14 @@ STOCKED = compose(
 )
 COUNT_TAKEN = """
     SELECT count(*)::int FROM (
-        SELECT FROM vouchers WHERE product_id = $1 AND order_id IS NOT NULL AND handed_at > clock_now() - $2::int * interval '1 day'
+        SELECT FROM vouchers
+        WHERE product_id = $1 AND order_id IS NOT NULL AND NOT is_test AND handed_at > clock_now() - $2::int * interval '1 day'
         LIMIT 100000) AS counted
 """
 TAKEN = """
     SELECT v.id, v.value_minor, c.key AS customer, v.customer_id, v.order_id, v.number, v.handed_at, v.added_at
     FROM vouchers v JOIN customers c ON c.id = v.customer_id
-    WHERE v.product_id = $1 AND v.order_id IS NOT NULL
+    WHERE v.product_id = $1 AND v.order_id IS NOT NULL AND NOT v.is_test
       AND ($2::bigint IS NULL OR (v.handed_at, v.id) < (SELECT handed_at, id FROM vouchers WHERE id = $2))
     ORDER BY v.handed_at DESC, v.id DESC LIMIT $3
 """
