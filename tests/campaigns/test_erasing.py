@@ -38,3 +38,15 @@ def test_a_visitor_is_exported_and_erased(service: Service, run: Run) -> None:
     assert service.balance("gbp") == before - 50
     assert run("privacy", "erase", ZOE).exit_code == 1
     assert service.findings() == []
+
+
+def test_a_gift_taken_by_another_spelling_of_the_mailbox_is_the_persons_too(service: Service, run: Run) -> None:
+    token, zoe = reserve(service, gifts=2), "zoe.plumage@acme.example"
+    assert prove(service, token, "Zoe.Plumage+gift@acme.example").outcome is Outcome.GIVEN
+    assert prove(service, token, "yan@acme.example").outcome is Outcome.GIVEN
+    [order] = json.loads(run("privacy", "export", zoe).stdout)["orders"]
+    assert [line["email"] for line in order["lines"]] == ["Zoe.Plumage+gift@acme.example"]
+    assert json.loads(run("privacy", "erase", zoe, "--json").stdout)["lines"] == 1
+    assert [line for line in dump(service).lower().splitlines() if "plumage" in line] == []
+    assert taken(service, token) == [("erased-1@erased.invalid", 1), ("yan@acme.example", 2)]
+    assert run("privacy", "erase", zoe).exit_code == 1

@@ -121,7 +121,7 @@ _ERASE_GIVEN = """
     WHERE customer_id = $1 AND campaign_id = $2 AND number = ANY($3::int[])
 """
 _FIND = """
-    SELECT p.customer_id, p.campaign_id, p.number, p.taken_at, c.name, c.environment, k.key AS customer
+    SELECT p.customer_id, p.campaign_id, p.number, p.taken_at, c.name, c.environment, c.order_reference, k.key AS customer
     FROM campaign_people p JOIN campaigns c ON c.customer_id = p.customer_id AND c.id = p.campaign_id
     JOIN customers k ON k.id = p.customer_id
     WHERE p.mailbox = $1 AND ($2::int IS NULL OR p.customer_id = $2) ORDER BY p.customer_id, p.campaign_id

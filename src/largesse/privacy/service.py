@@ -11,16 +11,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.base.errors import NotFound
-from largesse.campaigns.ask_store import count_asks, forget_asks
+from largesse.campaigns.ask_store import count_asks, find_order_id, forget_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
 from largesse.customers.customers import erase_notes_mentioning, notes_mentioning
-from largesse.db.pool import Connection, commit_as_one
+from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
 from largesse.encryption.vault import Vault
 from largesse.events.store import erase_recipients_of_lines
 from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
+from largesse.lines.states import LineKey
 from largesse.lines.tasks import (
     erase_from_lifecycle,
     erase_from_messages,
@@ -67,10 +68,12 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
 
     Reads all orders, lines and messages, without a lock.
     """
+    campaigns = await find_people(connection, email, customer_id)
     keys = {
         *await find_recipient_lines(connection, email),
         *await find_notified_lines(connection, email),
         *await find_lines_with_left_email(connection, vault, email),
+        *await _find_gifts(connection, campaigns),
     }
     lines: dict[OrderKey, list[int]] = defaultdict(list)
     for key in sorted(keys):
@@ -82,10 +85,19 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     }
     drafts = await count_drafts_with(connection, email, customer_id)
     contacts = await count_contacts_with(connection, email, customer_id)
-    campaigns = await find_people(connection, email, customer_id)
     asked = await count_asks(connection, email, customer_id) + await count_codes_to(connection, email, customer_id)
     noted = len(await notes_mentioning(connection, email, customer_id))
     return Occurrences(lines, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted)
+
+
+async def _find_gifts(connection: Connection, campaigns: Sequence[Row]) -> list[LineKey]:
+    """Returns the lines that a mailbox took of campaigns, also by another spelling of it."""
+    found = []
+    for row in campaigns:
+        order_id = await find_order_id(connection, row["customer_id"], row["order_reference"])
+        if row["number"] is not None and order_id is not None:
+            found.append(LineKey(row["customer_id"], order_id, row["number"]))
+    return found
 
 
 class ErasedOrder(msgspec.Struct, frozen=True):
