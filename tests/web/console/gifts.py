@@ -56,6 +56,11 @@ PICTURE = read_picture(png())
 @pytest.fixture(scope="module", autouse=True)
 def with_a_picture(service: Service) -> None:
     """Coffee has a picture. (A world in a test lies in no folder.)"""
+    picture_coffee(service)
+
+
+def picture_coffee(service: Service) -> None:
+    """Gives coffee its picture."""
     on_database(service.database_url, lambda connection: save_pictures(connection, [PICTURE]))
     service.sql("UPDATE products SET picture = $1 WHERE key = 'coffee'", PICTURE.name)
 

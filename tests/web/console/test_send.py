@@ -131,6 +131,7 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     cem.submit(f"{path}/delivery", account=str(service.ids["funding_accounts"]["gbp"]))
     place(cem, path)
     assert "3 codes were made." in cem.read(f"{path}/sent")
+    assert "Codes as a file" in cem.text
     handed = cem.get(f"{path}/codes.csv").text.splitlines()
     assert handed[0].endswith("code,pin,link")
     assert len(handed) == 4
@@ -156,6 +157,7 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     assert cem.get(f"{path}/codes").status_code == 403
     assert cem.get(f"{path}/codes.csv").status_code == 403
     assert code not in cem.text
+    assert "Codes as a file" not in cem.read(f"{path}/sent")
 
 
 def test_collections_templates_and_amounts(service: Service, ada: Browser) -> None:

@@ -10,6 +10,7 @@ from email.message import EmailMessage
 import pytest
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, services_on
 from tests.web.console.conftest import Browser
+from tests.web.console.gifts import PICTURE, picture_coffee
 from tests.web.console.sending import WORLD, begin, quote_in, ready
 
 from largesse.encryption.vault import Vault
@@ -61,6 +62,7 @@ def try_it(browser: Browser, path: str) -> str:
 
 
 def test_the_mail_comes_to_who_sends_it_as_it_will_be(service: Service, cem: Browser) -> None:
+    picture_coffee(service)
     path = ready(cem, service)
     said = try_it(cem, path)
     assert "A test mail to cem@acme.example is on its way." in said
@@ -76,11 +78,12 @@ def test_the_mail_comes_to_who_sends_it_as_it_will_be(service: Service, cem: Bro
         assert "https://gifts.example/claim" in part
         assert "Zo\u00eb" not in part, "nobody who is to get it is named"
     assert "Acme <b>" not in html
+    assert f'src="https://gifts.example/pictures/{PICTURE.name}"' in html
     assert service.sql("SELECT count(*) FROM orders")[0][0] == 0
     assert "Acme <b>" in cem.read(f"{path}/review")
 
 
-def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, ada: Browser) -> None:
+def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, ada: Browser, cem: Browser) -> None:
     path = ready(ada, service)
     for _ in range(6):
         assert "is on its way" in try_it(ada, path)
@@ -88,6 +91,7 @@ def test_a_test_is_sent_six_times_and_then_one_waits(service: Service, ada: Brow
     assert len(ids) == 6
     assert "Too many attempts. Wait a minute" in try_it(ada, path)
     assert len(mails(service)) == 6
+    assert "is on its way" in try_it(cem, ready(cem, service)), "each person has their own"
     service.sql("UPDATE clock SET ahead_by = ahead_by + interval '61 seconds'")
     try:
         assert "is on its way" in try_it(ada, path)

@@ -106,7 +106,7 @@ async def _shown(context: RequestContext, caller: Caller, order: Row) -> Respons
         sent=sum(counts.get(state, 0) for state in ("sent", "captured")),
         bounced=counts.get("bounced", 0),
         waiting=order["recipient_count"] - sum(counts.get(s, 0) for s in ("sent", "captured", "bounced")),
-        has_codes=order["delivery_mode"] == "manual" and _is_fresh(caller, order),
+        has_codes=_is_fresh(caller, order),
     )
 
 
