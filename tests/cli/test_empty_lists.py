@@ -43,6 +43,6 @@ def test_what_is_listed_without_a_customer_is_empty_too(run: Run, database: str)
 @pytest.mark.parametrize("typed", OF_A_CUSTOMER)
 def test_a_list_of_an_unknown_customer_is_refused(run: Run, database: str, typed: str) -> None:
     named = "--customer" in run(*typed.split(), "--help").stdout
-    assert_refused(
-        run(*typed.split(), *(["--customer", "nobody"] if named else ["nobody"])), "there is no customer 'nobody'"
-    )
+    for key in ("nobody", ""):  # "": a variable of a script that is not set
+        arguments = ["--customer", key] if named else [key]
+        assert_refused(run(*typed.split(), *arguments), f"there is no customer '{key}'")

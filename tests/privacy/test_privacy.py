@@ -184,6 +184,7 @@ def test_bad_input(run: Run, command: str) -> None:
         (("not an address",), "EMAIL is not an e-mail address"),
         (("erased-1@erased.invalid",), "EMAIL is not an e-mail address"),
         (("sam@example.com", "--customer", "nobody"), "there is no customer 'nobody'"),
+        (("sam@example.com", "--customer", ""), "there is no customer ''"),  # a variable of a script that is not set
     ):
         refused = run("privacy", command, *arguments)
         assert (refused.exit_code, refused.stdout) == (1, "")

@@ -55,7 +55,7 @@ async def users_invite(email: str, customer: str, name: str | None, role: str | 
 async def users_list(customer: str | None, form: str | None) -> None:
     """List the people of customers: their role, and whether they have signed in."""
     async with reading() as connection:
-        customer_id = await find_customer(connection, customer) if customer else None
+        customer_id = None if customer is None else await find_customer(connection, customer)
         members = await list_members(connection, customer_id)
     show(form, _COLUMNS, map(asdict, members), empty="There are no people: invite somebody.")
 

@@ -69,7 +69,7 @@ async def _operator(customer: str | None) -> AsyncIterator[tuple[Actor, Vault, i
     async with acting_operator() as (database, actor):
         vault = await open_vault(database, load_settings())
         async with database.connection(OPERATOR) as connection:
-            customer_id = await find_customer(connection, customer) if customer else None
+            customer_id = None if customer is None else await find_customer(connection, customer)
         yield actor, vault, customer_id
 
 
