@@ -160,6 +160,16 @@ def test_a_malformed_parameter_is_named(query: dict[str, str], member: str) -> N
         decode_query(query, Query)
 
 
+@pytest.mark.parametrize(
+    ("query", "rule"), [({"limit": "x"}, "an integer"), ({"limit": ""}, "an integer"), ({"amount": "1,5"}, "a number")]
+)
+def test_a_parameter_is_told_its_type_and_nothing_of_null_and_strings(query: dict[str, str], rule: str) -> None:
+    """Each parameter is a text, and the text `null` is refused."""
+    with pytest.raises(InvalidRequest) as refused:
+        decode_query(query, Query)
+    assert refused.value.detail == f"`{next(iter(query))}` must be {rule}."
+
+
 def test_parameters_become_their_types_and_unknown_ones_are_ignored() -> None:
     query = decode_query({"limit": "50", "amount": "12.50", "keyword": "null", "other": "null"}, Query)
     assert query == Query(limit=50, amount=12.5, keyword="null")

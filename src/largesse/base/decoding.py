@@ -38,6 +38,7 @@ _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
+_OF_A_TEXT = re.compile(r"( or null)?, not a string\.$")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 _TRUNCATED = "Input data was truncated"
 _HALF_OF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
@@ -150,7 +151,8 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
     try:
         decoded = msgspec.convert(dict(query), wanted, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(explain(str(error))) from None
+        # Each parameter is a text, and none may be null.
+        raise InvalidRequest(_OF_A_TEXT.sub(".", explain(str(error)))) from None
     for name in query:
         if getattr(decoded, name, query) is None:  # msgspec takes the text "null" for None
             raise InvalidRequest(f"`{name}` must have a value, or be left out.")

@@ -211,6 +211,19 @@ def test_a_wrong_method(service, problem, method: str, path: str, allow: set[str
     assert set(answer.headers["Allow"].split(", ")) - {"HEAD"} == allow
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("page=1&limit=5&page=1", "The query parameter page must be sent once."),
+        ("a%0Ab_c=1&a%0Ab_c=2", "The query parameter a%0Ab_c must be sent once."),
+        ("&".join(f"p{n}=1" for n in range(51)), "A query must have at most 50 parameters."),
+        ("keyword=%ff", "The query string cannot be read."),
+    ],
+)
+def test_a_query_that_cannot_be_read_names_what_is_wrong(service, problem, query: str, said: str) -> None:
+    assert problem(service.client("hr").get(f"/products?{query}"), 400) == said
+
+
 def test_head_answers_as_get_without_a_body(service) -> None:
     head, get = service.client("hr").head("/products"), service.client("hr").get("/products")
     assert (head.status_code, head.content) == (200, b"")

@@ -66,7 +66,7 @@ _read_query_once = cast(
 
 
 def header_of_names(names: Sequence[str]) -> str:
-    """Returns names that a caller chose, for a header: all but letters, digits and `._-~[]` is percent-encoded.
+    """Returns names that a caller chose, for a header or an error: all but letters, digits and `._-~[]` is percent-encoded.
 
     Long names and long lists are cut, and end with `...`. So does a name that is an API key, as the log shows names too.
     """
@@ -78,13 +78,15 @@ def header_of_names(names: Sequence[str]) -> str:
 def _parse_query(raw: bytes) -> dict[str, str]:
     if not raw:
         return {}
+    if raw.count(b"&") >= _MAX_QUERY_PARAMETERS:
+        raise InvalidRequest(f"A query must have at most {_MAX_QUERY_PARAMETERS} parameters.")
     try:
-        pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_PARAMETERS
-        )
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise InvalidRequest("The query string cannot be read.") from None
     query = dict(pairs)
     if len(query) != len(pairs):
-        raise InvalidRequest("A query parameter must be sent once.")
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise InvalidRequest(f"The query parameter {header_of_names([repeated])} must be sent once.")
     return query
