@@ -99,10 +99,9 @@ def serve(
 
 def _serve_in_child(host: str, port: int, limit: int, opened: socket.socket, shared: bool, started: Connection) -> None:
     """Serves in one of several processes. Sends True to `started` once it does."""
-    server = _Server(
-        create_app(), server_options(host, port, limit), lambda: started.send(True), shared=opened if shared else None
-    )
     try:
+        app, options = create_app(), server_options(host, port, limit)
+        server = _Server(app, options, lambda: started.send(True), shared=opened if shared else None)
         _run(server, opened)
     except _NOT_OPENED as error:  # the database became unreachable after the command's check, for example
         _log.error("not_started", reason=in_one_line(error))

@@ -59,6 +59,9 @@ def test_the_version(run: Run) -> None:
         ("serve", "--port", "eighty"),
         ("serve", "--processes", "0"),
         ("serve", "--environment", "test"),
+        ("serve", "--host", ""),  # would be every address of the machine
+        ("demo", "--host", " "),
+        ("worker", "--metrics-host", "", "--metrics-port", "9100"),
         ("keys", "nonsense"),
         ("keys", "create", "--customer", "acme"),
         ("keys", "delete", "0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.cli.conftest import Run, assert_refused
 import largesse.cli
 from largesse.cli import main
 from largesse.cli.running import progress
+from largesse.connections.processes import COULD_NOT_START
 
 
 def test_a_file_of_its_name_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +52,34 @@ def test_ctrl_c_while_the_code_is_loaded_prints_nothing(tmp_path: Path) -> None:
 )
 def test_a_number_that_is_none_or_out_of_range_is_said_plainly(run: Run, arguments: tuple[str, ...], said: str) -> None:
     assert_refused(run(*arguments), said)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--processes", "3"), ("--metrics-host", "0.0.0.0"), ("--host", "::", "--metrics-host", "::1")],  # noqa: S104
+)
+def test_metrics_do_not_take_the_port_of_the_service(run: Run, arguments: tuple[str, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    first = port - 2 if "--processes" in arguments else port
+    refused = run("serve", "--port", str(port), "--metrics-port", str(first), *arguments)
+    assert_refused(refused, f"--metrics-port {first}", f"takes {port}, the port of the service")
+
+
+def test_a_process_of_several_that_cannot_serve_metrics_says_so_without_a_trace() -> None:
+    """It would fail the same way again, so it is not replaced for ever."""
+    code = "from largesse.serving import _serve_in_child as serve; serve('127.0.0.1', 0, 1, None, False, None)"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = {
+            "LARGESSE_SERVE_METRICS_PORTS": str(taken.getsockname()[1]),
+            "LARGESSE_SERVE_METRICS_HOST": "127.0.0.1",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **ports}, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == COULD_NOT_START
+    assert json.loads(done.stderr)["event"] == "not_started"
+    assert "cannot serve metrics" in json.loads(done.stderr)["reason"]
 
 
 def test_progress_in_a_pipe_is_a_line_for_each_20_000(capsys: pytest.CaptureFixture[str]) -> None:

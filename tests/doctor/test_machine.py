@@ -81,6 +81,13 @@ def test_the_limit_of_open_files_is_enough_for_the_busiest(hard: str, level: str
     assert ("LimitNOFILE" in found[2]) == (level == "warning")
 
 
+def test_a_limit_of_connections_with_which_no_process_starts_is_an_error() -> None:
+    [found] = check_open_files(load_settings({"LARGESSE_MAX_CONNECTIONS": "1000000"}))
+    assert (found.level, found.setting) == (Level.ERROR, "LARGESSE_MAX_CONNECTIONS")
+    assert "is 1,000,000" in found.text
+    assert "LimitNOFILE" in found.text
+
+
 def test_a_limit_of_connections_counts(tmp_path: Path) -> None:
     [found] = check_open_files(load_settings({"LARGESSE_MAX_CONNECTIONS": "10"}))
     assert "2,158 files" in found.text

@@ -79,6 +79,8 @@ def test_mail_that_is_encrypted_or_stays_on_the_machine_is_fine(url: str) -> Non
         ("LARGESSE_master_key", "LARGESSE_MASTER_KEY"),
         ("LARGESSE_MASTERKEY", "LARGESSE_MASTER_KEY"),
         ("LARGESSE_XYZZY", None),
+        ("LARGESSE_SERVE_PORT", None),  # an option of `serve`
+        ("Largesse_Public_Url", "LARGESSE_PUBLIC_URL"),
     ],
 )
 def test_an_unknown_setting_is_named_with_the_one_that_was_meant(name: str, meant: str | None) -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -61,6 +62,24 @@ def test_each_process_takes_a_port_that_is_free() -> None:
         assert serve_metrics([first, second]) == second
         with pytest.raises(OperatorError, match=f"{first} to {second}"):
             serve_metrics([first, second])
+
+
+@pytest.mark.parametrize(
+    ("host", "said"), [("no-such-host.invalid", "not known"), ("203.0.113.7", "Cannot assign requested address")]
+)
+def test_an_address_that_cannot_be_listened_on_is_not_called_taken(host: str, said: str) -> None:
+    port = free_port()
+    with pytest.raises(OperatorError, match=f"^cannot serve metrics on {host}:{port}: .*{said}$"):
+        serve_metrics([port], host)
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="the machine has no IPv6")
+def test_they_are_served_on_ipv6_too() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as probe:
+        port: int = probe.getsockname()[1]
+    serve_metrics([port], "::1")
+    assert "largesse_build_info" in httpx.get(f"http://[::1]:{port}/metrics").text
+    assert httpx.get(f"http://[::1]:{port}/metrics", headers={"Host": "rebound.example"}).status_code == 421
 
 
 @pytest.mark.parametrize(

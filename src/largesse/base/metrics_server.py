@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -23,17 +25,24 @@ _tell = make_wsgi_app()
 def serve_metrics(ports: Sequence[int], host: str = LOOPBACK) -> int:
     """Serves this process's metrics on the first free one of these ports of `host`, and returns that port.
 
-    Several processes get the same list, and each takes one port. Raises OperatorError if none is free.
+    Several processes get the same list, and each takes one port. Raises OperatorError if none is free, or `host` cannot be listened on.
     """
+    answer = _answer_here if host in LOCAL_HOSTS else _tell
     for port in ports:
         try:
-            server = make_server(host, port, _answer_here if host == LOOPBACK else _tell, ThreadingWSGIServer, _Handler)
-        except (OSError, OverflowError):
-            continue
+            server = make_server(host, port, answer, _Server6 if ":" in host else ThreadingWSGIServer, _Handler)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                continue
+            raise OperatorError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
         threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
         return port
     said = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
     raise OperatorError(f"cannot serve metrics: no free port of {host} among {said}")
+
+
+class _Server6(ThreadingWSGIServer):
+    address_family = socket.AF_INET6
 
 
 class _Handler(WSGIRequestHandler):

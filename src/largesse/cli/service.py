@@ -32,12 +32,21 @@ from largesse.installation import chain_ledger, check_schema, database_address, 
 if TYPE_CHECKING:
     from largesse.connections.listening import Listening
 
+
+def _address(context: click.Context, option: click.Parameter, value: str) -> str:  # noqa: ARG001 - as click calls it
+    """Returns the address of an option. An empty one, which would be every address of the machine, is a mistake in a script."""
+    if not value.strip():
+        raise click.BadParameter("it must be an address, such as 127.0.0.1.")
+    return value
+
+
 _ROLES = {role.removeprefix("largesse_"): role for role in Role}
 
 
 _metrics_host = click.option(
     "--metrics-host",
     default="127.0.0.1",
+    callback=_address,
     show_default=True,
     help="Address of the metrics. Anybody who can reach it can read them.",
 )
@@ -109,7 +118,7 @@ def _ask_administrator(refused: Sequence[str]) -> None:
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, callback=_address, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
 @click.option("--environment", type=click.Choice(ENVIRONMENTS), help="Instead of LARGESSE_ENVIRONMENT.")
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64), help="Serving processes.")
@@ -149,6 +158,8 @@ def serve(
         configure_logs(settings.log_format)
         warn_of_unknown_settings()
         listening = _listening(host, port, shared=reuse_port)
+        if metrics_port is not None:
+            _require_other_ports(listening, metrics_host, range(metrics_port, metrics_port + processes))
         with _hold(settings):
             if settings.database_url is not None:
                 load_vault(settings)  # reports a missing or malformed key without a database
@@ -180,6 +191,16 @@ def _listening(host: str, port: int, *, shared: bool) -> Listening:
         return Listening(host, port, bound_socket(host, port, shared=True), shared=True)
     require_free(host, port)
     return Listening(host, port)
+
+
+def _require_other_ports(listening: Listening, metrics_host: str, ports: range) -> None:
+    """Raises OperatorError if one of the ports of the metrics is the port of the service."""
+    hosts = {listening.host, metrics_host}
+    if listening.port in ports and (len(hosts) == 1 or hosts & {"0.0.0.0", "::"}):  # noqa: S104 - every address
+        raise OperatorError(
+            f"--metrics-port {ports[0]} takes {listening.port}, the port of the service"
+            + (f": {len(ports)} processes serve their metrics on {ports[0]} to {ports[-1]}" if len(ports) > 1 else "")
+        )
 
 
 def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, int]:
@@ -251,7 +272,7 @@ async def _check_ready(settings: Settings) -> None:
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, callback=_address, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
 @click.option("--no-history", is_flag=True, help="Begin without orders, instead of three months of them.")
 def demo(host: str, port: int, no_history: bool) -> None:

@@ -54,6 +54,14 @@ def check_open_files(settings: Settings) -> list[CheckResult]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return [ok(name, f"A process may open the {wanted:,} files that serving and working take at most.")]
+    if settings.max_connections and files_needed(settings.max_connections) > hard:  # as `connection_limit` refuses
+        return [
+            error(
+                "LARGESSE_MAX_CONNECTIONS",
+                f"It is {settings.max_connections:,}, but a process may open {hard:,} files: raise that limit (LimitNOFILE=, "
+                "ulimit -Hn) or lower the setting.",
+            )
+        ]
     said = f"A process may open {hard:,} files; one that serves and works wants {wanted:,} when it is busiest."
     return [warning(name, f"{said} Raise the limit (LimitNOFILE=, ulimit -Hn).")]
 

@@ -19,7 +19,11 @@ from largesse.mail.server import MailServer
 
 _PREFIX = "LARGESSE_"
 # Variables of `serve` for its processes, of the tests, and of samples in the docs for their key.
-_OTHERS = ("LARGESSE_SERVE_", "LARGESSE_TEST_", "LARGESSE_API_KEY")
+_OTHERS = (
+    *(f"LARGESSE_SERVE_{name}" for name in ("HOST", "WITH_WORKER", "METRICS_HOST", "METRICS_PORTS")),
+    "LARGESSE_TEST_",
+    "LARGESSE_API_KEY",
+)
 _ALIKE = 0.6  # names at least this similar may be a typing error
 
 
@@ -38,7 +42,7 @@ def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResul
 def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
     """Returns the variables that look like settings but are unknown."""
     names = setting_names()
-    given = sorted(name for name, value in environ.items() if name.startswith(_PREFIX) and value.strip())
+    given = sorted(name for name, value in environ.items() if name.upper().startswith(_PREFIX) and value.strip())
     return [
         warning(name, f"There is no such setting.{_meant(name, names)}")
         for name in given
@@ -132,7 +136,7 @@ def _meant(name: str, names: frozenset[str]) -> str:
     from difflib import get_close_matches
 
     endings = [known.removeprefix(_PREFIX) for known in names]
-    close = get_close_matches(name.removeprefix(_PREFIX).upper(), endings, n=1, cutoff=_ALIKE)
+    close = get_close_matches(name.upper().removeprefix(_PREFIX), endings, n=1, cutoff=_ALIKE)
     return f" Did you mean {_PREFIX}{close[0]}?" if close else ""
 
 
