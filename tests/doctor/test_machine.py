@@ -63,6 +63,7 @@ def test_a_data_directory_that_is_missing_or_none(tmp_path: Path) -> None:
     file.touch()
     assert [f.level for f in check_data_dir(embedded(tmp_path / "new"))] == [Level.OK]
     assert [f.level for f in check_data_dir(embedded(file))] == [Level.ERROR]
+    assert [f.level for f in check_data_dir(embedded(file / "below" / "a file"))] == [Level.ERROR]
     assert check_data_dir(load_settings({**EXTERNAL, "LARGESSE_DATA_DIR": str(file)})) == []
 
 
@@ -70,6 +71,7 @@ def test_a_data_directory_that_is_missing_or_none(tmp_path: Path) -> None:
 def test_a_data_directory_of_somebody_else(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert [f.level for f in check_data_dir(embedded(tmp_path))] == [Level.ERROR]
+    assert [f.level for f in check_data_dir(embedded(tmp_path / "new"))] == [Level.ERROR]
 
 
 @pytest.mark.long

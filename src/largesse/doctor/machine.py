@@ -37,6 +37,9 @@ def check_data_dir(settings: Settings) -> list[CheckResult]:
     if settings.database_url is not None:
         return []
     if not folder.exists():
+        above = next(one for one in folder.parents if one.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+            return [error(name, f"{folder} cannot be made by this user below {above}.")]
         return [ok(name, f"{folder} is made at the first start.")]
     if not folder.is_dir():
         return [error(name, f"{folder} is no directory.")]
