@@ -153,7 +153,7 @@ def test_a_statement_adds_up(run: Run, placed: list[str]) -> None:
     assert later[1:] == ["Opening balance £25.00", "No entries.", "Closing balance £25.00"]
 
 
-@pytest.mark.parametrize("month", ["2026", "2026-13", "2026-00", "november", "9999-12", "2026-1-1"])
+@pytest.mark.parametrize("month", ["2026", "2026-13", "2026-00", "november", "9999-12", "2026-1-1", "0001-01"])
 def test_a_month_that_is_none(run: Run, service: Service, month: str) -> None:
     assert_refused(run("statement", "team", "--month", month), "--month must look like 2026-11")
 

@@ -47,10 +47,12 @@ def test_ctrl_c_while_the_code_is_loaded_prints_nothing(tmp_path: Path) -> None:
         (("serve", "--port", "x"), "Invalid value for '--port': 'x' is not a whole number. See"),
         (("serve", "--port", "0"), "Invalid value for '--port': 0 is not from 1 to 65535. See"),
         (("reseal", "--rest", "x"), "Invalid value for '--rest': 'x' is not a number. See"),
+        (("suppliers", "costs", "--from", "x"), "Invalid value for '--from': 'x' is not a day such as 2026-11-20. See"),
+        (("staff", "invite", "a@b.example"), "support, auditor. See"),
         (("reseal", "--rest", "101"), "Invalid value for '--rest': 101.0 is not from 0 to 100. See"),
     ],
 )
-def test_a_number_that_is_none_or_out_of_range_is_said_plainly(run: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_a_value_that_is_none_or_out_of_range_is_said_plainly(run: Run, arguments: tuple[str, ...], said: str) -> None:
     assert_refused(run(*arguments), said)
 
 

@@ -198,6 +198,7 @@ def _statement_row(entry: StatementEntry, currency: str) -> dict[str, Any]:
 def _read_month(text: str) -> tuple[datetime, datetime]:
     """Returns the first instant of a month, and of the next one. Raises OperatorError."""
     try:
-        return month_of(datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC))
+        month = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
+        return month_of(month, -1)[1], month_of(month)[1]  # the one before must be in the calendar, too
     except ValueError:
         raise OperatorError("--month must look like 2026-11") from None

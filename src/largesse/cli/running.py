@@ -231,8 +231,10 @@ async def operator_actor(customer: str | None = None, environment: str | None = 
 
 
 def _plainly(said: str) -> str:
-    """Returns click's words for a mistake in the arguments, with the common words for numbers and their range."""
+    """Returns click's words for a mistake in the arguments, with the common words for numbers and their range, and for days."""
     said = said.replace("a valid integer range", "a whole number").replace("a valid float range", "a number")
+    said = said.replace("does not match the format '%Y-%m-%d'", "is not a day such as 2026-11-20")
+    said = said if said.endswith(".") else f"{said}."
     return re.sub(r"is not in the range (\S+)<=x<=(\S+)\.", r"is not from \1 to \2.", said)
 
 
