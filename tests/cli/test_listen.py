@@ -17,7 +17,7 @@ from tests.web.api.conftest import Service, problem, service, staging, start_ser
 
 from largesse.base.errors import OperatorError
 from largesse.cli import main
-from largesse.cli.listen import Listener, read_url, secret_of
+from largesse.cli.listen import Answer, Listener, read_url, secret_of
 from largesse.cli.listen import Service as Asked
 from largesse.main import open_worker
 
@@ -206,6 +206,20 @@ def test_what_is_wrong_is_one_line(arguments: tuple[str, ...], said: str) -> Non
     assert "secret" not in failed.output
     assert (failed.exit_code, len(failed.output.splitlines())) == (1, 1)
     assert said in failed.output
+
+
+@pytest.mark.parametrize(
+    "answer", [(200, b"[1]"), (200, b"{}"), (200, b'{"environment": 7}'), (404, b"[]"), (404, b"x")]
+)
+@pytest.mark.parametrize("command", [("trigger", "gift.sent"), ("listen", "--forward-to", "http://127.0.0.1/")])
+def test_another_program_that_answers_in_json_is_no_service(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], answer: tuple[int, bytes]
+) -> None:
+    """As the developer's own, whose address is easily taken for the service's."""
+    monkeypatch.setattr("largesse.cli.listen.ask", lambda *_: Answer(*answer))
+    failed = run(*command, "--service", "http://127.0.0.1:9", "--key", "x")
+    said = f"Error: http://127.0.0.1:9 answered {answer[0]}, but not as a Largesse service does: is it the address of one?\n"
+    assert (failed.exit_code, failed.output) == (1, said)
 
 
 def test_a_wrong_key_is_said(staging: Service) -> None:

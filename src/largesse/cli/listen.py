@@ -94,6 +94,13 @@ def secret_of(key: str) -> str:
     return f"whsec_{base64.b64encode(derived).decode('ascii')}"
 
 
+class Me(msgspec.Struct, rename="camel"):
+    """Whom a key acts for."""
+
+    customer_name: str
+    environment: str
+
+
 class Service:
     """The API of a service, asked with a key."""
 
@@ -119,12 +126,24 @@ class Service:
         try:
             body = json.loads(answer.body)
         except ValueError:
-            raise OperatorError(
-                f"{self._url} answered {answer.status} without JSON: is it the address of a Largesse service?"
-            ) from None
-        if not 200 <= answer.status < 300:
-            raise OperatorError(f"{self._url} answered {answer.status}: {body.get('detail', 'no reason given')}")
-        return body
+            raise self._not_ours(answer.status) from None
+        if 200 <= answer.status < 300:
+            return body
+        if not isinstance(body, dict):
+            raise self._not_ours(answer.status)
+        raise OperatorError(f"{self._url} answered {answer.status}: {body.get('detail', 'no reason given')}")
+
+    def me(self) -> Me:
+        """Returns whom the key acts for. Raises OperatorError as `get` does."""
+        try:
+            return msgspec.convert(self.get("/me"), Me)
+        except msgspec.ValidationError:
+            raise self._not_ours(200) from None
+
+    def _not_ours(self, status: int) -> OperatorError:
+        return OperatorError(
+            f"{self._url} answered {status}, but not as a Largesse service does: is it the address of one?"
+        )
 
 
 class Listener(msgspec.Struct):
@@ -181,10 +200,10 @@ class Listener(msgspec.Struct):
         self.show(f"{event['event']} {about} -> {said}")
 
 
-def _require_staging(service: Service, *, is_live_allowed: bool) -> dict[str, Any]:
+def _require_staging(service: Service, *, is_live_allowed: bool) -> Me:
     """Returns whom the key acts for. Raises OperatorError for a key of production, unless that is allowed."""
-    me: dict[str, Any] = service.get("/me")
-    if me["environment"] != "staging" and not is_live_allowed:
+    me = service.me()
+    if me.environment != "staging" and not is_live_allowed:
         raise OperatorError("this is a key of production: use one of staging, or add --live to forward real events")
     return me
 
@@ -209,7 +228,7 @@ def listen(forward_to: str, events: tuple[str, ...], live: bool, service: str, k
         me = _require_staging(asked, is_live_allowed=live)
         listener = Listener(asked, target, secret_of(key), events, click.echo)
         listener.begin()
-        click.echo(f"Forwarding events of {me['customerName']} ({me['environment']}) to {target}")
+        click.echo(f"Forwarding events of {me.customer_name} ({me.environment}) to {target}")
         click.echo(f"Signing secret: {listener.secret}")
         try:
             listener.follow(time.sleep)
@@ -230,8 +249,7 @@ def trigger(event: str, service: str, key: str) -> None:
         if event not in EVENTS:
             raise OperatorError(f"there is no event {event}: the events are {', '.join(EVENTS)}")
         asked = Service(service, key)
-        me: dict[str, Any] = asked.get("/me")
-        if me["environment"] != "staging":
+        if asked.me().environment != "staging":
             raise OperatorError("this is a key of production, where events cannot be triggered: use one of staging")
         triggered = asked.read(asked.ask("POST", "/test/events", {"event": event}))
         click.echo(f"{event} was recorded, with the id {triggered['data']['id']}")
