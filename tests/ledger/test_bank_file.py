@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def test_a_german_file_with_lines_above_its_heading(tmp_path: Path, encoding: st
     (line,) = read(tmp_path, GERMAN, encoding=encoding)
     assert (line.line, line.amount, line.currency) == (6, "1.000,00", "EUR")
     assert line.named == ()
+
+
+def test_an_amount_of_a_page_of_dashes_is_none_and_takes_no_time(tmp_path: Path) -> None:
+    """Looking for its sign would take minutes, while the process answers nobody."""
+    (line,) = read(tmp_path, f"Text,Amount,Currency\nRF18 5390 0754 7034,{'-' * 100_000},GBP\n")
+    began_s = time.perf_counter()
+    assert not is_no_payment(line.amount)
+    with pytest.raises(ValueError, match="is not an amount"):
+        read_decimal(line.amount)
+    assert time.perf_counter() - began_s < 1
 
 
 def test_columns_may_be_named_and_the_currency_said(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
 _MAX_COLUMNS = 200
 _HEADING_WITHIN = 30  # lines: some banks begin with the account and the period
+_LONGEST_CELL = 100  # characters of an amount or a currency; longer ones are none, and are cut, as looking for a sign in them takes long
 _DELIMITERS = ",;\t|"
 # Where there is a column "Haben", the column "Betrag" beside it is of something else.
 _AMOUNTS = (
@@ -221,4 +222,4 @@ def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int
 
 
 def _cell(cells: Sequence[str], at: int) -> str:
-    return cells[at] if 0 <= at < len(cells) else ""
+    return cells[at][:_LONGEST_CELL] if 0 <= at < len(cells) else ""
