@@ -84,6 +84,34 @@ async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(
     assert mail_server.recipients() == [SAM]
 
 
+async def test_what_another_worker_has_taken_over_can_be_taken_again_later(
+    office: Office, mail_server: PostOffice
+) -> None:
+    """As after a minute in which the process stood still: the other one tried, put the message off, and has ended."""
+    mail_server.hangs = {KIM}
+    office.use(office.server.url, PATIENCE, leases=MessageLeases(office.database, lease_s=0.2))
+    first = office.mailer
+    await office.order([(KIM, None, 1)])
+    await office.order([(SAM, "Sam", 1)])
+    await office.fan_out()
+    step = asyncio.create_task(first.step())
+    await mail_server.has_taken.wait()
+    await asyncio.sleep(0.3)
+    other = PostOffice(says={SAM: "451 later"})
+    await other.start()
+    office.use(other.url)
+    await office.send()
+    await office.mailer.close()
+    await other.close()
+    assert await office.states() == ["sent", "pending"]
+    mail_server.released.set()
+    await asyncio.wait_for(step, 10)
+    await office.advance(40)
+    office.mailer = first
+    await office.send()
+    assert await office.states() == ["sent", "sent"]
+
+
 async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: PostOffice) -> None:
     mail_server.hangs = {SAM}
     office.use(office.server.url, PATIENCE)

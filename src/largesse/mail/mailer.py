@@ -119,6 +119,8 @@ class Mailer:
             while unsent and not self._draining and clock.passed_s() < ends:
                 if await self._leases.is_ours(unsent[0]):
                     await self._try(unsent[0])
+                else:  # a message that this process still held could not be taken again, and no other with it
+                    await self._leases.give_back([unsent[0].lease])
                 unsent.popleft()
             self._rests = 0
         except MailServerAwayError as error:
