@@ -69,6 +69,23 @@ async def test_locks_are_taken_in_one_order(
     assert [line["recipient_email"] for line in lines] == left
 
 
+async def test_mail_of_a_worker_that_stood_still_goes_to_the_corrected_address(office: Office) -> None:
+    """Its lease had run out, so that the address could be corrected; then it goes on with the letter that it has read."""
+    reference, _ = await office.order([(BEN, "Ben", 1), (ADA, "Ada", 1)])
+    await office.fan_out()
+    office.server.hangs = {BEN}
+    step = asyncio.create_task(office.mailer.step())
+    await office.server.has_taken.wait()
+    await office.advance(60)
+    async with office.database.transaction(OPERATOR) as connection:
+        await correct_address(connection, CHAIN, office.principal, reference, ADA, QUEEN)
+    office.server.released.set()
+    await step
+    await office.send()
+    assert office.server.recipients() == [BEN, QUEEN]
+    assert await office.states() == ["sent", "sent"]
+
+
 async def waits_or_is_done(office: Office, acting: list[asyncio.Task[None]]) -> None:
     """Returns when each of the tasks waits for a lock or has ended."""
     async with asyncio.timeout(30):

@@ -107,7 +107,8 @@ LOCK_MESSAGES = """
     SELECT id, email, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
     FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY edition FOR UPDATE
 """
-READDRESS = "UPDATE messages SET email = $3 WHERE customer_id = $1 AND id = ANY($2::bigint[])"
+# The fence stops a worker that stood still and has read the message with the address before.
+READDRESS = "UPDATE messages SET email = $3, fence = fence + 1 WHERE customer_id = $1 AND id = ANY($2::bigint[])"
 RESEND = """
     INSERT INTO messages
         (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
