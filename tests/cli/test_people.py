@@ -86,6 +86,16 @@ def test_who_has_their_second_step_forgotten_is_told_by_mail(
     assert [tuple(row) for row in sql(database, told)] == [("second_step", "forgotten")]
 
 
+def test_a_reset_ends_the_sessions_of_a_person_at_once(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    """Whoever is signed in as somebody whose account is given back must not wait for the new password."""
+    sql(database, "INSERT INTO people (email, email_key) VALUES ($1, $1)", "gone@acme.example")
+    begin = "INSERT INTO sessions (hash, person_id, environment, browser, ends_at) SELECT $1, id, 'production', '', now() + interval '1 day' FROM people WHERE email = $2"
+    sql(database, begin, bytes(32), "gone@acme.example")
+    assert run("users", "reset", "gone@acme.example").exit_code == 0
+    ended = "SELECT s.ended_at IS NOT NULL FROM sessions s JOIN people p ON p.id = s.person_id WHERE p.email = $1"
+    assert sql(database, ended, "gone@acme.example") == [(True,)]
+
+
 def test_an_invitation_without_a_role_leaves_the_one_there_is(run: Run, database: str, loaded: dict[str, Any]) -> None:
     def role_of(email: str) -> str:
         listed = json.loads(run("users", "list", "--json").stdout)

@@ -15,7 +15,7 @@ from largesse.customers.member_store import Member
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.customers.second_step import asks_second_step, forget_second_step
-from largesse.customers.sessions import end_sessions_of_user
+from largesse.customers.sessions import end_sessions, end_sessions_of_user
 from largesse.customers.sign_in_links import end_links, new_link
 from largesse.customers.sign_in_store import find_person_id
 from largesse.db.pool import Connection
@@ -117,10 +117,12 @@ async def remove(
 async def reset(actor: Actor, email: str, *, second_step: bool, mails: bool) -> str:
     """Returns the secret of a link by which a person chooses a new password. For commands and members of staff.
 
-    With `second_step` it removes their second step, and with `mails` tells them by mail. Raises NotFound for a person who has never signed in.
+    A command ends their sessions. With `second_step` it removes their second step, and with `mails` tells them by mail. Raises NotFound for a person who has never signed in.
     """
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         person_id = await _find_and_forget(transaction, email, second_step=second_step, mails=mails)
+        if actor.staff is None:  # the back office has no right to sessions: for its link, they end when it is followed
+            await end_sessions(transaction.connection, person_id)
         secret = await new_link(transaction.connection, "reset", person_id=person_id)
         await transaction.record("person.reset", email, after={"keeps_second_step": not second_step})
     return secret
