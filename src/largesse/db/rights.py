@@ -209,7 +209,9 @@ TABLES: Mapping[str, Writes] = {
     "own_wrappings": Writes(app="INSERT, DELETE"),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", office="DELETE", operator="DELETE"),
     "people": Writes(app="INSERT, UPDATE", office="UPDATE(totp)", operator="INSERT, UPDATE"),
-    "people_mails": Writes(app="INSERT", worker="INSERT, UPDATE, DELETE", office="INSERT", operator="INSERT"),
+    "people_mails": Writes(
+        app="INSERT, UPDATE(due_at)", worker="INSERT, UPDATE, DELETE", office="INSERT", operator="INSERT"
+    ),
     "pictures": Writes(office="INSERT", operator="INSERT"),
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
     "privacy_requests": Writes(office="INSERT, UPDATE", operator="INSERT, UPDATE"),

@@ -86,11 +86,11 @@ _MAIL_AUTOMATION = """
     INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
     ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
 """
-# At most one waits for each order. Notes that come meanwhile go with it.
+# At most one waits for each order. Notes that come meanwhile go with it. Locks it, so that its worker, which deletes it once it is sent, sees them.
 _MAIL_THANK_YOU = """
     INSERT INTO people_mails (kind, user_id, note_order_id, due_at)
     VALUES ('thank_you', $1, $2, clock_now() + $3 * interval '1 second')
-    ON CONFLICT (user_id, note_order_id) WHERE kind = 'thank_you' DO NOTHING
+    ON CONFLICT (user_id, note_order_id) WHERE kind = 'thank_you' DO UPDATE SET due_at = people_mails.due_at
 """
 _MAIL_TEST = "INSERT INTO people_mails (kind, user_id, content) VALUES ('test', $1, $2)"
 _FIND_PERSON = "SELECT id FROM people WHERE email_key = $1"

@@ -169,7 +169,8 @@ RETRY_PEOPLE_MAIL = (
     "UPDATE people_mails SET attempts = $2, due_at = clock_now() + $3::float8 * interval '1 second' WHERE id = $1"
 )
 ADDRESSEE = """
-    SELECT coalesce(u.email, p.email) AS email, p.language, c.name AS customer_name, c.id AS customer_id
+    SELECT coalesce(u.email, p.email) AS email, p.language, c.name AS customer_name, c.id AS customer_id,
+           u.id IS NOT NULL AND NOT u.is_active AS is_removed
     FROM (VALUES ($1::int, $2::int)) AS of (user_id, person_id)
     LEFT JOIN users u ON u.id = of.user_id LEFT JOIN customers c ON c.id = u.customer_id
     LEFT JOIN people p ON p.id = coalesce(of.person_id, u.person_id)

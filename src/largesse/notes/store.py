@@ -37,6 +37,9 @@ _NEWEST = compose(
 _TAKE = """
     UPDATE thank_you_notes SET mail_id = $4 WHERE customer_id = $1 AND order_id = $2 AND user_id = $3 AND mail_id IS NULL
 """
+_IS_UNMAILED = """
+    SELECT EXISTS (SELECT FROM thank_you_notes WHERE customer_id = $1 AND order_id = $2 AND user_id = $3 AND mail_id IS NULL)
+"""
 _OF_MAIL = compose(
     "{notes} WHERE n.customer_id = $1 AND n.order_id = $2 AND n.mail_id = $3 ORDER BY n.id", notes=_NOTES
 )
@@ -86,6 +89,11 @@ async def take_for_mail(
     """Returns the notes that a mail is about: those that no mail has had, and those that this one had at an earlier attempt."""
     await connection.execute(_TAKE, customer_id, order_id, user_id, mail_id)
     return await connection.fetch(_OF_MAIL, customer_id, order_id, mail_id)
+
+
+async def has_unmailed(connection: Connection, customer_id: int, order_id: int, user_id: int) -> bool:
+    """Returns whether the person who sent an order has notes of it that no mail has had."""
+    return bool(await connection.fetchval(_IS_UNMAILED, customer_id, order_id, user_id))
 
 
 async def erase_notes(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:

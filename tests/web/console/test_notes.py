@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from email.message import EmailMessage
 
 import pytest
+from aiosmtpd.smtp import SMTP, Envelope, Session
+from tests.distributed import WAITING
 from tests.mail.conftest import PostOffice
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient, form_of, sent_code
@@ -16,12 +20,13 @@ from tests.web.console.sending import WORLD, place, ready
 
 from largesse.db.pool import Database
 from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.lines.states import LineKey
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.server import MailServer
 from largesse.mail.smtp import SmtpTransport
-from largesse.notes.service import note_context
+from largesse.notes.service import note_context, write_note
 
 __all__ = ["WORLD"]
 
@@ -47,11 +52,24 @@ def thank(service: Service, reference: str, number: int, note: str) -> None:
     assert answer.status_code == 303
 
 
-def mailed(service: Service) -> list[EmailMessage]:
-    """The mails to people that are due, sent as a worker sends them."""
+@dataclass
+class BusyOffice(PostOffice):
+    """A mail server during whose work something happens, once."""
+
+    happens: Callable[[], None] | None = None
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            await asyncio.to_thread(happens)
+        return await super().handle_DATA(server, session, envelope)
+
+
+def mailed(service: Service, meanwhile: Callable[[], None] | None = None) -> list[EmailMessage]:
+    """The mails to people that are due, sent as a worker sends them; `meanwhile` happens while the first is sent."""
 
     async def send(database: Database, vault: Vault) -> list[EmailMessage]:
-        office = PostOffice()
+        office = BusyOffice(happens=meanwhile)
         await office.start()
         transport = SmtpTransport(MailServer.from_url(office.url))
         mailer = PeopleMailer(
@@ -104,6 +122,68 @@ def test_notes_are_mailed_to_who_sent_the_gift_together_within_an_hour(service: 
     [message] = mailed(service)
     assert message["Subject"] == "Bo says thank you"
     assert "First" not in message.get_body(("plain",)).get_content()
+
+
+def test_a_note_that_comes_while_one_is_being_mailed_is_mailed_later(service: Service, cem: Browser) -> None:
+    reference = sent(cem, service)
+    service.sql("DELETE FROM people_mails")
+    thank(service, reference, 1, "First")
+    [message] = mailed(service, lambda: thank(service, reference, 2, "Second"))
+    assert message["Subject"] == "Zoë says thank you"
+    service.sql("UPDATE people_mails SET due_at = now()")
+    [message] = mailed(service)
+    assert message["Subject"] == "Bo says thank you"
+    assert service.sql("SELECT count(*) FROM people_mails")[0][0] == 0
+
+
+def test_a_note_that_is_being_written_while_one_was_mailed_is_mailed_later(service: Service, cem: Browser) -> None:
+    """Its transaction began before the mail was over, and ends after the worker has looked for more notes."""
+    reference = sent(cem, service)
+    service.sql("DELETE FROM people_mails")
+    thank(service, reference, 1, "First")
+    recipient = Recipient(service)
+    recipient.get(recipient.gift(sent_code(service, reference, 2)))
+    key = LineKey(*service.of_order(reference, "customer_id, order_id, number", "lines")[1])
+
+    async def send(database: Database, vault: Vault) -> None:
+        office = PostOffice(hangs={"cem@acme.example"})
+        await office.start()
+        transport = SmtpTransport(MailServer.from_url(office.url))
+        mailer = PeopleMailer(
+            database, vault, transport, public_url="https://gifts.example", mail_from="Largesse <gifts@example.com>"
+        )
+        step = asyncio.create_task(mailer.step())
+        await office.has_taken.wait()
+        async with database.transaction(OPERATOR) as connection:
+            assert await write_note(connection, vault, key, "production", "Second")
+            office.released.set()
+            async with asyncio.timeout(30):
+                while not step.done() and not await database.fetchval(OPERATOR, WAITING):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        await step
+        await mailer.close()
+        await office.close()
+
+    service.on_pool(send)
+    assert service.sql("SELECT due_at > now() FROM people_mails") == [(True,)]
+
+
+def test_a_note_is_not_mailed_to_a_person_who_was_removed(service: Service, ada: Browser, cem: Browser) -> None:
+    """They may no longer read what the company's recipients write; who sees the order still does."""
+    reference = sent(cem, service)
+    service.sql("DELETE FROM people_mails")
+    thank(service, reference, 1, "Just before")
+    service.sql("UPDATE users SET is_active = false, person_id = NULL WHERE email = 'cem@acme.example'")
+    try:
+        assert mailed(service) == []
+        thank(service, reference, 2, "Just after")
+        assert mailed(service) == []
+        assert service.sql("SELECT count(*) FROM people_mails")[0][0] == 0
+        ada.sees("/app/notes", "Just before", "Just after")
+    finally:
+        service.sql(
+            "UPDATE users SET is_active = true, person_id = (SELECT id FROM people WHERE email = users.email) WHERE email = 'cem@acme.example'"
+        )
 
 
 @pytest.mark.parametrize(("minutes", "waits_s"), [(59, 3600), (61, 0)])

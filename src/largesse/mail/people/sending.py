@@ -13,6 +13,7 @@ from largesse.db.scope import WORKER
 from largesse.db.statements import members_of
 from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
+from largesse.jobs.outbox import mail_thank_you
 from largesse.mail import store
 from largesse.mail.letter import to_dial
 from largesse.mail.outcomes import Fault, rule_of
@@ -26,6 +27,8 @@ from largesse.mail.people.writing import (
     write,
 )
 from largesse.mail.smtp import MailServerAwayError, SmtpTransport
+from largesse.notes.service import MAIL_PAUSE_S
+from largesse.notes.store import has_unmailed
 
 SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6
@@ -64,7 +67,7 @@ class PeopleMailer:
         except Exception:  # noqa: BLE001 - logged; it must not stop the others
             _log.exception("people_mail.unreadable", id=row["id"], kind=row["kind"])
         if outcome != "again" or row["attempts"] >= MOST_ATTEMPTS:
-            await self._database.execute(WORKER, store.DELETE_PEOPLE_MAIL, row["id"])
+            await self._end(row)
         _log.info("people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], outcome=outcome)
         return True
 
@@ -72,15 +75,29 @@ class PeopleMailer:
         """Ends the connection to the mail server."""
         await self._transport.close()
 
+    async def _end(self, row: Row) -> None:
+        """Deletes a mail. Thank-you notes that came while it was sent get another one."""
+        async with self._database.transaction(WORKER) as connection:
+            await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])  # waits for notes that are being written
+            if row["kind"] != "thank_you":
+                return
+            to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], None)
+            assert to is not None, "there is always one"
+            notes = to["customer_id"], row["note_order_id"], row["user_id"]
+            if not to["is_removed"] and await has_unmailed(connection, *notes):
+                await mail_thank_you(connection, row["user_id"], row["note_order_id"], MAIL_PAUSE_S)
+
     async def _write_and_send(self, row: Row) -> str:
         async with self._database.transaction(WORKER) as connection:
             mail = await self._read(connection, row)
         return "outdated" if mail is None else await self._send(mail)
 
     async def _read(self, connection: Connection, row: Row) -> PeopleMail | None:
-        """Returns the mail of a row, with a new link; None if what it is about is gone."""
+        """Returns the mail of a row, with a new link; None if what it is about is gone, or the person was removed."""
         to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
+        if to["is_removed"]:
+            return None
         low = approval = thanks = automation = None
         if row["kind"] == "low_balance":
             low = await read_low_balance(connection, row["user_id"], row["account_id"])
