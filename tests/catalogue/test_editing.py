@@ -295,22 +295,6 @@ async def test_a_schedule_is_taken_back(database: Database, actor: Actor, beside
     assert draft.publish_at is None
 
 
-async def test_what_was_never_published_goes_with_its_draft_unless_something_names_it(
-    database: Database, actor: Actor, beside: asyncpg.Connection
-) -> None:
-    tea = await create(actor, "product", "tea", await product(database))
-    coffee = await create(actor, "product", "coffee", await product(database))
-    treats = await create(actor, "collection", "treats", await collection(database))
-    await publish(actor, "collection", treats, await newest(database, treats, "collection"))
-
-    assert await discard_draft(actor, "product", tea, await newest(database, tea))
-    assert not await discard_draft(actor, "product", coffee, await newest(database, coffee))
-
-    assert [row["key"] for row in await beside.fetch("SELECT key FROM products")] == ["coffee"]
-    with pytest.raises(NotFound):
-        await publish(actor, "product", tea, 0)
-
-
 async def test_there_is_nothing_to_publish_without_a_draft(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
 

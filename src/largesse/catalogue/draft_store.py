@@ -113,7 +113,9 @@ _DELETE_NEW = {
     "product": """
         DELETE FROM products p WHERE id = $1 AND managed = 'office' AND edition = 0 AND NOT active
             AND NOT EXISTS (SELECT FROM vouchers v WHERE v.product_id = p.id)
-            AND NOT EXISTS (SELECT FROM collections c WHERE c.active AND p.id = ANY (c.product_ids))
+            AND NOT EXISTS (SELECT FROM stock_warnings w WHERE w.product_id = p.id)
+            AND NOT EXISTS (SELECT FROM collections c WHERE p.id = ANY (c.product_ids))
+            AND NOT EXISTS (SELECT FROM catalogue_drafts d WHERE d.kind = 'collection' AND d.content -> 'product_ids' @> to_jsonb(p.id))
             AND NOT EXISTS (SELECT FROM templates t WHERE t.product_id = p.id AND t.removed_at IS NULL)
     """,
     "collection": """
