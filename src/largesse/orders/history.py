@@ -119,6 +119,14 @@ async def list_acts(connection: Connection, customer_id: int, order_id: int, *, 
     return acts
 
 
+async def list_cancelled(connection: Connection, customer_id: int, order_id: int) -> list[datetime]:
+    """Returns when people and service accounts cancelled codes of an order, the earliest first, however much else was done with it."""
+    return [row["acted_at"] for row in await connection.fetch(_CANCELLED, customer_id, order_id)]
+
+
+_CANCELLED = """
+    SELECT DISTINCT acted_at FROM order_acts WHERE customer_id = $1 AND order_id = $2 AND act = 'cancel' ORDER BY acted_at
+"""
 # Acts of the same moment, such as mail to many, are shown as one. `recipient` is then the first by name.
 # Rows that may be on a node are read in their own part of the statement.
 _ACTS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -225,6 +226,22 @@ def test_what_comes_back_is_said_before_it_is_cancelled(ada: Browser, service: S
     assert service.balance("gbp") == before + 30
     ada.sees(f"/app/orders/{order}", "Codes cancelled: 3. Refunded: £30.00.", "Refund")
     assert "there is nothing to cancel" in ada.read(f"/app/orders/{order}/cancel")
+
+
+def test_a_refund_is_among_the_entries_however_much_was_done_since(ada: Browser, service: Service, order: str) -> None:
+    time.sleep(2.1)  # the entries of two seconds around each time are read
+    assert ada.submit(f"/app/orders/{order}/recipients/1/cancel").status_code == 303
+    refund = re.compile("Refund [^£]*ago £20.00 Balance")
+    assert refund.search(ada.read(f"/app/orders/{order}"))
+    service.sql(
+        """
+        INSERT INTO code_readings (customer_id, order_id, line_number, user_id, read_at)
+        SELECT customer_id, id, 3, (SELECT id FROM users WHERE email = 'ada@acme.example'), now() + n * interval '1 ms'
+        FROM orders, generate_series(1, 110) AS n WHERE reference = $1
+        """,
+        order,
+    )
+    assert refund.search(ada.read(f"/app/orders/{order}"))
 
 
 def test_a_member_does_it_with_their_own(cem: Browser, service: Service, order: str) -> None:

@@ -35,7 +35,7 @@ from largesse.mail.recipients import (
 from largesse.mail.resending import MAX_RESENDS_A_DAY
 from largesse.notes.service import notes_of_order
 from largesse.orders.claim_by_store import list_lapses, list_reminded, read_claim_by, read_reminder_days
-from largesse.orders.history import OrderAct, list_acts
+from largesse.orders.history import OrderAct, list_acts, list_cancelled
 from largesse.orders.lookup import find_order
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import is_of_campaign
@@ -66,6 +66,7 @@ from largesse.web.kit.problems import spell_name
 from largesse.webhooks.delivery_store import list_order_webhooks
 
 AT_ONCE = 50  # recipients on a page
+_MOST_REFUNDS = 100  # whose entries the page shows, the newest
 STEPS = {
     "opened": text("Opened"),
     "claimed": text("Claimed"),
@@ -195,12 +196,12 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     claim_by = await read_claim_by(connection, key)
     lapses = await list_lapses(connection, key) if claim_by else []
     refunds = await list_refunds(connection, customer_id, order["reference"])
-    known = {act.at for act in acts if act.act == "cancel"} | {at for at, _ in lapses}
+    known = {*await list_cancelled(connection, *key), *(at for at, _ in lapses)}
     campaign, ended = None, []
     if is_of_campaign(order):
         campaign = await find_by_order(connection, customer_id, order["reference"])
         ended = [(at, gifts) for at, gifts in await list_cancellations(connection, key) if at not in known]
-    moments = [order["created_at"], *sorted(known), *(at for at, _ in [*ended, *refunds])]
+    moments = [order["created_at"], *sorted(known)[-_MOST_REFUNDS:], *(at for at, _ in [*ended, *refunds])]
     own = await find_own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])
     return _Read(
