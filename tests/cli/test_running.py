@@ -190,6 +190,15 @@ def test_days_of_reminders_may_have_blanks_between(run: Run, database: str, load
     assert_refused(run("unclaimed", "set", "acme", "--claim-by-days", "9" * 5_000), "--claim-by-days must be a whole")
 
 
+def test_reminders_after_the_claim_by_date_are_refused_as_on_the_page(
+    run: Run, database: str, loaded: dict[str, Any]
+) -> None:
+    assert_refused(run("unclaimed", "set", "acme", "--claim-by-days", "5", "--remind-after", "3,5"), "reminder")
+    assert run("unclaimed", "set", "acme", "--remind-after", "3,10").exit_code == 0
+    assert_refused(run("unclaimed", "set", "acme", "--claim-by-days", "10"), "reminder")
+    assert run("unclaimed", "set", "acme", "--claim-by-days", "11").exit_code == 0
+
+
 @pytest.mark.parametrize("command", [("suppliers", "list"), ("worker",)], ids=" ".join)
 def test_a_file_of_suppliers_that_is_not_there_names_the_setting(
     run: Run, database: str, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

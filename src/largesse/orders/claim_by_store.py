@@ -78,13 +78,14 @@ _LIST = """
            count(s.number) FILTER (WHERE s.state <> 'cancelled')::int AS claimed,
            count(s.number) FILTER (WHERE s.state = 'cancelled')::int AS cancelled
     FROM (
-        SELECT * FROM follow_ups WHERE due_at IS NOT NULL AND ($1::int IS NULL OR customer_id = $1)
-        ORDER BY due_at LIMIT $2) AS f
+        SELECT * FROM follow_ups
+        WHERE due_at IS NOT NULL AND claim_by IS NOT NULL AND ($1::int IS NULL OR customer_id = $1)
+        ORDER BY claim_by LIMIT $2) AS f
     JOIN orders AS o ON o.customer_id = f.customer_id AND o.id = f.order_id
     JOIN customers AS c ON c.id = f.customer_id
     JOIN lines AS l ON l.customer_id = f.customer_id AND l.order_id = f.order_id
     LEFT JOIN line_states AS s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
-    GROUP BY 1, 2, 3, 4, f.due_at ORDER BY f.due_at
+    GROUP BY 1, 2, 3, 4 ORDER BY f.claim_by
 """
 
 
