@@ -184,3 +184,15 @@ async def test_a_balance_of_many_top_ups_comes_back(
     seed = parse_seed(world.encode(), "world.yaml")
     assert "balance: 7000000000.05" in await round_trip(connection, other, seed, tmp_path)
     assert (await one(other, "accounts", "gbp"))["balance_minor"] == 7_000_000_000_05
+
+
+async def test_the_name_of_an_api_key_that_a_person_gave_comes_back(
+    connection: asyncpg.Connection, other: asyncpg.Connection, tmp_path: Path
+) -> None:
+    await load(connection, WHOLE)
+    await connection.execute("UPDATE api_keys SET key = 'CI/CD' WHERE key = 'hr-test'")
+    await _write(connection, await exported(connection), tmp_path / "world.yaml")
+
+    loaded = await load_seed(other, CHAIN, read_seed(tmp_path / "world.yaml"))
+
+    assert "CI/CD" in loaded.api_keys

@@ -89,7 +89,7 @@ def _read_api_key(fields: Fields) -> ApiKey:
     return fields.finish(
         ApiKey(
             place=fields.place,
-            key=fields.key(),
+            key=fields.key(slash=True),  # the name that a person gave it
             service_account=fields.key("service_account"),
             environment=fields.choice("environment", ENVIRONMENTS),
         )

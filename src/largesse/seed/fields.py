@@ -98,10 +98,10 @@ class Fields:
 
     # Text
 
-    def key(self, name: str = "key") -> str:
-        """Returns a key, or a reference to one; empty after a mistake."""
+    def key(self, name: str = "key", *, slash: bool = False) -> str:
+        """Returns a key, or a reference to one; empty after a mistake. With `slash`, it may have slashes."""
         key = self._one(name, values.text(_KEY_LENGTH), required=True) or ""
-        if "/" in key:
+        if "/" in key and not slash:
             self.mistake(name, "must not contain a slash")
         return key
 
