@@ -172,8 +172,8 @@ def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, dat
     if not by_day and (today := clock.now().date()) <= until:
         until = max(until, _next_month(today) - timedelta(days=1))
     end = until if until == _LAST else until + timedelta(days=1)
-    first_month = since if since.day == 1 else _next_month(since)
     end_months = end.replace(day=1)
+    first_month = since if since.day == 1 or since >= end_months else _next_month(since)
     if by_day or first_month >= end_months:
         yield "day", since, end
         return

@@ -230,3 +230,9 @@ def test_home_shows_what_needs_attention_and_where(
 def test_home_of_somebody_new_says_what_to_do(service: Service) -> None:
     gil = signed_in(service, "gil@globex.example")
     assert "Send a gift" in gil.read("/app")
+
+
+@pytest.mark.parametrize("path", ["/app/reports", "/app/reports.csv", "/app/orders", "/app/orders.csv"])
+def test_the_last_days_of_the_calendar_have_nothing(ada: Browser, filled: dict[str, str], path: str) -> None:
+    for since, until in (("9999-12-15", "9999-12-20"), ("9999-12-15", "9999-12-31"), ("9999-12-31", "")):
+        assert ada.get(f"{path}?period=days&since={since}&until={until}").status_code in {200, 422}, (since, until)
