@@ -18,6 +18,7 @@ from tests.cli.conftest import Run, assert_refused
 from tests.web.api.conftest import MASTER_KEY, RICH_WORLD, Service, service, start_service
 
 from largesse.cli import main
+from largesse.cli.tables import show
 
 __all__ = ["service", "start_service"]
 
@@ -180,3 +181,26 @@ def test_what_is_owed_is_paid_once(run: Run, service: Service, placed: list[str]
     assert_refused(run("receivables", "settle", "initech", "1", "--currency", "ZZZ", "--reference", "x"), "ZZZ")
     assert run(*other, "44.50").stdout == "initech now owes £0.00.\n"
     assert run("verify").exit_code == 0
+
+
+def test_orders_to_be_claimed_are_listed_by_their_date_and_no_others(run: Run, service: Service) -> None:
+    def by(days: int) -> str:
+        return (datetime.now(UTC) + timedelta(days=days)).isoformat()
+
+    recipients = [{"email": "sam@example.com"}]
+    reminded = service.send("gift", "coffee", value=5, recipients=recipients, claimBy=by(40), reminderDays=[1]).json()[
+        "reference"
+    ]
+    sooner = service.send("gift", "coffee", value=5, claimBy=by(20)).json()["reference"]
+    service.send("gift", "coffee", value=5, recipients=recipients, reminderDays=[2])
+
+    listed = [row for row in as_json(run, "unclaimed", "list") if row["claim_by"] is None or row["claim_by"] < by(50)]
+
+    mine = [row["reference"] for row in listed if row["reference"] in {reminded, sooner}]
+    assert mine == [sooner, reminded]
+    assert all(row["claim_by"] for row in listed)
+
+
+def test_cells_with_several_values_are_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+    show("csv", ("people",), [{"people": ["=sum(a1)@acme.example", "ada@acme.example"]}], empty="")
+    assert capsys.readouterr().out == "people\n'=sum(a1)@acme.example ada@acme.example\n"

@@ -146,7 +146,7 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, list):
-        return " ".join(value)
+        return plain_text(" ".join(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, Decimal) else _plain(value)
