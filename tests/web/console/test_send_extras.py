@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import json
 from collections.abc import Iterator
 from email.message import EmailMessage
 
@@ -156,9 +157,17 @@ def test_an_order_is_repeated_from_its_page_by_who_sent_it(service: Service, cem
     assert f'action="{again}"' not in ada.get(f"/app/orders/{reference}").text
     assert f'action="{again}"' in cem.get(f"/app/orders/{reference}").text
     draft = cem.post(again).headers["location"].split("/")[3]
-    [row] = service.sql("SELECT content FROM drafts WHERE id = $1", draft)
-    assert f'"product_id":{service.ids["products"]["coffee"]},' in row["content"].replace(" ", "")
+    assert content_of(service, draft) == {
+        "product_id": service.ids["products"]["coffee"], "country": "GB", "value": 10.0, "wrapping_key": "confetti",
+        "from_name": "Acme <b>", "message": "Thanks!\nAll of us", "account_id": service.ids["funding_accounts"]["gbp"],
+    }  # fmt: skip
     assert "10.00" in cem.read(f"/app/send/{draft}/recipients")
+
+
+def content_of(service: Service, draft: str) -> dict[str, object]:
+    """What is chosen in a draft."""
+    [row] = service.sql("SELECT content FROM drafts WHERE id = $1", draft)
+    return {name: value for name, value in json.loads(row["content"]).items() if value is not None}
 
 
 def test_a_parcel_is_kept_too(service: Service, cem: Browser) -> None:
@@ -168,6 +177,8 @@ def test_a_parcel_is_kept_too(service: Service, cem: Browser) -> None:
     assert row["value_minor"] == 3850
     cem.get(f"/app/send/gift?template={row['id']}")
     assert cem.post("/app/send/gift", template=str(row["id"])).status_code == 303
+    draft = cem.submit(f"{path}/sent", f"{path}/again").headers["location"].split("/")[3]
+    assert "value" not in content_of(service, draft), "its price may have changed"
 
 
 @pytest.mark.parametrize("name", ["", "x" * (MAX_NAME + 1), "a\u202eb"])
