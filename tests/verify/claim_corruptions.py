@@ -158,6 +158,14 @@ CLAIM_CORRUPTIONS = (
               SELECT product_id, 500, 1, '', now(), customer_id, id, 1, now() FROM orders WHERE id = {DIGITAL}""",
     ),
     _c("waits-fit", (f"{DIGITAL}/1",), CHOSEN),
+    # It would wait for ever.
+    _c(
+        "waits-fit",
+        (f"{DIGITAL}/1",),
+        CHOSEN
+        + f"""INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since, is_test)
+              SELECT product_id, value_minor, customer_id, id, 1, now(), true FROM orders WHERE id = {DIGITAL}""",
+    ),
     _c(
         "waits-fit",
         (f"{DIGITAL}/2",),

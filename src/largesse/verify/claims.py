@@ -176,20 +176,21 @@ CLAIMS = (
     ),
     Check(
         "waits-fit",
-        "Every line whose digital gift is settled and not there yet waits for a voucher of it, from the stock or a supplier; no other line does.",
+        "Every line whose digital gift is settled and not there yet waits for a voucher of it, from the stock or a supplier, and one of staging as a test; "
+        "no other line does.",
         """
         SELECT coalesce(s.order_id, w.order_id) || '/' || coalesce(s.number, w.number)
         FROM (
-            SELECT s.customer_id, s.order_id, s.number, s.product_id, o.value_minor
+            SELECT s.customer_id, s.order_id, s.number, s.product_id, o.value_minor, o.environment = 'staging' AS is_test
             FROM line_states s JOIN products p ON p.id = s.product_id
             JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
             WHERE s.state = 'chosen' AND p.is_digital
         ) AS s
         FULL JOIN (
-            SELECT customer_id, order_id, number, product_id, value_minor FROM voucher_waits
-            UNION ALL SELECT customer_id, order_id, number, product_id, value_minor FROM supplier_orders
+            SELECT customer_id, order_id, number, product_id, value_minor, is_test FROM voucher_waits
+            UNION ALL SELECT customer_id, order_id, number, product_id, value_minor, false FROM supplier_orders
                       WHERE state IN ('new', 'asked', 'pending', 'cancelling')) AS w USING (customer_id, order_id, number)
-        WHERE ((s.product_id, s.value_minor) = (w.product_id, w.value_minor)) IS NOT TRUE
+        WHERE ((s.product_id, s.value_minor, s.is_test) = (w.product_id, w.value_minor, w.is_test)) IS NOT TRUE
         """,
         of="order/code",
     ),
