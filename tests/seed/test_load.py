@@ -250,6 +250,8 @@ async def test_the_demo_warns_of_nothing(connection: asyncpg.Connection) -> None
         ("currency: GBP, environment: staging", "currency: GBP", "funding_accounts[1].environment: cannot change once it is loaded, and is staging"),
         ("environment: staging}", "environment: production}", "api_keys[1].environment: cannot change once it is loaded, and is staging"),
         ("hr-bot, environment: staging}", "crm, environment: staging}", "api_keys[1].service_account: cannot change once it is loaded"),
+        ("digital: false, currency: GBP, cost: 35.00, markup_percent: 10.5,\n     postage: {GB: 4.95, IE: 9.95}, vat_percent: {GB: 20, IE: 13.5}",
+         "digital: true, currency: GBP, countries: [GB, IE], denominations: [40]", "products[2].digital: cannot change once it is loaded"),
         ("currency: EUR", "currency: USD", "products[1].currency: cannot change once it is loaded, and is EUR"),
         ("GBP, value_points", "EUR, value_points", "collections[0].currency: cannot change once it is loaded, and is GBP"),
         ("products: [coffee, books]}", "products: [coffee], customer: acme, value: 5}", "collections[0].customer: cannot change once it is loaded"),

@@ -101,7 +101,7 @@ PRODUCTS = Table(
         "managed": "text",
     },
     match="saved.key = new.key",
-    fixed=("currency",),
+    fixed=("is_digital", "currency"),
     kept="saved.managed = 'office'",
 )
 COLLECTIONS = Table(

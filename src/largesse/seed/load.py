@@ -37,7 +37,11 @@ from largesse.seed.fields import SeedErrors
 from largesse.templates.store import TEMPLATES
 
 _ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database
-_FIELDS = {"customer_id": "customer", "service_account_id": "service_account"}  # columns whose field has another name
+_FIELDS = {
+    "customer_id": "customer",
+    "is_digital": "digital",
+    "service_account_id": "service_account",
+}  # columns whose field has another name
 
 _Ids = dict[str, int]
 _OwnIds = dict[tuple[str, str], int]  # by the customer's key and the object's own
