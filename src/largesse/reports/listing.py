@@ -267,10 +267,10 @@ class Choices(msgspec.Struct, frozen=True):
 
 
 async def read_choices(
-    connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None
+    connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None, is_all: bool = False
 ) -> Choices:
-    """Returns what a customer's orders in an environment can be filtered by, or those that a user has placed."""
-    rows = await connection.fetch(_CHOICES, customer_id, environment, MAX_CHOICES, user_id)
+    """Returns what a customer's orders in an environment can be filtered by, or those that a user has placed: of the newest groups, or of all."""
+    rows = await connection.fetch(_CHOICES, customer_id, environment, None if is_all else MAX_CHOICES, user_id)
     named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in rows:
         if row["name"]:

@@ -15,6 +15,7 @@ from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, changed, fill, filled, send, sent_mail, work
 
+from largesse.reports import listing
 from largesse.web.console.charts import Bar, bars, rule_step
 from largesse.web.console.periods import MOST_DAYS, free_period, period_of
 
@@ -202,6 +203,17 @@ def test_each_table_of_a_report_comes_as_a_file(
     rows = list(csv.reader(io.StringIO(answer.text.removeprefix("\ufeff"))))
     assert rows[0][: len(heading)] == heading
     assert len(rows) > row
+
+
+def test_a_report_names_all_that_it_adds_up(
+    ada: Browser, filled: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many groups of orders there are, of which the list of orders offers the newest as filters."""
+    monkeypatch.setattr(listing, "MAX_CHOICES", 1)
+    for by, unnamed in (("gift", "product-"), ("placed_by", "person-|key-"), ("account", "[0-9]+")):
+        rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by={by}&period=this-month").text)))
+        assert len(rows) > 1
+        assert [row[0] for row in rows if re.match(unnamed, row[0])] == []
 
 
 def test_home_shows_what_needs_attention_and_where(
