@@ -9,9 +9,14 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.chained import actor_on
 from tests.privacy.conftest import ADDRESS, ALEX, SAM, Run, counted, dump, order_id, take_in_all, traces
 from tests.web.api.conftest import Service
 from tests.web.mailbox.conftest import capture_mail
+
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
+from largesse.mail.service import correct_address
 
 
 def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, str], run: Run) -> None:
@@ -141,6 +146,31 @@ def test_an_erasure_that_breaks_off_leaves_nothing_that_a_second_one_does_not_fi
     assert run("privacy", "erase", email).exit_code == 1, "nothing is found any more"
     assert email not in dump(service)
     assert email.encode().hex() not in dump(service)
+
+
+def test_an_address_that_was_corrected_meanwhile_is_erased_where_it_is_left(service: Service, run: Run) -> None:
+    """It is nobody's address any more: only events, captured copies and the mail server's answer still have it."""
+    wrong, right = "sam.quillfeather@old.example", "somebody.else@example.com"
+    sent = service.send("gift", "coffee", value=5, recipients=[{"email": wrong, "name": None}])
+    assert sent.status_code == 200
+    reference = sent.json()["reference"]
+    capture_mail(service)
+    service.sql(
+        "UPDATE messages SET state = 'bounced', reason = '550 5.1.1 <' || email || '> unknown' WHERE order_id = $1",
+        order_id(service, reference),
+    )
+
+    async def correct(database: Database, vault: Vault) -> None:
+        actor = (await actor_on(database, vault)).on_behalf_of(service.ids["customers"]["acme"], "production")
+        await correct_address(actor, reference, wrong, right)
+
+    service.on_pool(correct)
+    assert run("privacy", "erase", wrong).exit_code == 0
+    assert [one for one in (wrong, wrong.encode().hex()) if one in dump(service)] == []
+    assert service.sql("SELECT recipient_email FROM lines WHERE order_id = $1", order_id(service, reference)) == [
+        (right,)
+    ]
+    assert run("privacy", "erase", wrong).exit_code == 1
 
 
 def test_an_address_in_a_message_that_was_filled_in_for_somebody_else(service: Service, run: Run) -> None:

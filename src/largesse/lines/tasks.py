@@ -163,12 +163,12 @@ async def erase_from_messages(connection: Connection, email: str, customer_id: i
     await connection.execute(_ERASE_MENTIONS, email_key(email), customer_id)
 
 
-async def erase_from_lifecycle(connection: Connection, email: str, customer_id: int | None) -> None:
-    """Erases an address from the events of one customer or of all, also where it was corrected since. Reads all events."""
+async def erase_from_lifecycle(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Erases an address from the events of one customer or of all, also where it was corrected since. Returns from how many. Reads all events."""
     rows = await connection.fetch(_EVENTS_OF_EMAIL, email_key(email), customer_id)
-    await erase_recipients_of(
-        connection, [(row["customer_id"], row["id"]) for row in rows if email_key(row["recipient"]) == email_key(email)]
-    )
+    found = [(row["customer_id"], row["id"]) for row in rows if email_key(row["recipient"]) == email_key(email)]
+    await erase_recipients_of(connection, found)
+    return len(found)
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:

@@ -246,6 +246,14 @@ DELETE_CAPTURED_OF_ORDER = """
     DELETE FROM captured_mail WHERE customer_id = $1
     AND message_id IN (SELECT id FROM messages WHERE customer_id = $1 AND order_id = $2)
 """
+# Where an address was corrected, copies and answers of mail servers still have the one before.
+COPIES_TO = compose(
+    """
+    SELECT customer_id, message_id, recipient FROM captured_mail WHERE ($2::int IS NULL OR customer_id = $2) AND {may_be}
+    """,
+    may_be=may_be("recipient", "$1"),
+)
+ERASE_FROM_REASONS = "UPDATE messages SET reason = NULL WHERE position($1 IN lower(reason)) > 0 AND ($2::int IS NULL OR customer_id = $2)"
 ERASE_OLD_REQUEUES = (
     "UPDATE mail_requeues SET reason = NULL WHERE reason IS NOT NULL AND at <= clock_now() - $1 * interval '1 day'"
 )

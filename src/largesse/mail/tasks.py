@@ -100,6 +100,21 @@ async def count_codes_to(connection: Connection, email: str, customer_id: int | 
     return sum(email_key(row["email"]) == email_key(email) for row in rows)
 
 
+async def drop_copies_to(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Deletes the captured copies of mail to an address, of one customer or of all. Returns how many. Reads all copies."""
+    rows = await connection.fetch(store.COPIES_TO, email_key(email), customer_id)
+    own = [row for row in rows if email_key(row["recipient"]) == email_key(email)]
+    for row in own:
+        await connection.execute(store.DELETE_CAPTURED, row["customer_id"], [row["message_id"]])
+    return len(own)
+
+
+async def erase_from_reasons(connection: Connection, email: str, customer_id: int | None) -> int:
+    """Erases the mail server's answers that contain an address, to one customer's mail or to all. Returns how many. Reads all messages."""
+    tag = await connection.execute(store.ERASE_FROM_REASONS, email_key(email), customer_id)
+    return int(tag.split()[-1])
+
+
 async def erase_old_requeues(connection: Connection, days: int) -> None:
     """Erases the search words of requeues that are older than so many days."""
     await connection.execute(store.ERASE_OLD_REQUEUES, days)

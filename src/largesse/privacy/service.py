@@ -33,7 +33,9 @@ from largesse.mail.tasks import (
     ErasedMail,
     count_codes_to,
     drop_copies,
+    drop_copies_to,
     erase_codes_to,
+    erase_from_reasons,
     erase_from_requeues,
     erase_mail,
     find_notified_lines,
@@ -164,22 +166,24 @@ async def erase(
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         found = await _find(transaction.connection, vault, email, customer_id)
-    if not found:
-        raise NotFound("nothing is held about that address as a recipient's")
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         # First, as `_find` does not look there: after an interruption nothing else may be left to find.
-        await commit_as_one(transaction.connection)
-        await erase_from_lifecycle(transaction.connection, email, customer_id)
-        await erase_from_answers(transaction.connection, email, customer_id)
+        connection = transaction.connection
+        await commit_as_one(connection)
+        copies = await drop_copies_to(connection, email, customer_id)
+        erased = copies + await erase_from_lifecycle(connection, email, customer_id)
+        erased += await erase_from_reasons(connection, email, customer_id)
+        erased += await erase_from_answers(connection, email, customer_id)
         if customer_id is None:
-            await erase_from_requeues(transaction.connection, email)
+            erased += await erase_from_requeues(connection, email)
+    if not (found or erased):
+        raise NotFound("nothing is held about that address as a recipient's")
     orders = []
     for order, numbers in found.lines.items():
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
             async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
                 orders.append(await erase_lines(transaction.connection, order, numbers))
-    copies = 0
     for order in found.mentions:
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
