@@ -33,11 +33,11 @@ _CORRECTED = Fragment("CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_mi
 _IS_CORRECTED = Fragment("state = 'approved' AND kind <> 'refund'")  # refunds count as orders taken back
 _PAYMENTS = compose(
     """
-    SELECT at, reference, amount_minor FROM (
-        SELECT created_at AS at, reference, amount_minor FROM entries
+    SELECT id, at, reference, amount_minor FROM (
+        SELECT id, created_at AS at, reference, amount_minor FROM entries
         WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL
         UNION ALL
-        SELECT decided_at, NULL, {corrected} FROM corrections
+        SELECT NULL, decided_at, NULL, {corrected} FROM corrections
         WHERE customer_id = $1 AND account_id = $2 AND {is_corrected}
     ) AS payment ORDER BY at DESC LIMIT $3
     """,
@@ -99,6 +99,7 @@ class AmountDueMonth(msgspec.Struct, frozen=True):
 class Payment(msgspec.Struct, frozen=True):
     """A payment that the operator has recorded, or the correction of one."""
 
+    id: int | None  # of its entry; None: a correction
     at: datetime
     reference: str | None  # None: a correction
     amount_minor: int
@@ -129,10 +130,15 @@ async def read_months(connection: Connection, customer_id: int, owed: AmountDue,
     found = []
     for at, one in enumerate(since):
         after, before = places[at], places[at + 1]
-        paid = sum(payment.amount_minor for payment in payments if month_of(payment.at)[0] == one)
+        paid = sum(payment.amount_minor for payment in payments if _is_of(payment, one, before.first, after.first))
         opening, closing = -before.balance_minor, -after.balance_minor
         found.append(AmountDueMonth(one, opening, closing - opening + paid, paid, closing))
     return found
+
+
+def _is_of(payment: Payment, month: datetime, first: int, end: int) -> bool:
+    """Returns whether a payment changed the balance in a month, of the entries from `first` to before `end`."""
+    return month_of(payment.at)[0] == month if payment.id is None else first <= payment.id < end
 
 
 class Receivable(msgspec.Struct, frozen=True):
