@@ -67,7 +67,17 @@ def test_start_dates() -> None:
     assert read_start_date("01/03/2024") == read_start_date("1.3.2024") == date(2024, 3, 1)
     words = ("1 March 2024", "1. März 2024", "1er mars 2024", "March 1, 2024", "1-Mar-2024", "2024/03/01", "01-03-2024")
     assert {read_start_date(one) for one in words} == {date(2024, 3, 1)}
-    for wrong in ("2024-02-30", "soon", "01/03", "1 March", "1-Mar-24", "2024-03/01", "30 February 2024"):
+    for wrong in (
+        "2024-02-30",
+        "soon",
+        "01/03",
+        "1 March",
+        "1-Mar-24",
+        "2024-03/01",
+        "30 February 2024",
+        "01/03/0024",
+        "31/12/1899",
+    ):
         with pytest.raises(ContactFault):
             read_start_date(wrong)
 

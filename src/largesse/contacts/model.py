@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
@@ -214,6 +215,7 @@ def written_birthday(birthday: int) -> str:
 
 
 _ISO_DAY = re.compile(r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?:[ T].*)?")
+_FIRST_YEAR = 1900
 _WRITTEN_DAY = re.compile(r"(?P<day>\d{1,2})\s?[-./]\s?(?P<month>\d{1,2})\s?[-./]\s?(?P<year>\d{4})")
 
 
@@ -222,15 +224,11 @@ def read_start_date(typed: str) -> date | None:
     text = trimmed(typed)
     if not text:
         return None
-    found = _ISO_DAY.fullmatch(text) or _WRITTEN_DAY.fullmatch(text)
-    in_words = _in_words(text)
-    try:
-        if found is not None:
-            return date(int(found["year"]), int(found["month"]), int(found["day"]))
-        if in_words and len(in_words["year"] or "") == 4 and (month := _month(folded(in_words["month"]))):
-            return date(int(in_words["year"]), month, int(in_words["day"]))
-    except ValueError:
-        pass
+    found = _ISO_DAY.fullmatch(text) or _WRITTEN_DAY.fullmatch(text) or _in_words(text)
+    if found is not None and int(found["year"] or 0) >= _FIRST_YEAR:
+        month = int(found["month"]) if found["month"].isdecimal() else _month(folded(found["month"])) or 0
+        with contextlib.suppress(ValueError):
+            return date(int(found["year"]), month, int(found["day"]))
     raise ContactFault("start_date", "start_date_wrong")
 
 

@@ -218,6 +218,7 @@ def test_its_draft_is_changed_by_the_campaign_alone(service: Service, ada: Brows
         ("template", {"template": "999999"}, "Choose a template from the list."),
         ("account", {"account": "999999"}, "Choose an account that you can use."),
         ("opens", {"opens": "soon"}, "Choose a day and a time."),
+        ("opens", {"opens": "0026-12-01T10:00"}, "Choose a day and a time."),
         ("opens", {"opens": "2099-01-01T10:00"}, "Choose a time at most 366 days from now."),
         ("closes", {"closes": ""}, "Fill this in."),
         ("closes", {"closes": "2020-01-01"}, "Choose a day that is not over, and not before it opens."),

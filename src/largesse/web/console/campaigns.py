@@ -301,7 +301,7 @@ def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
     """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form."""
     form = context.form
     opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
-    if opens_at is None:
+    if opens_at is None or opens_at < now - MOST_AHEAD:  # a year such as 0026, as browsers post it half typed
         form.error("opens", context.say(_WHEN))
     elif opens_at > now + MOST_AHEAD:
         form.error("opens", context.say(_TOO_FAR, most=MOST_AHEAD.days))
