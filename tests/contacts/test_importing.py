@@ -116,6 +116,25 @@ def test_each_column_of_dates_is_judged_by_itself() -> None:
     ]
 
 
+def test_a_column_that_shows_no_order_has_that_of_the_other() -> None:
+    found = checked(
+        "email,birthday,start date\na@example.com,12/10/1985,03/15/2021\nb@example.com,3/4/1990,01/02/2020\n"
+    )
+    assert found.month_first == ("birthday", "start_date")
+    assert [(row.change.birthday, row.change.start_date) for row in found.rows] == [
+        (1210, date(2021, 3, 15)),
+        (304, date(2020, 1, 2)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "cell", ["0/0/00", "00/00/0000", "00.00.0000", "0000-00-00", "00/01/1900", "00.01.1900", "1/0/1900"]
+)
+def test_what_programs_save_for_no_date_is_none(cell: str) -> None:
+    found = checked(f"email,birthday,start date\na@example.com,{cell},{cell}\n")
+    assert found.changes == [ContactChange(email="a@example.com")]
+
+
 def test_what_a_spreadsheet_got_wrong_is_not_imported() -> None:
     found = checked(
         "email,name,id,groups,address,size\n"

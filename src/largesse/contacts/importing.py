@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from largesse.contacts.model import (
     ContactFault,
     OwnField,
     checked_group,
-    is_month_first,
+    month_lead,
     read_birthday,
     read_country,
     read_email,
@@ -47,6 +48,9 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
     "address_3": frozenset({"city", "town", "ville", "stadt", "ort"}),
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
+_DATES = ("birthday", "start_date")
+# What Outlook saves for no date, and what spreadsheets show of a blank one that a formula copied.
+_NO_DATE = re.compile(r"0?0([-/.])0?0\1(?:00|0000)|0000-00-00|0?0([/.])0?1\2(?:19)?00|0?1/0?0/(?:19)?00|1900-01-00")
 _ADDRESS_PARTS = ("address", "address_2", "address_3")
 
 
@@ -140,9 +144,11 @@ def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContac
 
 
 def _month_first(sheet: Sheet, columns: ContactColumns) -> tuple[str, ...]:
-    """Returns the parts whose dates have the month before the day."""
-    at = {part: columns.parts[part] for part in ("birthday", "start_date") if part in columns.parts}
-    return tuple(part for part, column in at.items() if is_month_first(_cell(row, column) for row in sheet.rows))
+    """Returns the parts whose dates have the month before the day. Dates that do not show it are as the others of the file."""
+    at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
+    leads = {part: month_lead(_cell(row, column) for row in sheet.rows) for part, column in at.items()}
+    of_all = sum(leads.values())
+    return tuple(part for part, lead in leads.items() if (lead or of_all) > 0)
 
 
 def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str]) -> CheckedContact:
@@ -171,7 +177,8 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
         "external_id": partial(_read_text, "external_id", MAX_EXTERNAL_ID),
     }
     for part, reader in readers.items():  # a blank cell changes nothing
-        if typed := _cell(row, columns.parts.get(part)):
+        typed = _cell(row, columns.parts.get(part))
+        if typed and not (part in _DATES and _NO_DATE.fullmatch(typed)):
             said[part] = read(reader, with_day_first(typed) if part in month_first else typed)
     address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))
     if address:

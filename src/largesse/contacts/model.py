@@ -238,13 +238,13 @@ _TWO_NUMBERS = re.compile(
 )
 
 
-def is_month_first(dates: Iterable[str]) -> bool:
-    """Returns whether dates have the month before the day, as in the United States: more of them can only mean that than the opposite."""
-    balance = 0
+def month_lead(dates: Iterable[str]) -> int:
+    """Returns how many more dates can only have the month before the day, as in the United States, than the day before the month."""
+    lead = 0
     for found in filter(None, map(_TWO_NUMBERS.fullmatch, dates)):
         first, second = int(found["first"]), int(found["second"])
-        balance += (first <= len(_DAYS) < second <= max(_DAYS)) - (second <= len(_DAYS) < first <= max(_DAYS))
-    return balance > 0
+        lead += (first <= len(_DAYS) < second <= max(_DAYS)) - (second <= len(_DAYS) < first <= max(_DAYS))
+    return lead
 
 
 def with_day_first(typed: str) -> str:
