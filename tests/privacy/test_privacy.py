@@ -173,6 +173,38 @@ def test_an_address_that_was_corrected_meanwhile_is_erased_where_it_is_left(serv
     assert run("privacy", "erase", wrong).exit_code == 1
 
 
+def test_who_was_reminded_by_mistake_is_not_told_of_the_recipient(service: Service, run: Run) -> None:
+    """A reminder went to the address before it was corrected; the gift, its name and its mail are somebody else's."""
+    wrong, right = "reminded@old.example", "meant@example.com"
+    sent = service.send("gift", "coffee", value=5, recipients=[{"email": wrong, "name": "Meant Recipient"}])
+    reference = sent.json()["reference"]
+    capture_mail(service)
+    number = order_id(service, reference)
+    remind = """
+        INSERT INTO messages (customer_id, order_id, environment, kind, edition, email, name, line_numbers, due_at, rank_at, created_at, state,
+            finished_at)
+        SELECT customer_id, order_id, environment, $2, 1, $3, name, line_numbers, due_at, rank_at, created_at, state, finished_at
+        FROM messages WHERE order_id = $1 AND kind = 'gift' AND edition = 0
+    """
+    service.sql(remind, number, "reminder_1", wrong)
+
+    async def correct(database: Database, vault: Vault) -> None:
+        actor = (await actor_on(database, vault)).on_behalf_of(service.ids["customers"]["acme"], "production")
+        await correct_address(actor, reference, wrong, right)
+
+    service.on_pool(correct)
+    assert service.sql("SELECT DISTINCT email FROM messages WHERE order_id = $1", number) == [(right,)]
+    service.sql(remind, number, "reminder_2", wrong)  # as earlier releases left it
+    told = run("privacy", "export", wrong)
+    assert "meant" not in told.stdout.lower()
+    assert run("privacy", "erase", wrong).exit_code == 0
+    assert wrong not in dump(service)
+    [line] = service.sql("SELECT recipient_email, recipient_name FROM lines WHERE order_id = $1", number)
+    assert tuple(line) == (right, "Meant Recipient")
+    states = "SELECT state FROM messages WHERE order_id = $1 AND kind = 'gift' ORDER BY edition"
+    assert service.sql(states, number) == [("captured",), ("pending",)]
+
+
 def test_an_address_in_a_message_that_was_filled_in_for_somebody_else(service: Service, run: Run) -> None:
     client, gone, keeper = service.client("hr"), "gone.lead@example.com", "keeper@example.com"
     service.sql(

@@ -205,7 +205,8 @@ CUSTOMERS_WAITING = """
 # Erasing recipients.
 NOTIFIED_LINES = compose(
     """
-    SELECT customer_id, order_id, edition::int AS number, email FROM messages WHERE kind NOT IN ('gift', 'campaign_code') AND {may_be}
+    SELECT customer_id, order_id, edition::int AS number, email FROM messages
+    WHERE kind NOT IN ('gift', 'campaign_code') AND kind NOT LIKE 'reminder%' AND {may_be}
 """,
     may_be=may_be("email", "$1"),
 )
@@ -231,14 +232,18 @@ ERASE_CODES_OF_ORDER = compose(
     """,
     erased_code=_ERASED_CODE,
 )
+# Mail to an address that no line has: codes of campaigns, and reminders that left before the address was corrected.
+_ADDRESSED = Fragment("(kind = 'campaign_code' OR kind LIKE 'reminder%')")
 ERASE_CODE = compose(
-    "UPDATE messages SET {erased_code} WHERE customer_id = $1 AND id = $2 AND kind = 'campaign_code'",
+    "UPDATE messages SET {erased_code} WHERE customer_id = $1 AND id = $2 AND {addressed}",
     erased_code=_ERASED_CODE,
+    addressed=_ADDRESSED,
 )
 CODES_TO = compose(
     """
-    SELECT customer_id, id, email FROM messages WHERE kind = 'campaign_code' AND ($2::int IS NULL OR customer_id = $2) AND {may_be}
+    SELECT customer_id, id, email FROM messages WHERE {addressed} AND ($2::int IS NULL OR customer_id = $2) AND {may_be}
     """,
+    addressed=_ADDRESSED,
     may_be=may_be("email", "$1"),
 )
 DELETE_CAPTURED = "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])"

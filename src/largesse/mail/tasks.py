@@ -85,7 +85,7 @@ async def erase_campaign_codes(connection: Connection, order: tuple[int, int]) -
 
 
 async def erase_codes_to(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Erases an address from mails with codes of campaigns, of one customer or of all. Returns how many. Reads all such mails."""
+    """Erases an address from mails with codes of campaigns and from reminders, of one customer or of all. Returns how many. Reads all such mails."""
     rows = await connection.fetch(store.CODES_TO, email_key(email), customer_id)
     own = [row for row in rows if email_key(row["email"]) == email_key(email)]
     for row in own:
@@ -95,7 +95,7 @@ async def erase_codes_to(connection: Connection, email: str, customer_id: int | 
 
 
 async def count_codes_to(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Returns how many mails with codes of campaigns went to an address."""
+    """Returns how many mails with codes of campaigns, and reminders, went to an address."""
     rows = await connection.fetch(store.CODES_TO, email_key(email), customer_id)
     return sum(email_key(row["email"]) == email_key(email) for row in rows)
 
