@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from ipaddress import ip_network
 
 import asyncpg
 import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.chained import CHAIN
-from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
+from tests.chained import CHAIN, actor_on
+from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS, WAITING
 from tests.keys import create_key
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
 from largesse.customers import authenticator as authenticating
 from largesse.customers.access_store import FIND_KEYS
+from largesse.customers.api_keys import narrow_key
 from largesse.customers.authenticator import Authenticator, _base62, new_secret, secret_hash, well_formed
 from largesse.customers.key_store import delete_key, list_keys
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
 
@@ -311,3 +314,19 @@ def test_the_hash_is_sha256() -> None:
 
     assert secret_hash(secret) == hashlib.sha256(secret.encode()).digest()
     assert len(secret_hash(secret)) == 32
+
+
+async def test_two_who_narrow_a_key_at_once_narrow_it_in_both_ways(database: Database) -> None:
+    """Each leaves what it was not given as it is: not as it was before the other."""
+    key_id, _ = await make(database, "narrowed")
+    actor = await actor_on(database, Vault((bytes(32),)))
+    networks = [ip_network("192.0.2.0/24")]
+    async with asyncio.timeout(30), asyncio.TaskGroup() as narrowing, database.transaction(OPERATOR) as holder:
+        await holder.execute("SELECT FROM api_keys WHERE id = $1 FOR KEY SHARE", key_id)
+        for given in ({"scopes": ["read"]}, {"networks": networks}):
+            narrowing.create_task(narrow_key(actor, key_id, **given))
+        while await database.fetchval(OPERATOR, WAITING) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    async with database.connection(OPERATOR) as connection:
+        [key] = await list_keys(connection, key_id=key_id)
+    assert (key.scopes, key.networks) == (["read"], networks)

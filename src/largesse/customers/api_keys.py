@@ -112,6 +112,9 @@ async def narrow_key(
     None lifts a restriction; one that is not given stays.
     """
     async with actor.transaction(Right.SETTINGS) as transaction:
+        await find_key(transaction.connection, actor, key_id)
+        # Locked before it is read, so that of two at once neither lifts the restriction of the other.
+        await store.lock_key(transaction.connection, key_id)
         old = await find_key(transaction.connection, actor, key_id)
         new = replace(
             old,
