@@ -225,6 +225,32 @@ def test_an_address_in_a_message_that_was_filled_in_for_somebody_else(service: S
     assert run("privacy", "erase", gone).exit_code == 1
 
 
+def test_an_address_in_an_approvers_note_is_exported_and_erased(service: Service, run: Run) -> None:
+    wrong = "wrong.note@example.com"
+    service.sql(
+        """
+        WITH asked AS (
+            INSERT INTO approval_requests
+                (customer_id, environment, id, user_id, state, rule_ids, quote, digest, total_minor, currency, gift_name, code_count,
+                 draft_changed_at, asked_at, expires_at)
+            SELECT customer_id, 'production', 'NOTED', id, 'declined', '{}', '', '', 1, 'GBP', 'Coffee', 1, now(), now(), now()
+            FROM users WHERE email = 'ada@acme.example' RETURNING *)
+        INSERT INTO approval_decisions (customer_id, environment, request_id, round, user_id, approves, note)
+        SELECT customer_id, environment, id, 1, user_id, false, $1 FROM asked RETURNING 1
+        """,
+        f"Not {wrong.title()}, please",
+    )
+    [told] = json.loads(run("privacy", "export", wrong, "--customer", "acme").stdout)["approval_notes"]
+    assert (told["customer"], told["note"]) == ("acme", f"Not {wrong.title()}, please")
+    assert run("privacy", "export", wrong, "--customer", "globex").exit_code == 1
+    assert run("privacy", "erase", wrong).exit_code == 0
+    assert wrong not in dump(service)
+    [left] = service.sql("SELECT approves, note FROM approval_decisions WHERE request_id = 'NOTED'")
+    assert (left["approves"], left["note"]) == (False, "")
+    assert run("privacy", "erase", wrong).exit_code == 1
+    service.sql("DELETE FROM approval_requests WHERE id = 'NOTED' RETURNING 1")
+
+
 @pytest.mark.slow
 def test_addresses_beyond_ascii_are_told_apart_as_recipients_are(service: Service, run: Run) -> None:
     emails = ["É.quill@example.com", "é.quill@example.com", "è.quill@example.com"]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Grant
+from largesse.base.email import email_key
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row, coordinator_of
 
@@ -94,6 +95,15 @@ _DECISIONS = """
     SELECT user_id, approves, note, decided_at FROM approval_decisions
     WHERE customer_id = $1 AND environment = $2 AND request_id = $3 AND round = $4 ORDER BY decided_at, user_id
 """
+_NOTED = Fragment("position($1 IN lower(d.note)) > 0 AND ($2::int IS NULL OR d.customer_id = $2)")
+_MENTIONING = compose(
+    """
+    SELECT c.key AS customer, d.note, d.decided_at FROM approval_decisions d JOIN customers c ON c.id = d.customer_id
+    WHERE {noted} ORDER BY d.decided_at
+    """,
+    noted=_NOTED,
+)
+_ERASE_MENTIONING = compose("UPDATE approval_decisions d SET note = '' WHERE {noted}", noted=_NOTED)
 _DRAFT_CHANGED_AT = "SELECT changed_at FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3"
 _PEOPLE = "SELECT id, role FROM users WHERE customer_id = $1 AND is_active"
 # A hundred at a time, found by the index of waiting requests.
@@ -227,6 +237,16 @@ async def list_decisions(connection: Connection, request: ApprovalRequest) -> li
     """Returns the decisions about a request in its round."""
     key = request.customer_id, request.environment, request.id, request.round
     return [Decision(*row) for row in await connection.fetch(_DECISIONS, *key)]
+
+
+async def decisions_mentioning(connection: Connection, email: str, customer_id: int | None) -> list[dict[str, object]]:
+    """Returns the notes of decisions, of one customer or of all, that contain an address, for export."""
+    return [dict(row) for row in await connection.fetch(_MENTIONING, email_key(email), customer_id)]
+
+
+async def erase_decisions_mentioning(connection: Connection, email: str, customer_id: int | None) -> None:
+    """Erases those notes. The decisions stay."""
+    await connection.execute(_ERASE_MENTIONING, email_key(email), customer_id)
 
 
 async def draft_changed_at(connection: Connection, request: ApprovalRequest) -> datetime | None:

@@ -59,7 +59,7 @@ TABLES: Mapping[str, Writes] = {
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "api_requests": Writes(app="INSERT", worker="DELETE"),
-    "approval_decisions": Writes(app="INSERT"),
+    "approval_decisions": Writes(app="INSERT", office="UPDATE(note)", operator="UPDATE(note)"),
     "approval_requests": Writes(app="INSERT, UPDATE", worker="UPDATE, DELETE", operator="UPDATE(state)"),
     "approval_rules": Writes(app="INSERT, UPDATE(ended_at)", operator="INSERT, UPDATE(ended_at)"),
     "audit_events": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),

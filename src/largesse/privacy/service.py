@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from largesse.approvals.store import decisions_mentioning, erase_decisions_mentioning
 from largesse.base.errors import NotFound
 from largesse.campaigns.ask_store import count_asks, find_order_id, forget_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
@@ -59,9 +60,10 @@ class Occurrences(msgspec.Struct, frozen=True):
     contacts: int
     campaigns: int
     customer_notes: int  # that staff wrote
+    approval_notes: int  # that approvers wrote
 
     def __bool__(self) -> bool:
-        others = self.drafts + self.contacts + self.campaigns + self.customer_notes
+        others = self.drafts + self.contacts + self.campaigns + self.customer_notes + self.approval_notes
         return bool(self.lines or self.mentions or others)
 
 
@@ -89,7 +91,8 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     contacts = await count_contacts_with(connection, email, customer_id)
     asked = await count_asks(connection, email, customer_id) + await count_codes_to(connection, email, customer_id)
     noted = len(await notes_mentioning(connection, email, customer_id))
-    return Occurrences(lines, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted)
+    decided = len(await decisions_mentioning(connection, email, customer_id))
+    return Occurrences(lines, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted, decided)
 
 
 async def _find_gifts(connection: Connection, campaigns: Sequence[Row]) -> list[LineKey]:
@@ -142,6 +145,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         campaigns = [{name: row[name] for name in taken_part} for row in people]
         members = await store.read_members(connection, email, customer_id)
         customer_notes = await notes_mentioning(connection, email, customer_id)
+        approval_notes = await decisions_mentioning(connection, email, customer_id)
         # The log must not say whose data it is.
         await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
     if not found and not members:
@@ -154,6 +158,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         "campaigns": campaigns,
         "people": members,
         "customer_notes": customer_notes,
+        "approval_notes": approval_notes,
     }
 
 
@@ -195,6 +200,7 @@ async def erase(
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await commit_as_one(transaction.connection)
         await erase_from_messages(transaction.connection, email, customer_id)
+        await erase_decisions_mentioning(transaction.connection, email, customer_id)
         counts = count_erased(
             orders,
             count=len({*found.lines, *found.mentions}),
