@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -10,10 +11,11 @@ from tests.chained import CHAIN
 from tests.distributed import WAITING
 from tests.mail.conftest import Office
 
+from largesse.base.errors import InvalidRequest
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import hold_mail_back
 from largesse.lines.states import lock_issued, record_cancelled
-from largesse.mail.resending import correct_address
+from largesse.mail.resending import correct_address, resend, resend_chosen, resend_unclaimed
 from largesse.privacy.service import erase_lines
 
 ADA, BEN, QUEEN = "ada@example.com", "ben@example.com", "queen@example.com"
@@ -67,6 +69,40 @@ async def test_locks_are_taken_in_one_order(
         OPERATOR, "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number", *order
     )
     assert [line["recipient_email"] for line in lines] == left
+
+
+async def send_again(office: Office, reference: str) -> None:
+    async with office.database.transaction(OPERATOR) as connection:
+        await resend(connection, office.principal, reference, ADA)
+
+
+async def send_all_again(office: Office, reference: str) -> None:
+    async with office.database.transaction(OPERATOR) as connection:
+        await resend_unclaimed(connection, office.principal, reference)
+
+
+async def send_chosen_again(office: Office, reference: str) -> None:
+    actor = (await office.operator()).on_behalf_of(office.principal.customer_id, "production")
+    await resend_chosen(actor, reference, {1: None})
+
+
+@pytest.mark.parametrize("again", [send_again, send_all_again, send_chosen_again])
+async def test_no_mail_is_sent_again_with_codes_that_are_just_being_cancelled(
+    office: Office, again: Callable[[Office, str], Awaitable[None]]
+) -> None:
+    reference, _ = await office.send_order([(ADA, "Ada", 2)])
+    order_id = await office.database.fetchval(OPERATOR, "SELECT id FROM orders WHERE reference = $1", reference)
+    order = (office.principal.customer_id, order_id)
+    async with office.database.transaction(OPERATOR) as connection:
+        issued = await lock_issued(connection, *order)
+        await record_cancelled(connection, *order, issued, await connection.fetchval("SELECT clock_now()"))
+        await hold_mail_back(connection, *order)
+        sending = asyncio.create_task(again(office, reference))
+        await waits_or_is_done(office, [sending])
+    with contextlib.suppress(InvalidRequest):  # where one recipient was named
+        await sending
+    await office.send()
+    assert office.server.recipients() == [ADA], "once, before"
 
 
 async def test_mail_of_a_worker_that_stood_still_goes_to_the_corrected_address(office: Office) -> None:

@@ -17,7 +17,7 @@ from largesse.encryption.chain import Chain
 from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
 from largesse.jobs.outbox import lock_mail_job, withdraw_reminders
-from largesse.lines.states import State
+from largesse.lines.states import State, lock_issued
 from largesse.lines.store import readdress_lines
 from largesse.mail import resending_store
 from largesse.mail.recipients import RecipientDelivery
@@ -25,6 +25,7 @@ from largesse.mail.store import RANK_GAP_S, RANKED_TOGETHER
 from largesse.orders.history import NewAct, record_act, record_resends
 from largesse.orders.lookup import find_own_order
 from largesse.orders.marks import changing_orders
+from largesse.orders.order import is_of_campaign
 from largesse.reports.updates import forget_recipient
 
 MAX_RESENDS_A_DAY = 5  # of one recipient of one order
@@ -68,7 +69,7 @@ async def resend(
     """
     await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
-    order = (found["customer_id"], found["id"])
+    order = await _lock_mail(connection, found)
     first = await _own_message(connection, order, email)
     await _hold_to_limits(connection, order, first["email"], seen)
     cancelled, _ = await _moved_lines(connection, order)
@@ -98,7 +99,7 @@ async def resend_unclaimed(
     """
     await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
-    order = (found["customer_id"], found["id"])
+    order = await _lock_mail(connection, found)
     # As `resend`, which locks one of them.
     await connection.execute(resending_store.LOCK_FIRST_MESSAGES, *order)
     rows = await connection.fetch(
@@ -121,7 +122,7 @@ async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int 
         connection = transaction.connection
         await commit_as_one(connection)
         found = await find_own_order(connection, actor.principal, reference)
-        order = (found["customer_id"], found["id"])
+        order = await _lock_mail(connection, found)
         emails = await connection.fetch(resending_store.RECIPIENTS_CHOSEN, *order, list(numbers), f"%@{ERASED_DOMAIN}")
         wanted = {email_key(row["recipient_email"]): numbers[row["number"]] for row in emails}
         # As `resend`, which locks one of them.
@@ -156,6 +157,19 @@ async def count_unclaimed(connection: Connection, principal: Principal, referenc
 
 # A customer and its order, by id.
 _OrderKey = tuple[int, int]
+
+
+async def _lock_mail(connection: Connection, order: Row) -> _OrderKey:
+    """Returns the key of an order. Locks its mail job, or the lines of a campaign, whose mail has no job.
+
+    A cancellation locks them too: either this sees the cancellation, or the cancellation sees the new mail.
+    """
+    key = (order["customer_id"], order["id"])
+    if is_of_campaign(order):
+        await lock_issued(connection, *key)
+    else:
+        await lock_mail_job(connection, key)
+    return key
 
 
 async def _note(
