@@ -31,6 +31,7 @@ CODES_OF_CAMPAIGN = 20_000  # mailed for a campaign in an hour
 _SHOWN_WRONG = 10  # addresses that a refusal names
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PARTS = re.compile(r"[;\n]")
+_NOT_OF_MAIL = re.compile(r"^(?:@|www\.(?=.+\.))", re.IGNORECASE)  # before a domain
 _QUOTES = ('"', "'")
 
 
@@ -118,7 +119,7 @@ def read_domains(text: str) -> tuple[str, ...]:
     found, wrong = [], []
     for one in _words(text):
         try:
-            found.append(normalise_email(f"x@{one.removeprefix('@')}").rpartition("@")[2].lower())
+            found.append(normalise_email(f"x@{_NOT_OF_MAIL.sub('', one)}").rpartition("@")[2].lower())
         except EmailError:
             wrong.append(one)
     if wrong:

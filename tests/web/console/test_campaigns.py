@@ -39,7 +39,7 @@ def fields(service: Service, **changes: Any) -> dict[str, str]:
         "template": str(service.ids["templates"]["welcome"]),
         "account": str(service.ids["funding_accounts"]["gbp"]),
         "gifts": "4",
-        "domains": "acme.example, @Sub.Acme.example",
+        "domains": "WWW.acme.example, @Sub.Acme.example",
         "addresses": "",
         "opens": f"{now:%Y-%m-%dT%H:%M}",
         "closes": f"{now + timedelta(days=9):%Y-%m-%d}",
