@@ -6,6 +6,7 @@ The `email-validator` library checks them, without DNS.
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,11 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
     except EmailError as error:
         return str(error), None
     return judged.domain, max(len(form.encode()) for form in (domain, judged.domain, judged.ascii_domain))
+
+
+def has_wide_letters(email: str) -> bool:
+    """Returns whether an address has full-width letters or digits before the @, as Japanese keyboards write them. No mailbox has."""
+    return not email.isascii() and any(unicodedata.east_asian_width(one) == "F" for one in email.partition("@")[0])
 
 
 def email_key(email: str) -> str:

@@ -14,12 +14,12 @@ from babel.core import get_global
 from msgspec import UNSET, UnsetType
 
 from largesse.base.confidential import Confidential
-from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.email import MAX_EMAIL, EmailError, has_wide_letters, normalise_email
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, trimmed, unfit, unfit_key
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
-from largesse.drafts.mailboxes import fault_of, has_wide_letters
+from largesse.drafts.mailboxes import fault_of
 
 MOST_CONTACTS = 200_000  # of a customer in an environment
 MOST_GROUPS = 200

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from largesse.base.cooperative import Steps
-from largesse.base.email import MAX_EMAIL, email_key
+from largesse.base.email import MAX_EMAIL, email_key, has_wide_letters
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import csv_file
 from largesse.drafts.columns import Columns, is_quantity, plain_quantity
-from largesse.drafts.mailboxes import Mailbox, fault_of, has_wide_letters, is_bare, read_mailboxes
+from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow, is_error
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 

@@ -235,11 +235,6 @@ def fault_of(email: str) -> str:
     return "email_wrong" if local and "." in domain else "email_domain" if local else "email_wrong"
 
 
-def has_wide_letters(email: str) -> bool:
-    """Returns whether an address has full-width letters or digits before the @, as Japanese keyboards write them. No mailbox has."""
-    return not email.isascii() and any(unicodedata.east_asian_width(one) == "F" for one in email.partition("@")[0])
-
-
 def common_domains(emails: Iterable[str]) -> Sequence[str]:
     """Returns the domains that most of these addresses are at, the most frequent first."""
     counts = Counter(email.rpartition("@")[2] for email in emails)

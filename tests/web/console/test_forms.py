@@ -143,3 +143,8 @@ def test_a_day_ends_with_its_last_hour_where_clocks_go_back_at_midnight() -> Non
     form = Form({"day": "2026-10-29"}, say=str)
     assert form.end_of_day("day", ZoneInfo("Africa/Cairo")) == datetime(2026, 10, 29, 21, 59, 59, tzinfo=UTC)
     assert form.end_of_day("day", ZoneInfo("Europe/Berlin")) == datetime(2026, 10, 29, 22, 59, 59, tzinfo=UTC)
+
+
+def test_an_address_in_full_width_letters_is_not_one() -> None:
+    form = Form({"email": "\uff41da@example.com", "fine": "ada@\uff45xample.com"}, say=str)
+    assert (form.email("email"), form.email("fine"), list(form.errors)) == ("", "ada@example.com", ["email"])

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
-from largesse.base.email import EmailError, normalise_email
+from largesse.base.email import EmailError, has_wide_letters, normalise_email
 from largesse.base.i18n.languages import text
 from largesse.base.text import trimmed, unfit
 from largesse.web.kit.query import INT32, Whole
@@ -63,10 +63,12 @@ class Email(msgspec.Struct, frozen=True):
         """Returns the normalised address; empty if it is not an e-mail address."""
         value = trimmed(form[name])
         try:
-            return normalise_email(value)
+            if not has_wide_letters(value):
+                return normalise_email(value)
         except EmailError:
-            form.error(name, form.say(_NO_EMAIL if value else REQUIRED))
-            return ""
+            pass
+        form.error(name, form.say(_NO_EMAIL if value else REQUIRED))
+        return ""
 
 
 class Choice(msgspec.Struct, frozen=True):
