@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn
+
+from largesse.privacy import service as privacy_service
 
 SAM = "sam.private@example.com"
 HERE = "/office/privacy"
@@ -100,6 +104,30 @@ def test_an_erasure_leaves_a_receipt_and_no_address(sign_in: SignIn, service: Se
     browser.submit(f"{nothing}/erase")
     assert "Nothing is stored about this address." in browser.read(nothing)
     assert browser.post(f"{nothing}/done", outcome="nothing").status_code == 303
+
+
+def test_an_erasure_of_many_orders_takes_as_long_as_it_takes(
+    sign_in: SignIn, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each order is a transaction: the time of one request is over before all of them are done."""
+    for _ in range(3):
+        assert service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).status_code == 200
+    erase_lines = privacy_service.erase_lines
+
+    async def slowly(*given: Any) -> Any:
+        await asyncio.sleep(0.7)
+        return await erase_lines(*given)
+
+    browser = sign_in("owner")
+    here = take_in(browser, "erase")
+    browser.get(f"{here}/erase")
+    monkeypatch.setattr(privacy_service, "erase_lines", slowly)
+    monkeypatch.setattr(service.app.services.timeouts, "_patience_s", 0.5)
+    done = browser.post(f"{here}/erase")
+    assert done.status_code == 303, done.text
+    monkeypatch.undo()
+    assert "Receipt of erasure" in browser.read(here)
+    assert not service.sql("SELECT FROM lines WHERE recipient_email = $1", SAM)
 
 
 def test_only_support_and_owners_do_requests(sign_in: SignIn) -> None:
