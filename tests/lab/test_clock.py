@@ -167,6 +167,20 @@ def test_each_reminder_is_reached_at_once_by_day_and_by_night(
         assert time.monotonic() - began_s < WITHIN_S
 
 
+def test_time_that_passes_before_a_worker_looks_counts_for_what_is_due(
+    staging: Service, send: Any, advance: Any
+) -> None:
+    """Two advances at once are one of both: the first made a reminder due, which counts its days as the next one does."""
+    order = send("never@test.invalid", reminderDays=[3, 10])
+    for days in (3, 7):
+        advance(advanceSeconds=days * DAY_S)
+    [row] = staging.sql(
+        "SELECT o.created_at - f.sent_at AS passed FROM follow_ups f JOIN orders o ON o.id = f.order_id WHERE o.reference = $1",
+        order["reference"],
+    )
+    assert row["passed"] == timedelta(days=10)
+
+
 @pytest.mark.slow
 def test_nothing_of_production_and_of_another_customer_moves(
     service: Service, staging: Service, advance: Any, send: Any

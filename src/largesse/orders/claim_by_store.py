@@ -19,6 +19,11 @@ ORDER = compose("SELECT {all_columns} FROM orders WHERE customer_id = $1 AND id 
 GO_ON = """
     UPDATE follow_ups SET reminded = $3, reminded_last = $4, due_at = $5 WHERE customer_id = $1 AND order_id = $2
 """
+# What is due already in staging: its days, too, count from earlier once time has passed.
+COUNT_FROM_EARLIER = """
+    UPDATE follow_ups SET sent_at = (sent_at AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC'
+    WHERE customer_id = $1 AND environment = 'staging' AND due_at <= (SELECT clock_now())
+"""
 PUT_OFF = "UPDATE follow_ups SET due_at = $3 WHERE customer_id = $1 AND order_id = $2 AND due_at < $3"
 # Lines whose recipients may be reminded, as far as their states show.
 TO_REMIND = """

@@ -142,10 +142,15 @@ async def _recipients_of(
     return list(found.values())
 
 
+async def _count_from_earlier(connection: Connection, customer_id: int, by: timedelta) -> None:
+    """Counts the days of reminders from earlier where one is due that no worker has looked at yet."""
+    await connection.execute(store.COUNT_FROM_EARLIER, customer_id, by)
+
+
 TASKS = RoomTasks(
     periodic=(PeriodicTask("follow_up", follow_up, finishes=True),),
     due_times=(
-        DueTimes("follow_ups", ("due_at",), "due_at IS NOT NULL", since=("sent_at",)),
+        DueTimes("follow_ups", ("due_at",), "due_at IS NOT NULL", since=("sent_at",), prepare=_count_from_earlier),
         DueTimes("follow_ups", ("claim_by",), "due_at IS NOT NULL AND claim_by IS NOT NULL"),
     ),
     queues=(Waiting("follow_ups", "due_at IS NOT NULL", "follow_ups_due", "due_at"),),
