@@ -199,6 +199,20 @@ def test_all_contacts_to_fix_are_named_at_once(service: Service, problem: Callab
     assert client.get("/contacts").json() == []
 
 
+def test_a_blank_id_of_several_is_refused_and_takes_nobodys_away(service: Service, problem: Callable[..., str]) -> None:
+    """A synchronisation that has lost an id would otherwise leave a contact that it does not find by its next address."""
+    client = service.client("hr")
+    known = client.post("/contacts", json={"email": "blank-id@example.com", "externalId": "blank-1"}).json()
+    bodies = [{"email": "blank-id@example.com", "externalId": blank} for blank in ("", " \n", None)]
+    refused = client.post("/contacts/bulk", json={"contacts": [{"externalId": "b", "email": "b@example.com"}, *bodies]})
+    assert problem(refused, 400) == "`contacts[1].externalId` must not be blank. So are 2 more: see `errors`."
+    assert [error["pointer"] for error in refused.json()["errors"]] == [
+        f"#/contacts/{at}/externalId" for at in (1, 2, 3)
+    ]
+    assert client.get(f"/contacts/{known['id']}").json()["externalId"] == "blank-1"
+    assert client.get("/contacts", params={"q": "b@example.com"}).json() == []
+
+
 def test_the_letter_case_of_a_country_is_ignored(service: Service) -> None:
     made = service.client("hr").post("/contacts", json={"email": "sam@example.com", "country": "gb"})
     assert (made.status_code, made.json()["country"]) == (201, "GB")

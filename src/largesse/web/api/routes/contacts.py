@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from largesse.base.decoding import WrongItem, decode_body, decode_part
+from largesse.base.decoding import WrongItem, decode_body, decode_part, refused
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import unfit
@@ -101,7 +101,7 @@ class BulkContact(_Members, kw_only=True, rename="camel"):
     """One contact of POST /contacts/bulk."""
 
     email: _Email
-    external_id: _ExternalId
+    external_id: Annotated[_ExternalId, Meta(extra_json_schema={"minLength": 1, "pattern": r"\S"})]
 
 
 class BulkContacts(msgspec.Struct, rename="camel"):
@@ -194,7 +194,15 @@ async def _bulk(services: Services, call: Call) -> Reply:
         contacts = _read_each(call.body, faults)
         if not faults:
             raise
-    changes = [ContactChange() if one is None else _change(one, email=one.email) for one in contacts]
+    faults |= {
+        at: refused(f"contacts[{at}].externalId", "must not be blank")
+        for at, one in enumerate(contacts)
+        if one is not None and not one.external_id.strip()
+    }
+    changes = [
+        ContactChange() if one is None or at in faults else _change(one, email=one.email)
+        for at, one in enumerate(contacts)
+    ]
     saved = await save_contacts(call.actor(services), services.vault, changes, key="external_id", faults=faults)
     return Reply(encode_json(SavedContacts(saved.created, saved.changed, list(saved.ids))))
 
