@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from largesse.base.text import cleaned
 from largesse.customers.authenticator import KEY_IN_TEXT
 
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD")
@@ -17,6 +18,7 @@ _HIDDEN = "***"
 # A code has 17 characters, which people may group; the token of a claim link 40 or 48; an address has an @.
 _CODE_LENGTH = 17
 _TOKEN_LENGTHS = (40, 48)
+_SECRETS_BEGIN = "whsec_"  # those of webhooks
 
 
 class LoggedRequest(msgspec.Struct, frozen=True):
@@ -56,12 +58,15 @@ class RequestFilter(msgspec.Struct, frozen=True):
 
 
 def loggable_path(path: str) -> str:
-    """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address."""
-    parts = [_HIDDEN if _is_private(part) else part for part in path.split("/")]
-    return "/".join(parts)[:MOST_PATH].replace("\0", "")
+    """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address.
+
+    Without control characters, with which a caller could move about on the terminal of whoever reads the log.
+    """
+    parts = [_HIDDEN if _is_private(part) else part for part in cleaned(path, "").split("/")]
+    return "/".join(parts)[:MOST_PATH]
 
 
 def _is_private(part: str) -> bool:
     letters = "".join(character for character in part if character.isalnum())
-    is_key = KEY_IN_TEXT.search(part) is not None
-    return len(letters) == _CODE_LENGTH or len(part) in _TOKEN_LENGTHS or "@" in part or is_key
+    is_secret = KEY_IN_TEXT.search(part) is not None or part.startswith(_SECRETS_BEGIN)
+    return len(letters) == _CODE_LENGTH or len(part) in _TOKEN_LENGTHS or "@" in part or is_secret

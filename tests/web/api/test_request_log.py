@@ -85,6 +85,8 @@ def test_each_request_of_a_key_is_logged(service: Any, written: Any) -> None:
         ("/orders/VwLaDEzLKETDplSSX2HAQNq-sKlR0N3vSZUCP7qd", "/orders/***"),  # the token of a claim link
         ("/webhooks/3f2b8c1e-5d0a-4b7e-9c61-0a8d4e2f7b15", "/webhooks/3f2b8c1e-5d0a-4b7e-9c61-0a8d4e2f7b15"),
         ("/orders/a\0b", "/orders/ab"),
+        ("/orders/a\nb\x1b[31mc\u202ed", "/orders/ab[31mcd"),  # `largesse requests` prints it on a terminal
+        ("/webhooks/whsec_9sRsxmNh9Jr0WQM5zlvRksSYqVrOS3npEsEtvJyjgxap/test", "/webhooks/***/test"),
         ("/" + "x" * 400, "/" + "x" * 299),
         # Cut off after it is hidden: a part of a code or of an address would not be known for one.
         ("/" + "x" * 289 + "/ABCD-EFGH-JKMN-PQRS-T", "/" + "x" * 289 + "/***"),
