@@ -124,6 +124,28 @@ def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None
         assert ask(f"{api}/me", key_in(welcome))[0] == 200
 
 
+def test_it_leaves_an_installation_that_is_not_its_own_alone(tmp_path: Path) -> None:
+    """One that was tried out in the same folder. The demo would change its customers, stop its clock and catch its mail."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "largesse", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert run("migrate").returncode == 0  # an empty one is welcome
+    with demo(tmp_path, signal.SIGTERM):
+        pass
+    assert run("customers", "list", "--csv").stdout.count("\n") > 1
+    for mark in (tmp_path / "largesse-data").glob("demo*"):
+        mark.unlink()
+    before = run("audit", "--json").stdout
+    refused = run("demo", "--port", "1")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        f"Error: {tmp_path / 'largesse-data'} holds customers that are not the demo's: name another folder with LARGESSE_DATA_DIR\n"
+    )
+    assert run("audit", "--json").stdout == before
+
+
 def in_test_mode(welcome: str) -> None:
     """The second API and key, which send gifts that are worth nothing; their links and mail are there, too."""
     live, test = re.findall(r"^  API +(\S+)$", welcome, re.MULTILINE)

@@ -29,6 +29,7 @@ _SEARCH = """
     SELECT id, key, name, plan, funding, created_at FROM customers
     WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id + 0 DESC LIMIT $2
 """
+_HAS_ANY = "SELECT EXISTS (SELECT FROM customers)"
 _KEYS_AMONG = "SELECT key FROM customers WHERE key = ANY($1::text[])"
 _FIND = "SELECT id FROM customers WHERE key = $1"
 _ADD = (
@@ -101,6 +102,12 @@ async def list_customers(connection: Connection) -> list[Customer]:
     """Returns all customers, by key."""
     rows = await connection.fetch(_LIST)
     return [Customer(**row) for row in rows]
+
+
+async def has_customers(connection: Connection) -> bool:
+    """Returns whether there is a customer."""
+    found: bool = await connection.fetchval(_HAS_ANY)
+    return found
 
 
 async def search_customers(

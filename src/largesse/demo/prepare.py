@@ -18,12 +18,12 @@ from largesse.audit.service import Acting, by_command
 from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
-from largesse.customers.customer_store import find_customer, find_service_account
+from largesse.customers.customer_store import find_customer, find_service_account, has_customers
 from largesse.customers.key_store import add_key, delete_key, key_exists, list_keys
 from largesse.customers.member_store import list_members
 from largesse.customers.sign_in_links import new_link
 from largesse.db.clock import move_clock, wait_for_disk
-from largesse.db.migrate import upgrade
+from largesse.db.migrate import current_revision, upgrade
 from largesse.db.pool import Connection, connect_once
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
@@ -49,7 +49,8 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
     """Migrates the embedded database, loads the demo data, creates API keys, and returns the welcome text.
 
     The first time it also makes three months of history, unless `has_history` is false, and announces that with `say`. Safe to repeat: the
-    data and the keys stay as they are. Raises OperatorError, also if an external database is set, because it may hold real customers.
+    data and the keys stay as they are. Raises OperatorError, also for an external database and for an installation that is not the demo's: both
+    may hold real customers.
     """
     if settings.database_url is not None:
         raise OperatorError(
@@ -57,6 +58,8 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
             "or use `largesse migrate`, `load` and `serve`"
         )
     async with database_address(settings, None) as url:
+        async with connect_once(url, OPERATOR) as owner:
+            await _make_own(owner, settings.data_dir)
         await upgrade(url)
         await chain_ledger(settings)
         async with connect_once(url, OPERATOR) as owner:
@@ -91,6 +94,18 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
         product_id=loaded.ids["products"][PRODUCT],
         account_id=loaded.ids["funding_accounts"][ACCOUNTS[settings.environment]],
     )
+
+
+async def _make_own(owner: Connection, data_dir: Path) -> None:
+    """Marks an installation without customers as the demo's. Raises OperatorError for one that has customers and no mark."""
+    mark = data_dir / "demo"
+    marks = mark, *(data_dir / f"demo-key-{one}" for one in KEYS)  # the latter by earlier releases
+    is_used = await current_revision(owner) is not None and await has_customers(owner)
+    if is_used and not any(one.exists() for one in marks):
+        raise OperatorError(
+            f"{data_dir} holds customers that are not the demo's: name another folder with LARGESSE_DATA_DIR"
+        )
+    mark.touch()
 
 
 async def _load(settings: Settings) -> LoadedSeed:
