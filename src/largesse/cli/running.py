@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import re
+import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -91,6 +92,8 @@ def read_limit(option: str, text: str | None, currency: str, otherwise: Default)
 def private_file(path: Path) -> TextIO:
     """Returns the file at `path`, for its owner's eyes."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):  # it may have been there, readable for others
+        os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
 
 
