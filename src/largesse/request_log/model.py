@@ -60,7 +60,7 @@ class RequestFilter(msgspec.Struct, frozen=True):
 def loggable_path(path: str) -> str:
     """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address.
 
-    Without control characters, with which a caller could move about on the terminal of whoever reads the log.
+    Without control characters, with which a caller could write on the terminal of an operator who reads the log.
     """
     parts = [_HIDDEN if _is_private(part) else part for part in cleaned(path, "").split("/")]
     return "/".join(parts)[:MOST_PATH]
