@@ -113,7 +113,7 @@ def test_countries_and_languages_by_code_and_name() -> None:
     ("change", "kind"),
     [
         ({"email": "ada"}, "email_no_at"),
-        ({"email": "\uff41@example.com"}, "email_wrong"),
+        ({"email": "\uff41@example.com"}, "email_sign"),
         ({"email": ""}, "email_missing"),
         ({"name": "x" * 201}, "name_long"),
         ({"name": "a\u202eb"}, "name_wrong"),

@@ -45,6 +45,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
                 "n@example,,1",
                 "o@example..com,,1",
                 "p@-x.com,,1",
+                "o\u2019neil@example.com,,1",
             ]
         ),
         COLUMNS,
@@ -67,6 +68,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
         ["email_domain"],
         ["email_dots"],
         ["email_wrong"],
+        ["email_sign"],
     ]
     assert {problem.kind for row in found.rows for problem in row.problems} == set(PROBLEMS)
     assert found.recipients == (OrderRecipient("b@example.com", "Fine", 1000),)
@@ -91,7 +93,7 @@ def test_the_name_and_the_address_of_a_cell_are_apart() -> None:
 
 def test_full_width_letters_before_the_at_are_no_address() -> None:
     found = checked("\uff41@example.com\na@\uff45xample.com\nü@example.com\n", Columns(0))
-    assert [[one.kind for one in row.problems] for row in found.rows] == [["email_wrong"], [], []]
+    assert [[one.kind for one in row.problems] for row in found.rows] == [["email_sign"], [], []]
     assert [one.email for one in found.recipients] == ["a@example.com", "ü@example.com"]
 
 

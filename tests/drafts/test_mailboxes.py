@@ -33,6 +33,7 @@ def people(text: str) -> list[tuple[str, str | None, int]]:
         ("<a@x.com>;", [("", "a@x.com")]),
         ("'Ada' <a@x.com>", [("Ada", "a@x.com")]),
         ('"Byron, Ada" <a@x.com>', [("Ada Byron", "a@x.com")]),
+        ('"Byron, Ada (Sales)" <a@x.com>', [("Ada Byron (Sales)", "a@x.com")]),
         ('"King, Jr." <a@x.com>', [("King, Jr.", "a@x.com")]),
         ('"Byron, Ada, Countess" <a@x.com>', [("Byron, Ada, Countess", "a@x.com")]),
         ('"ada@home" <a@x.com>', [("ada@home", "a@x.com")]),

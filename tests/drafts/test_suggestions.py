@@ -48,6 +48,8 @@ DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.ex
         ("Ada Byron byron", None),
         ("v2@mail.acme .example", "v2@mail.acme.example"),
         ("\uff41\uff44\uff41\uff11@elsewhere.example", "ada1@elsewhere.example"),
+        ("o\u2019neil@elsewhere.example", "o'neil@elsewhere.example"),
+        ("ada\u2013b@acme\u2011labs.example", "ada-b@acme-labs.example"),
         ("ada@elsewhere.example;Ada", None),
         ("ada@elsewhere.example,Byron", None),
         ("ada@acme-labs,example", "ada@acme-labs.example"),
@@ -70,6 +72,7 @@ def test_what_was_meant_is_found(typed: str, meant: str | None) -> None:
         ("a@example", "email_domain"),
         ("@example.com", "email_wrong"),
         ("a@-x.com", "email_wrong"),
+        ("a\u2013b@example.com", "email_sign"),
     ],
 )
 def test_what_is_wrong_is_named(typed: str, fault: str) -> None:

@@ -78,9 +78,15 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
     return judged.domain, max(len(form.encode()) for form in (domain, judged.domain, judged.ascii_domain))
 
 
-def has_wide_letters(email: str) -> bool:
-    """Returns whether an address has full-width letters or digits before the @, as Japanese keyboards write them. No mailbox has."""
-    return not email.isascii() and any(unicodedata.east_asian_width(one) == "F" for one in email.partition("@")[0])
+def is_mistyped(email: str) -> bool:
+    """Returns whether an address has characters before the @ that no mailbox has, and keyboards and word processors write for others.
+
+    Those are letters of full width, and signs beyond ASCII, such as a quotation mark for an apostrophe.
+    """
+    return not email.isascii() and any(
+        unicodedata.east_asian_width(one) == "F" or (not one.isascii() and unicodedata.category(one)[0] in "PS")
+        for one in email.partition("@")[0]
+    )
 
 
 def email_key(email: str) -> str:

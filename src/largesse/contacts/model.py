@@ -14,7 +14,7 @@ from babel.core import get_global
 from msgspec import UNSET, UnsetType
 
 from largesse.base.confidential import Confidential
-from largesse.base.email import MAX_EMAIL, EmailError, has_wide_letters, normalise_email
+from largesse.base.email import MAX_EMAIL, EmailError, is_mistyped, normalise_email
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, trimmed, unfit, unfit_key
@@ -134,7 +134,7 @@ def read_email(typed: str) -> str:
     if len(email) > MAX_EMAIL:
         raise ContactFault("email", "email_long")
     try:
-        if not has_wide_letters(email):
+        if not is_mistyped(email):
             return normalise_email(email)
     except EmailError:
         pass

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from largesse.base.cooperative import Steps
-from largesse.base.email import MAX_EMAIL, email_key, has_wide_letters
+from largesse.base.email import MAX_EMAIL, email_key, is_mistyped
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import csv_file
 from largesse.drafts.columns import Columns, is_quantity, plain_quantity
@@ -25,6 +25,7 @@ PROBLEMS = {
     "email_space": "The address has a space in it.",
     "email_domain": "The part after @ is incomplete. It looks like example.com.",
     "email_dots": "The address has a dot too many.",
+    "email_sign": "A sign or a letter before the @ is not one of a mailbox, such as \u2019 for an apostrophe.",
     "email_wrong": "Type an e-mail address, such as name@example.com.",
     "email_in_list": "One of the addresses is not an e-mail address:",
     "email_more": "Another address stands in a column that is not used:",
@@ -185,8 +186,8 @@ _ANYBODY = "x@example.com"
 
 def _recipient(email: str, name: str | None, quantity: int) -> OrderRecipient:
     """Returns a checked recipient. Raises InvalidRequest."""
-    if has_wide_letters(email):
-        raise InvalidRequest("The address has full-width letters.")
+    if is_mistyped(email):
+        raise InvalidRequest("The address has a character that no mailbox has.")
     return check_recipient(email, name, quantity)
 
 

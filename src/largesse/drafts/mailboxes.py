@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from largesse.base.cooperative import Steps
-from largesse.base.email import EmailError, normalise_email
+from largesse.base.email import EmailError, is_mistyped, normalise_email
 from largesse.base.text import folded, trimmed
 from largesse.drafts.sheet import MAX_ROWS, lines_of
 from largesse.orders.placeholders import NO_FIRST_NAMES
@@ -199,14 +199,18 @@ def _mailbox(part: str) -> Mailbox | None:
 
 
 def _turned(name: str) -> str:
-    """Returns "Ada Byron" for "Byron, Ada", as directories of companies write names."""
-    last, _, first = name.partition(", ")
-    is_one = last and first and "," not in last + first
-    return f"{first} {last}" if is_one and first.replace(".", "").lower() not in NO_FIRST_NAMES else name
+    """Returns "Ada Byron (Sales)" for "Byron, Ada (Sales)", as directories of companies write names."""
+    last, _, rest = name.partition(", ")
+    first, bracket, more = rest.partition(" (")
+    is_one = last and first and "," not in last + rest
+    is_first = first.replace(".", "").lower() not in NO_FIRST_NAMES
+    return f"{first} {last}{bracket}{more}" if is_one and is_first else name
 
 
 _AT = re.compile(r"\s*(?:\(at\)|\[at\]|\{at\}|\s+at\s+|\uff20)\s*", re.IGNORECASE)
 _ROUND = " \t\"'<>()[].,;:"
+# What word processors write for an apostrophe and for a hyphen.
+_PLAIN_SIGNS = str.maketrans("\u2018\u2019\u02bc\u2010\u2011\u2012\u2013\u2014\u2212", "'''------")
 _MAILTO = re.compile(r"mailto:", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 _AND_MORE = re.compile(r"@\s*[^\s@]+\.[^\s@]+\s+[^\s.@]")  # an address, and a name after it
@@ -232,6 +236,8 @@ def fault_of(email: str) -> str:
         return "email_comma"
     if ".." in email or local[:1] == "." or local[-1:] == "." or domain[:1] == "." or domain[-1:] == ".":
         return "email_dots"
+    if is_mistyped(email):
+        return "email_sign"
     return "email_wrong" if local and "." in domain else "email_domain" if local else "email_wrong"
 
 
@@ -245,7 +251,8 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     """Returns the valid address that was probably meant, None if nothing is likely. `domains` are those of the other recipients."""
     if not email or len(email) > _MAX_LENGTH:
         return None
-    text = _MAILTO.sub("", _AT.sub("@", unicodedata.normalize("NFKC", email))).strip(_ROUND)
+    plain = unicodedata.normalize("NFKC", email).translate(_PLAIN_SIGNS)
+    text = _MAILTO.sub("", _AT.sub("@", plain)).strip(_ROUND)
     if _AND_MORE.search(text):
         return None
     *before, local = text.partition("@")[0].split() or [""]

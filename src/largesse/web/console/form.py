@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
-from largesse.base.email import EmailError, has_wide_letters, normalise_email
+from largesse.base.email import EmailError, is_mistyped, normalise_email
 from largesse.base.i18n.languages import text
 from largesse.base.text import trimmed, unfit
 from largesse.web.kit.query import INT32, Whole
@@ -63,7 +63,7 @@ class Email(msgspec.Struct, frozen=True):
         """Returns the normalised address; empty if it is not an e-mail address."""
         value = trimmed(form[name])
         try:
-            if not has_wide_letters(value):
+            if not is_mistyped(value):
                 return normalise_email(value)
         except EmailError:
             pass

@@ -75,6 +75,9 @@ WRONG = {
     "email_space": text("There is a space in the address."),
     "email_domain": text("The part after @ is incomplete."),
     "email_dots": text("There is one dot too many."),
+    "email_sign": text(
+        "A sign or a letter before the @ is not one of a mailbox, such as \u2019 for an apostrophe. Type it again."
+    ),
     "email_wrong": text("Type an e-mail address, such as name@example.com."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
     "email_more": text("“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."),
