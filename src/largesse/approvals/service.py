@@ -163,7 +163,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
 
 async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
-    """Returns the newest requests that the person may see."""
+    """Returns the requests that wait and the newest others, as far as the person may see them."""
     requests = await store.list_requests(connection, *actor.place, most=MOST_LISTED)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}

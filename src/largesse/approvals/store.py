@@ -60,7 +60,10 @@ _LOCK = "SELECT FROM approval_requests WHERE customer_id = $1 AND environment = 
 _LIST = compose(
     """
     WITH r AS MATERIALIZED (
-        SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 ORDER BY asked_at DESC, id LIMIT $3),
+        (SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND state = 'waiting'
+         ORDER BY asked_at DESC, id LIMIT $3)
+        UNION ALL (SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND state <> 'waiting'
+                   ORDER BY asked_at DESC, id LIMIT $3)),
     sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = ANY(ARRAY(SELECT id FROM r)))
     SELECT {request_columns} FROM r ORDER BY r.asked_at DESC, r.id
 """,
@@ -189,7 +192,7 @@ async def find_request(
 async def list_requests(
     connection: Connection, customer_id: int, environment: str, *, most: int
 ) -> list[ApprovalRequest]:
-    """Returns the newest requests, the newest first."""
+    """Returns the newest requests that wait, and the newest others, at most so many of each, the newest first."""
     return [_request(row) for row in await connection.fetch(_LIST, customer_id, environment, most)]
 
 

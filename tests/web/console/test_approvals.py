@@ -21,6 +21,8 @@ from tests.web.console.approving import (
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import place, ready
 
+from largesse.approvals.service import MOST_LISTED
+
 __all__ = ["WORLD", "as_before"]
 
 
@@ -58,6 +60,29 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, a
     ada.sees("/app/audit?kind=orders", "Ada approved …", "Total: £20.00")
     assert "Amount: £10.00" in ada.read("/app/audit?act=approval_rule.created")
     assert service.findings() == []
+
+
+def test_a_send_that_waits_is_listed_however_many_newer_ones_are_decided(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
+    set_rule(ada)
+    reference = asked(cem, service)
+    service.sql(
+        """
+        INSERT INTO approval_requests
+            (customer_id, environment, id, user_id, state, rule_ids, quote, digest, total_minor, currency, gift_name, code_count,
+             draft_changed_at, asked_at, expires_at, ended_at)
+        SELECT customer_id, environment, 'DECIDED-' || n, user_id, 'approved', rule_ids, quote, digest, total_minor, currency, gift_name,
+               code_count, draft_changed_at, asked_at + interval '1 second', expires_at, now()
+        FROM approval_requests, generate_series(1, $2::int) AS n WHERE id = $1 RETURNING 1
+        """,
+        reference,
+        MOST_LISTED,
+    )
+    assert "1 send waits for your approval" in ada.read("/app")
+    ada.get("/app/approvals")
+    assert f"/app/approvals/{reference}" in ada.links
+    service.sql("DELETE FROM approval_requests WHERE id LIKE 'DECIDED-%' RETURNING 1")
 
 
 @pytest.mark.slow
