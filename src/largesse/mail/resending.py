@@ -268,7 +268,6 @@ async def _correct(connection: Connection, key: tuple[int, int], email: str, cor
         raise InvalidRequest("This recipient has claimed the gift.")
     await withdraw_reminders(connection, key, numbers)
     has_left = await _move_mail(connection, key, email, corrected)
-    await connection.execute(resending_store.READDRESS_REMINDERS, *key, numbers, corrected)
     await readdress_lines(connection, *key, numbers, own[0]["recipient_email"], corrected)
     return numbers[0], has_left
 

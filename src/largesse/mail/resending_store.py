@@ -109,9 +109,6 @@ LOCK_MESSAGES = """
 """
 # The fence stops a worker that stood still and has read the message with the address before.
 READDRESS = "UPDATE messages SET email = $3, fence = fence + 1 WHERE customer_id = $1 AND id = ANY($2::bigint[])"
-READDRESS_REMINDERS = """
-    UPDATE messages SET email = $4 WHERE customer_id = $1 AND order_id = $2 AND line_numbers && $3::int[] AND kind LIKE 'reminder%'
-"""
 RESEND = """
     INSERT INTO messages
         (customer_id, order_id, environment, edition, email, name, line_numbers, due_at, rank_at, created_at)
