@@ -34,7 +34,9 @@ _INSERT_FILE = """
 _INSERT_LINE = "INSERT INTO bank_lines (file_id, line, mark, amount, currency, named) VALUES ($1, $2, $3, $4, $5, $6)"
 _ID_OF = "SELECT id FROM bank_files WHERE digest = $1"
 _SELECT_FILE = "SELECT id, name, decimals, read_at FROM bank_files WHERE id = $1"
-_NEWEST = "SELECT id, name, decimals, read_at FROM bank_files ORDER BY id DESC LIMIT $1"
+_NEWEST = (
+    "SELECT id, name, decimals, read_at FROM bank_files WHERE ($1::int IS NULL OR id < $1) ORDER BY id DESC LIMIT $2"
+)
 _LINES = """
     SELECT line, amount, currency, named, mark, EXISTS (
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
@@ -124,9 +126,9 @@ async def read_file(
     return file_id, True
 
 
-async def list_files(connection: Connection, most: int) -> list[BankFile]:
-    """Returns the files that were imported last."""
-    return [BankFile(**row) for row in await connection.fetch(_NEWEST, most)]
+async def list_files(connection: Connection, before: int | None, most: int) -> list[BankFile]:
+    """Returns the files that were imported last, with ids below `before`."""
+    return [BankFile(**row) for row in await connection.fetch(_NEWEST, before, most)]
 
 
 async def count_waiting_lines(connection: Connection, files: int, most: int) -> int:

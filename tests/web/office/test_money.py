@@ -113,6 +113,18 @@ def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: S
     assert [row["actor"] for row in acts] == ["staff"]
 
 
+def test_older_files_are_a_page_further(service: Service, fay: Browser) -> None:
+    service.sql(
+        "INSERT INTO bank_files (digest, name, read_at) SELECT sha256(n::text::bytea), 'file-' || n, now() FROM generate_series(1, 51) AS n"
+        " RETURNING 1"
+    )
+    assert "file-1 " not in fay.read(FILES) + " "
+    (before,) = re.findall(r"before=([0-9]+)", fay.page.text)
+    assert "file-1 " in fay.read(f"{FILES}?before={before}") + " "
+    assert "file-2 " not in fay.text + " "
+    assert "before=" not in fay.page.text
+
+
 def test_a_mistyped_reference_is_decided_by_a_person(service: Service, fay: Browser) -> None:
     [meant], before = wait_for(service, 1, 73_00), balance(service)
     wrong = meant[:9] + str((int(meant[9]) + 1) % 10) + meant[10:]

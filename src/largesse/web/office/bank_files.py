@@ -66,10 +66,14 @@ _STATES: Mapping[LineState, tuple[str, str]] = {
 
 
 async def show(context: OfficeContext) -> Response:
-    """Lists the newest files, and shows the form that uploads one."""
-    files = await context.read(list_files, SHOWN)
+    """Lists the files, newest first, and shows the form that uploads one."""
+    files = await context.read(list_files, context.parameters.number("before"), SHOWN + 1)
     return context.page(
-        "bank_files.html", files=files, most=MOST_LINES, may_change=context.person.may(StaffRight.MONEY)
+        "bank_files.html",
+        files=files[:SHOWN],
+        more=files[SHOWN - 1].id if len(files) > SHOWN else None,
+        most=MOST_LINES,
+        may_change=context.person.may(StaffRight.MONEY),
     )
 
 
