@@ -48,6 +48,7 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
     "address_3": frozenset({"city", "town", "ville", "stadt", "ort"}),
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
+OWN = "fields."
 _DATES = ("birthday", "start_date")
 # What Outlook saves for no date, and what spreadsheets show of a blank one that a formula copied.
 _NO_DATE = re.compile(r"0?0([-/.])0?0\1(?:00|0000)|0000-00-00|0?0([/.])0?1\2(?:19)?00|0?1/0?0/(?:19)?00|1900-01-00")
@@ -82,7 +83,9 @@ class CheckedContact(msgspec.Struct, frozen=True, gc=False):
     email: str
     name: str
     change: ContactChange
-    faults: tuple[tuple[str, str], ...] = ()  # field and kind, one of the model's PROBLEMS
+    faults: tuple[
+        tuple[str, str], ...
+    ] = ()  # field, with OWN before the key of an own one, and kind, one of the model's PROBLEMS
     same_as: int | None = None  # of a row without faults: the number of the first one with that address
 
 
@@ -154,11 +157,11 @@ def _month_first(sheet: Sheet, columns: ContactColumns) -> tuple[str, ...]:
 def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str]) -> CheckedContact:
     faults: list[tuple[str, str]] = []
 
-    def read(reader: Callable[[str], Any], typed: str) -> Any:
+    def read(reader: Callable[[str], Any], typed: str, field: str = "") -> Any:
         try:
             return reader(typed)
         except ContactFault as fault:
-            faults.append((fault.field, fault.kind))
+            faults.append((field or fault.field, fault.kind))
             return None
 
     cell = _cell(row, columns.base.email)
@@ -187,7 +190,9 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
     said["more_groups"] = tuple(found for one in groups if (found := read(_read_group, one)))
     values = {key: _cell(row, at) for key, at in columns.fields.items()}
     said["fields"] = {
-        key: read(partial(_read_text, "fields", MAX_FIELD), value) for key, value in values.items() if value
+        key: read(partial(_read_text, "fields", MAX_FIELD), value, f"{OWN}{key}")
+        for key, value in values.items()
+        if value
     }
     return CheckedContact(
         row.number, said["email"] or typed_email, name, ContactChange(**said), tuple(dict.fromkeys(faults))

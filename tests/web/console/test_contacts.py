@@ -127,6 +127,13 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     assert "1 High St\nSW1\nLondon" in html.unescape(ada.get(f"/app/contacts/{found['id']}").text)
 
 
+def test_the_own_field_whose_value_is_wrong_is_named(ada: Browser) -> None:
+    assert ada.submit("/app/contacts/fields", "/app/contacts/fields", name="Shirt").status_code == 303
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", f"email,Shirt\na@example.com,{'x' * 201}\n".encode())
+    ada.says(f"Shirt “{'x' * 60}…”: This has more than 200 characters.")
+
+
 def test_dates_with_the_month_first_are_said_before_they_are_imported(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     said = "Birthday: the month is read first, as in 03/14/2024, because some dates here have no other meaning."

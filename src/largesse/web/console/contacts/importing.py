@@ -14,6 +14,7 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.contacts.group_store import list_fields
 from largesse.contacts.importing import (
+    OWN,
     PARTS,
     CheckedContact,
     CheckedContacts,
@@ -146,7 +147,7 @@ async def _show(
         fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
         checked=checked,
         month_first=[context.say(_PART_NAMES[part]) for part in checked.month_first],
-        to_fix=[(row, _said(context, cells[row.number], columns, row)) for row in checked.bad[:_SHOWN]],
+        to_fix=[(row, _said(context, cells[row.number], columns, own, row)) for row in checked.bad[:_SHOWN]],
         most_named=_NAMED,
         most=MOST_AT_ONCE,
         source=source,
@@ -156,16 +157,20 @@ async def _show(
     )
 
 
-def _said(context: RequestContext, cells: Sequence[str], columns: ContactColumns, row: CheckedContact) -> list[str]:
+def _said(
+    context: RequestContext, cells: Sequence[str], columns: ContactColumns, own: Sequence[OwnField], row: CheckedContact
+) -> list[str]:
     """Returns all errors of a row, with column and value unless the table shows them."""
+    names = {part: context.say(name) for part, name in _PART_NAMES.items()}
+    names |= {f"{OWN}{field.key}": field.name for field in own}
+    places = {**columns.parts, **{f"{OWN}{key}": at for key, at in columns.fields.items()}}
     said = []
     for field, kind in row.faults:
-        what, at = wrong(context, kind), columns.parts.get(field)
+        what, at = wrong(context, kind), places.get(field)
         if at is not None:
             value = cells[at] if at < len(cells) else ""
             value = value if len(value) <= _MOST_VALUE else f"{value[:_MOST_VALUE]}\N{HORIZONTAL ELLIPSIS}"
-            column = context.say(_PART_NAMES[field])
-            what = context.say("%(column)s “%(value)s”: %(wrong)s", column=column, value=value, wrong=what)
+            what = context.say("%(column)s “%(value)s”: %(wrong)s", column=names[field], value=value, wrong=what)
         said.append(what)
     return said
 
