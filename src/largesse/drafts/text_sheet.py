@@ -139,6 +139,7 @@ _FREQUENT = frozenset(
     "\u0627\u062d\u062f\u0631\u0639\u0644\u0645\u0646\u0647\u0648\u064a"
     "\u00e0\u00e1\u00e2\u00e3\u00e4\u00e5\u00e6\u00e7\u00e8\u00e9\u00ea\u00eb\u00ed\u00ee\u00ef\u00f1\u00f3\u00f4\u00f5\u00f6\u00f8\u00fa\u00fb\u00fc\u00df"
 )
+_GREEK = "\u0370"  # the first character after those of the Latin alphabet
 _SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARABIC"})
 # Names that are examined, and how long each may be.
 _MOST_NAMES = 200
@@ -211,7 +212,8 @@ def _oddness(name: str) -> int:
     )
     capitals = sum(found[0].isupper() and not found[0].isascii() for found in _CAPITAL_WITHIN.finditer(name))
     on_end = sum("LATIN" in unicodedata.name(found[0][0], "") for found in _ODD_LETTERS.finditer(name))
-    return signs + capitals + on_end + sum(len(_scripts(word)) > 1 for word in name.split())
+    is_latin = max(name, default="") < _GREEK
+    return signs + capitals + on_end + (0 if is_latin else sum(len(_scripts(word)) > 1 for word in name.split()))
 
 
 def _scripts(word: str) -> frozenset[str]:
