@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import pytest
 from tests.chained import CHAIN
@@ -15,6 +16,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import hold_mail_back
 from largesse.lines.states import lock_issued, record_cancelled
+from largesse.mail.requeue import RequeueFilter, requeue
 from largesse.mail.resending import correct_address, resend, resend_chosen, resend_unclaimed
 from largesse.privacy.service import erase_lines
 
@@ -103,6 +105,21 @@ async def test_no_mail_is_sent_again_with_codes_that_are_just_being_cancelled(
         await sending
     await office.send()
     assert office.server.recipients() == [ADA], "once, before"
+
+
+async def test_what_is_just_being_sent_again_is_not_requeued_as_well(office: Office) -> None:
+    office.server.says = {ADA: "550 5.1.1 unknown"}
+    reference, _ = await office.send_order([(ADA, "Ada", 1)])
+    office.server.says = {}
+    wanted = RequeueFilter(datetime(2020, 1, 1, tzinfo=UTC))
+    async with office.database.transaction(OPERATOR) as connection:
+        await resend(connection, office.principal, reference, ADA)
+        requeuing = asyncio.create_task(requeue(await office.operator(), wanted))
+        while not await office.database.fetchval(OPERATOR, WAITING) and not requeuing.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await requeuing == 0
+    await office.send()
+    assert office.server.recipients() == [ADA]
 
 
 async def test_mail_of_a_worker_that_stood_still_goes_to_the_corrected_address(office: Office) -> None:

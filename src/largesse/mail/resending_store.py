@@ -24,14 +24,6 @@ LOCK_JOBS = grouped(
 """,
     "$3",
 )
-MAKE_DUE = """
-    UPDATE messages SET
-        state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = (SELECT clock_now()), due_at = at,
-        rank_at = at, line_numbers = standing::int[]
-    FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, standing, place),
-        LATERAL (SELECT (SELECT clock_now()) + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
-    WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held')
-"""
 CANCELLED_LINES = """
     SELECT DISTINCT customer_id, order_id, number
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id) JOIN line_states USING (customer_id, order_id)
@@ -39,11 +31,9 @@ CANCELLED_LINES = """
 """
 # Only the last edition of an order's mail counts: a later one was sent instead. A notification is about
 # one line, whose number is its edition, and of a parcel that was sent again the last one counts.
-_GIVEN_UP = compose(
+_IS_LAST = compose(
     """
-    state = ANY({states}) AND state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
-      AND ({reason} IS NULL OR position(lower({reason}) IN lower(reason)) > 0)
-      AND email NOT LIKE '%@{erased_domain}'
+    email NOT LIKE '%@{erased_domain}'
       AND NOT (kind = 'gift' AND EXISTS (
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
@@ -53,9 +43,28 @@ _GIVEN_UP = compose(
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email
           AND later.kind LIKE 'shipped%' AND later.edition = messages.edition AND later.id > messages.id))
 """,
+    erased_domain=identifier(ERASED_DOMAIN),
+)
+_GIVEN_UP = compose(
+    """
+    state = ANY({states}) AND state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
+      AND ({reason} IS NULL OR position(lower({reason}) IN lower(reason)) > 0) AND {is_last}
+""",
     states=Fragment("$1::text[]"),
     reason=Fragment("$2::text"),
-    erased_domain=identifier(ERASED_DOMAIN),
+    is_last=_IS_LAST,
+)
+# Looks again what is the last: mail may have been sent again while this waited for the locks.
+MAKE_DUE = compose(
+    """
+    UPDATE messages SET
+        state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = (SELECT clock_now()), due_at = at,
+        rank_at = at, line_numbers = standing::int[]
+    FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, standing, place),
+        LATERAL (SELECT (SELECT clock_now()) + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
+    WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {is_last}
+""",
+    is_last=_IS_LAST,
 )
 
 
