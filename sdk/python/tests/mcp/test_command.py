@@ -54,6 +54,10 @@ def test_http_wants_a_token() -> None:
         ("LARGESSE_MCP_MOST_PER_ORDER", "300 EUR, 100,50 GBP"),
         ("LARGESSE_MCP_MOST_PER_DAY", "1e9"),
         ("LARGESSE_MCP_MOST_PER_DAY", "10 POUNDS"),
+        ("LARGESSE_MCP_MOST_PER_DAY", ","),
+        # Misspelt, it would cap nothing.
+        ("LARGESSE_MCP_MOST_PER_ODER", "250 GBP"),
+        ("LARGESSE_MCP_Most_Per_Day", "250 GBP"),
         ("LARGESSE_MCP_SHOW_PINS", "maybe"),
         ("LARGESSE_MCP_TOKEN", "x" * 23),
         ("LARGESSE_MCP_STATE_DIR", "~no-such-person/state"),
@@ -62,6 +66,17 @@ def test_http_wants_a_token() -> None:
 def test_what_cannot_be_read_is_named(name: str, text: str) -> None:
     with pytest.raises(SettingError, match=name):
         read_settings({**GOOD, name: text})
+
+
+def test_what_is_misspelt_and_blank_is_unset() -> None:
+    assert read_settings({**GOOD, "LARGESSE_MCP_MOST_PER_ODER": " "}) == read_settings(GOOD)
+
+
+def test_an_empty_host_is_refused() -> None:
+    """It would be every address of the machine."""
+    ended = run("--http", "--host", "", **GOOD)
+    assert ended.returncode == 2
+    assert "argument --host: must be an address" in ended.stderr.splitlines()[-1]
 
 
 def test_settings_are_read(tmp_path: Path) -> None:

@@ -41,9 +41,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--http", action="store_true", help="serve streamable HTTP at /mcp, for clients that have the token"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen for HTTP (127.0.0.1)")
+    parser.add_argument("--host", type=host, default="127.0.0.1", help="where to listen for HTTP (127.0.0.1)")
     parser.add_argument("--port", type=port, metavar="PORT", default=8765, help="the port for HTTP (8765)")
     return parser
+
+
+def host(text: str) -> str:
+    """Reads a host. Raises ArgumentTypeError for an empty one, which would be every address of the machine."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must be an address such as 127.0.0.1")
+    return text
 
 
 def port(text: str) -> int:

@@ -18,6 +18,7 @@ SETTINGS = {
     "LARGESSE_MCP_TOKEN": "what callers over HTTP must send as bearer token, at least 24 characters",
     "LARGESSE_MCP_STATE_DIR": "where the sums of the day are kept, by default ~/.local/state/largesse-mcp",
 }
+_OWN = "LARGESSE_MCP_"  # how the names begin that nobody else uses
 _LEAST_TOKEN = 24
 _AMOUNT = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(?: +([A-Za-z]{3}))?")
 # As in `1,250 GBP` and `100,50 EUR`: which of the two a comma between digits is, nobody can tell.
@@ -55,6 +56,8 @@ class Cap:
             if found is None or currency in most:
                 raise SettingError(f"{name} must be amounts such as `250 GBP, 300 EUR`, each currency once")
             most[currency] = Decimal(found[1])
+        if text and not most:
+            raise SettingError(f"{name} must be amounts such as `250 GBP, 300 EUR`, each currency once")
         return cls(most)
 
 
@@ -73,6 +76,9 @@ class Settings:
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """The settings of an environment. Raises SettingError for the first that cannot be right."""
+    for name, value in environ.items():
+        if name.startswith(_OWN) and name not in SETTINGS and value.strip():
+            raise SettingError(f"{name} is no setting, and would cap nothing: `largesse-mcp --help` lists them")
     given = {name: environ.get(name, "").strip() for name in SETTINGS}
     for name in ("LARGESSE_URL", "LARGESSE_API_KEY"):
         if not given[name]:
