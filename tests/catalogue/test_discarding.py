@@ -52,3 +52,17 @@ async def test_a_stock_warning_keeps_what_was_never_published(database: Database
     await warn_below(actor, coffee, None)
     seen = await newest(database, coffee)
     await save_draft(actor, "product", coffee, await product(database), seen)
+
+
+async def test_what_an_earlier_version_of_a_collection_names_stays_so_that_it_can_be_undone(
+    database: Database, actor: Actor
+) -> None:
+    await create(actor, "product", "coffee", await product(database))
+    tea = await create(actor, "product", "tea", await product(database))
+    treats = await create(actor, "collection", "treats", await collection(database, products="coffee, tea"))
+    await publish(actor, "collection", treats, await newest(database, treats, "collection"))
+    seen = await newest(database, treats, "collection")
+    await save_draft(actor, "collection", treats, await collection(database), seen)
+    await publish(actor, "collection", treats, await newest(database, treats, "collection"))
+
+    assert not await discard_draft(actor, "product", tea, await newest(database, tea))

@@ -116,6 +116,7 @@ _DELETE_NEW = {
             AND NOT EXISTS (SELECT FROM stock_warnings w WHERE w.product_id = p.id)
             AND NOT EXISTS (SELECT FROM collections c WHERE p.id = ANY (c.product_ids))
             AND NOT EXISTS (SELECT FROM catalogue_drafts d WHERE d.kind = 'collection' AND d.content -> 'product_ids' @> to_jsonb(p.id))
+            AND NOT EXISTS (SELECT FROM catalogue_versions e WHERE e.kind = 'collection' AND e.content -> 'product_ids' @> to_jsonb(p.id))
             AND NOT EXISTS (SELECT FROM templates t WHERE t.product_id = p.id AND t.removed_at IS NULL)
     """,
     "collection": """
