@@ -205,6 +205,19 @@ def test_each_table_of_a_report_comes_as_a_file(
     assert len(rows) > row
 
 
+def test_cancelled_codes_are_not_called_unclaimed(ada: Browser, service: Service, filled: dict[str, str]) -> None:
+    def others() -> list[list[str]]:
+        text = ada.get("/app/reports.csv?of=claims").text
+        return [row for row in csv.reader(io.StringIO(text)) if row[0] == "Unclaimed or cancelled"]
+
+    [[_, before, *_]] = others()
+    reference = send(service)
+    service.client("hr").post(f"/orders/{reference}/cancel")
+    work(service)
+    [[_, after, *_]] = others()
+    assert int(after) == int(before) + 3
+
+
 def test_a_report_names_all_that_it_adds_up(
     ada: Browser, filled: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

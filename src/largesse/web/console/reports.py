@@ -267,8 +267,8 @@ def _row(name: str, added: Added) -> Sequence[object]:
 
 
 def _claims(context: RequestContext, added: Added) -> list[Sequence[object]]:
-    """Returns a row for each claim time with its number of codes, and a row for unclaimed codes."""
+    """Returns a row for each claim time with its number of codes, and a row for all other codes: days have no cancellations of their own orders."""
     sums = added.sums
     counts = {said: getattr(sums, name) for name, said in AGES.items()}
-    counts[text("Unclaimed")] = max(0, sums.codes - sum(counts.values()))
+    counts[text("Unclaimed or cancelled")] = max(0, sums.codes - sum(counts.values()))
     return [(context.say(said), count, sums.codes, added.currency) for said, count in counts.items()]
