@@ -12,6 +12,14 @@ from typing import Any
 import pytest
 from tests.mail.conftest import PostOffice
 
+from largesse.base.settings import load_settings
+from largesse.db.migrate import upgrade
+from largesse.db.pool import connect_once
+from largesse.db.scope import OPERATOR
+from largesse.doctor.checks import Level
+from largesse.doctor.machine import check_suppliers
+from largesse.installation import database_address
+
 GOOD = {
     "LARGESSE_MASTER_KEY": "5e" * 32,
     "LARGESSE_PUBLIC_URL": "https://gifts.example.com",
@@ -91,3 +99,20 @@ async def test_what_a_malformed_setting_leads_to_is_not_looked_at(tmp_path: Path
     errors = [f for f in json.loads(printed)["findings"] if f["level"] == "error"]
     assert [f["setting"] for f in errors] == ["LARGESSE_DATABASE_URL", "LARGESSE_SMTP_URL"]
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - a test's own folder
+
+
+@pytest.mark.slow
+async def test_products_without_a_described_supplier_are_named_with_an_embedded_database_too(tmp_path: Path) -> None:
+    settings = load_settings({"LARGESSE_DATA_DIR": str(tmp_path / "data")})
+    async with database_address(settings, None) as url:
+        await upgrade(url)
+        async with connect_once(url, OPERATOR) as connection:
+            await connection.execute(
+                """
+                INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, suppliers)
+                VALUES ('coffee', 'Coffee', true, 'GBP', '{GB}', '{500}', '{nobody}')
+                """
+            )
+        [found] = await check_suppliers(settings)
+    assert (found.level, found.setting) == (Level.WARNING, "LARGESSE_SUPPLIERS")
+    assert "nobody" in found.text

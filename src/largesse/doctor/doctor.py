@@ -31,7 +31,7 @@ async def check(environ: Mapping[str, str]) -> Report:
             findings += check_master_key(settings)
         findings += check_data_dir(settings)
         findings += await check_database(settings)
-    findings += await check_suppliers(settings)
+    findings += await check_suppliers(settings, has_database="LARGESSE_DATABASE_URL" not in unread)
     if "LARGESSE_SMTP_URL" not in unread:
         findings += await check_mail_server(settings.smtp_url)
     findings += check_open_files(settings)

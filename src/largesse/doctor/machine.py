@@ -15,6 +15,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
 from largesse.catalogue.model import STOCK
 from largesse.connections.manager import files_needed
+from largesse.db.embedded import has_cluster
 from largesse.db.pool import DATABASE_FAILED, Connection
 from largesse.db.scope import OPERATOR
 from largesse.doctor.checks import CheckResult, error, ok, warning
@@ -189,8 +190,8 @@ _SUPPLIERS = "LARGESSE_SUPPLIERS"
 _FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 
 
-async def check_suppliers(settings: Settings) -> list[CheckResult]:
-    """Opens each supplier of the setting, and names the products whose suppliers are not described."""
+async def check_suppliers(settings: Settings, *, has_database: bool = True) -> list[CheckResult]:
+    """Opens each supplier of the setting, and names the products whose suppliers are not described if there is a database to look at."""
     findings: list[CheckResult] = []
     names = {STOCK}
     try:
@@ -202,7 +203,7 @@ async def check_suppliers(settings: Settings) -> list[CheckResult]:
                 )
     except OperatorError as wrong:
         return [*findings, error(_SUPPLIERS, f"{str(wrong).removeprefix(f'{_SUPPLIERS}: ')}.")]
-    if settings.database_url is None:
+    if not has_database or (settings.database_url is None and not has_cluster(settings.data_dir)):
         return findings
     try:
         async with open_database(settings) as database, database.connection(OPERATOR) as connection:
