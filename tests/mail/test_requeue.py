@@ -53,6 +53,24 @@ async def test_what_bounced_for_a_reason_since_then_goes_out_again_once(office: 
     assert [tuple(row) for row in kept] == [(since, None, 1), (LONG_AGO, "5.1.1", 1), (LONG_AGO, "5.1.1", 0)]
 
 
+async def test_of_a_parcel_that_came_back_no_mail_goes_out_again(office: Office) -> None:
+    """It would say that the parcel is on its way."""
+    await bounce(office, {SAM: "550 5.1.1 Unknown"})
+    execute = office.database.execute
+    await execute(OPERATOR, "UPDATE messages SET kind = 'shipped', edition = 1")
+    await execute(
+        OPERATOR,
+        """
+        INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, shipped_at, carrier, sendings)
+        SELECT customer_id, order_id, 1, environment, $1, 'GB', 'x', now(), now(), 'DHL', 1 FROM messages
+        """,
+        office.product_id,
+    )
+    assert await count_given_up(await office.operator(), RequeueFilter(LONG_AGO)) == 1
+    await execute(OPERATOR, "UPDATE shipments SET returned_at = shipped_at, return_reason = 'absent'")
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO)) == 0
+
+
 async def test_of_a_parcel_that_was_sent_again_only_the_last_mail_goes_out_again(office: Office) -> None:
     await bounce(office, {SAM: "550 5.1.1 Unknown"})
     execute = office.database.execute

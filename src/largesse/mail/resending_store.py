@@ -30,7 +30,7 @@ CANCELLED_LINES = """
     WHERE state = 'cancelled'
 """
 # Only the last edition of an order's mail counts: a later one was sent instead. A notification is about
-# one line, whose number is its edition, and of a parcel that was sent again the last one counts.
+# one line, whose number is its edition, and of a parcel that was sent again the last one counts; none while the parcel is back.
 _IS_LAST = compose(
     """
     email NOT LIKE '%@{erased_domain}'
@@ -42,6 +42,10 @@ _IS_LAST = compose(
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email
           AND later.kind LIKE 'shipped%' AND later.edition = messages.edition AND later.id > messages.id))
+      AND NOT (kind LIKE 'shipped%' AND EXISTS (
+        SELECT FROM shipments AS parcel
+        WHERE parcel.customer_id = messages.customer_id AND parcel.order_id = messages.order_id AND parcel.number = messages.edition
+          AND (parcel.returned_at >= parcel.shipped_at OR parcel.again_at IS NOT NULL)))
 """,
     erased_domain=identifier(ERASED_DOMAIN),
 )
