@@ -22,9 +22,15 @@ _NAMES = {
     "empfanger", "empfaenger", "vollername", "mitarbeiter", "vorundnachname", "vornamenachname", "vornameundnachname",
     "nometprenom", "prenometnom", "nomprenom", "prenomnom", "lastnamefirstname", "firstnamelastname", "nachnamevorname", "namevorname", "collaborateur", "salarie", "firstandlastname", "contact", "person",
 }  # fmt: skip
-_FIRST_NAMES = {"firstname", "givenname", "forename", "prenom", "vorname"}
-_LAST_NAMES = {"lastname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
+_FIRST_NAMES = {"firstname", "first", "fname", "givenname", "forename", "prenom", "vorname"}
+_LAST_NAMES = {"lastname", "last", "lname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
 _QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
+# Headings of words that are no names.
+_OTHERS = {
+    "company", "organisation", "organization", "firma", "unternehmen", "entreprise", "societe", "department", "abteilung", "departement",
+    "service", "team", "jobtitle", "position", "funktion", "fonction", "poste", "city", "ort", "stadt", "ville", "country", "land", "pays",
+    "location", "office", "standort", "site", "buro", "bureau", "status", "salutation", "anrede", "civilite",
+}  # fmt: skip
 _ALL_NAMES = _NAMES | _FIRST_NAMES | _LAST_NAMES
 _KNOWN = _EMAILS | _ALL_NAMES | _QUANTITIES
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
@@ -146,6 +152,13 @@ def _by_heading(headings: list[str], sheet: Sheet) -> Columns:
         and not _has_full_names(sheet, name, first_name)
     ):
         last_name = name  # `Name; Vorname`, as German lists have it
+    elif (
+        name is not None
+        and last_name is not None
+        and first_name is None
+        and not _has_full_names(sheet, name, last_name)
+    ):
+        first_name = name  # `Name, Surname`
     apart = tuple(at for at in (first_name, last_name) if at is not None)
     return Columns(
         email=_first(headings, _EMAILS),
@@ -154,12 +167,10 @@ def _by_heading(headings: list[str], sheet: Sheet) -> Columns:
     )
 
 
-def _has_full_names(sheet: Sheet, name: int, first_name: int) -> bool:
-    """Returns whether a column of names repeats the first names beside it."""
-    pairs = [
-        (row.cells[name : name + 1], row.cells[first_name : first_name + 1]) for row in sheet.rows[1:_SAMPLED_ROWS]
-    ]
-    return any(first and first[0] and first[0] in "".join(full).split() for full, first in pairs)
+def _has_full_names(sheet: Sheet, name: int, part: int) -> bool:
+    """Returns whether a column of names repeats the first or last names beside it."""
+    pairs = [(row.cells[name : name + 1], row.cells[part : part + 1]) for row in sheet.rows[1:_SAMPLED_ROWS]]
+    return any(one and one[0] and one[0] in "".join(full).replace(",", " ").split() for full, one in pairs)
 
 
 def _is_recipient(sheet: Sheet) -> bool:
@@ -210,9 +221,10 @@ def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]
     if known.email is not None or email is None:
         return ()
     sampled = Sheet(sheet.rows[:_SAMPLED_ROWS])
+    others = {at for at, cell in enumerate(sheet.rows[0].cells) if plain_heading(cell) in _OTHERS}
     for at in range(sheet.width):
         cells = _cells(sampled, at)
-        if at not in {email, known.quantity} and cells and all(_is_word(cell) for cell in cells):
+        if at not in {email, known.quantity, *others} and cells and all(_is_word(cell) for cell in cells):
             return (at,)
     return ()
 
