@@ -56,6 +56,16 @@ def test_a_value_that_is_none_or_out_of_range_is_said_plainly(run: Run, argument
     assert_refused(run(*arguments), said)
 
 
+def test_a_misspelt_setting_is_named_by_every_command(run: Run, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With LARGESSE_DATABASE_URL misspelt, a command works on the embedded database, which it makes."""
+    monkeypatch.setenv("LARGESSE_DATABASE_ULR", "postgresql://user:secret@db.example.com/largesse")
+    said = "Warning: LARGESSE_DATABASE_ULR: There is no such setting. Did you mean LARGESSE_DATABASE_URL?\n"
+    for command in ("migrate", "keys list --json", "database-url"):
+        done = run(*command.split())
+        assert (done.exit_code, done.stderr) == (0, said), command
+    assert run("check").stderr == "", "it lists all of them"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("--processes", "3"), ("--metrics-host", "0.0.0.0"), ("--host", "::", "--metrics-host", "::1")],  # noqa: S104

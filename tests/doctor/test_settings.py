@@ -90,7 +90,10 @@ def test_an_unknown_setting_is_named_with_the_one_that_was_meant(name: str, mean
 
 
 def test_every_setting_is_known_and_blanks_are_unset() -> None:
-    assert unknown_settings(dict.fromkeys([*setting_names(), "LARGESSE_SERVE_WITH_WORKER"], "x")) == []
+    assert (
+        unknown_settings(dict.fromkeys([*setting_names(), "LARGESSE_SERVE_WITH_WORKER", "LARGESSE_MCP_TOKEN"], "x"))
+        == []
+    )
     assert unknown_settings({"LARGESSE_XYZZY": " "}) == []
 
 

@@ -147,6 +147,8 @@ class Command(click.Command):
             _log_to_stderr()
             with one_line():
                 _check(given)
+                if self.name != "check":  # which lists them with all that it finds
+                    _warn_of_unknown_settings()
                 asyncio.run(callback(**given))
                 sys.stdout.flush()
 
@@ -167,6 +169,14 @@ def _check(given: Mapping[str, Any]) -> None:
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text):
                 raise OperatorError("an argument is not text in UTF-8")
+
+
+def _warn_of_unknown_settings() -> None:
+    """Names variables that look like settings. Where LARGESSE_DATABASE_URL is misspelt, a command works on the embedded database."""
+    from largesse.doctor.settings import unknown_settings
+
+    for unknown in unknown_settings(os.environ):
+        click.echo(f"Warning: {unknown.setting}: {unknown.text}", err=True)
 
 
 def drop_output() -> None:

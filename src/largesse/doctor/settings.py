@@ -18,10 +18,11 @@ from largesse.doctor.checks import CheckResult, error, warning
 from largesse.mail.server import MailServer
 
 _PREFIX = "LARGESSE_"
-# Variables of `serve` for its processes, of the tests, and of samples in the docs for their key.
+# Variables of `serve` for its processes, of the tests, of `largesse-mcp`, and of samples in the docs for their key.
 _OTHERS = (
     *(f"LARGESSE_SERVE_{name}" for name in ("HOST", "WITH_WORKER", "METRICS_HOST", "METRICS_PORTS")),
     "LARGESSE_TEST_",
+    "LARGESSE_MCP_",
     "LARGESSE_API_KEY",
 )
 _ALIKE = 0.6  # names at least this similar may be a typing error
