@@ -196,3 +196,21 @@ async def test_the_name_of_an_api_key_that_a_person_gave_comes_back(
     loaded = await load_seed(other, CHAIN, read_seed(tmp_path / "world.yaml"))
 
     assert "CI/CD" in loaded.api_keys
+
+
+async def test_restrictions_that_a_seed_file_cannot_have_are_named(connection: asyncpg.Connection) -> None:
+    await load(connection, WHOLE)
+    await connection.execute("UPDATE api_keys SET scopes = '{read}' WHERE key = 'hr-test'")
+    await connection.execute("UPDATE api_keys SET networks = '{10.0.0.0/8}' WHERE key = 'globex-prod'")
+    await connection.execute(
+        """UPDATE service_accounts SET limits = '{"GBP": {"daily_minor": 5000}}' WHERE key = 'crm'"""
+    )
+
+    written = await exported(connection)
+
+    assert written.left_out == [
+        "the limits of the service account 'crm' of 'acme': once loaded, it has none",
+        "the scopes and networks of the API key 'hr-test' of 'acme': once loaded, it is for everything and from everywhere",
+        "the scopes and networks of the API key 'globex-prod' of 'globex': once loaded, it is for everything and from everywhere",
+    ]
+    parse_seed(written.content.encode(), "world.yaml")

@@ -32,9 +32,12 @@ _VAT = msgspec.json.Decoder(dict[str, Decimal])
 # What a seed file describes, in the order in which a load would make it again.
 _CUSTOMERS = "SELECT id, key, name, plan, funding, managed FROM customers ORDER BY id"
 _USERS = "SELECT customer_id, email, name, role, is_active FROM users ORDER BY customer_id, id"
-_SERVICE_ACCOUNTS = "SELECT customer_id, id, key, name, active FROM service_accounts ORDER BY customer_id, id"
+_SERVICE_ACCOUNTS = """
+    SELECT customer_id, id, key, name, active, limits IS NOT NULL AS is_limited FROM service_accounts ORDER BY customer_id, id
+"""
 _API_KEYS = """
-    SELECT customer_id, key, service_account_id, environment FROM api_keys WHERE deleted_at IS NULL ORDER BY customer_id, id
+    SELECT customer_id, key, service_account_id, environment, coalesce(scopes::text, networks::text) IS NOT NULL AS is_narrowed
+    FROM api_keys WHERE deleted_at IS NULL ORDER BY customer_id, id
 """
 # Open ones, with what is in them now.
 _ACCOUNTS = """
@@ -164,6 +167,7 @@ class _Exporter:
     def _customer(self, row: Row) -> _Fields:
         own = {name: rows.get(row["id"], []) for name, rows in self._owned.items()}
         service_accounts = {account["id"]: account["key"] for account in own["service_accounts"]}
+        self._unfit += _unlimited(row["key"], own)
         return {
             "key": row["key"],
             "name": row["name"],
@@ -256,6 +260,19 @@ def _by_customer(rows: Sequence[Row]) -> dict[int, list[Row]]:
     for row in rows:
         by_customer[row["customer_id"]].append(row)
     return by_customer
+
+
+def _unlimited(customer: str, own: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Returns what service accounts and API keys of a customer may do beyond today once the file is loaded."""
+    accounts = [row["key"] for row in own["service_accounts"] if row["is_limited"]]
+    keys = [row["key"] for row in own["api_keys"] if row["is_narrowed"]]
+    return [
+        *(f"the limits of the service account {one!r} of {customer!r}: once loaded, it has none" for one in accounts),
+        *(
+            f"the scopes and networks of the API key {one!r} of {customer!r}: once loaded, it is for everything and from everywhere"
+            for one in keys
+        ),
+    ]
 
 
 def _user(row: Row) -> _Fields:
