@@ -26,6 +26,7 @@ from tests.web.console.orders import (
 )
 
 from largesse.reports.filters import MAX_NAME, MOST_VIEWS
+from largesse.web.console import orders
 
 __all__ = ["WORLD", "ada", "cem", "filled"]
 
@@ -220,6 +221,17 @@ def test_the_file_has_the_same_orders_and_no_formula(ada: Browser, service: Serv
     assert row[:2] == [reference, "'=1+1"]
     assert row[4:10] == ["3", "0", "0", "30.00", "GBP", "Sending"]
     put_away(service, reference)
+
+
+def test_the_page_says_where_the_file_has_not_all(
+    ada: Browser, filled: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "of these orders. Choose a shorter period for others."
+    assert said not in ada.read("/app/orders")
+    monkeypatch.setattr(orders, "MOST_OF_FILE", 2)
+    assert f"The export has the newest 2 {said}" in ada.read("/app/orders")
+    assert len(list(csv.reader(io.StringIO(ada.get("/app/orders.csv").text)))) == 3
+    assert said not in ada.read("/app/orders?source=crm")
 
 
 def test_who_only_looks_gets_no_file_and_may_do_nothing(service: Service, filled: dict[str, str]) -> None:

@@ -48,7 +48,7 @@ from largesse.web.console.order_words import headline, source_of, state_of_order
 
 _AT_ONCE = 50
 _OF_FILE_AT_ONCE = 1_000
-_MOST_OF_FILE = 100_000
+MOST_OF_FILE = 100_000
 MOST_CHOSEN = 100  # orders of one file of chosen ones
 _COLUMNS = (
     *(text("Reference"), text("Your reference"), text("Placed at (UTC)"), text("Gift"), text("Codes")),
@@ -76,6 +76,7 @@ async def show(context: RequestContext) -> Response:
         sums=sums,
         is_all=is_all,
         most_sorted=MOST_SORTED,
+        most_of_file=MOST_OF_FILE,
         sorts=_sorts(context, sort),
         chips=chips_of(context, choices),
         headline=lambda order: headline(context, order),
@@ -143,7 +144,7 @@ async def remove(context: RequestContext) -> Response:
 
 
 async def download(context: RequestContext) -> Response:
-    """Sends the selected orders, or all that match the filter, newest first, at most `_MOST_OF_FILE`, as a CSV file."""
+    """Sends the selected orders, or all that match the filter, newest first, at most `MOST_OF_FILE`, as a CSV file."""
     wanted, chosen = read_filter(context), context.parameters.texts("order")
     if context.query("of") == "chosen" and not 0 < len(chosen) <= MOST_CHOSEN:
         return context.see(f"/app/orders?{query_of_filter(context, of='chosen')}")
@@ -159,7 +160,7 @@ async def _chosen(
 
 
 async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:
-    before, left = None, _MOST_OF_FILE
+    before, left = None, MOST_OF_FILE
     while left > 0:
         async with context.database.connection(context.person.scope) as connection:
             page = await list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
