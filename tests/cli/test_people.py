@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, assert_refused, sql
 
+from largesse.base.email import MAX_EMAIL
+
 INVITE = ("users", "invite", "ada@acme.example", "--customer", "acme")
 
 
@@ -31,6 +33,16 @@ def test_somebody_is_invited_and_listed(run: Run, database: str, loaded: dict[st
     assert sql(database, "SELECT count(*) FROM sign_in_links WHERE used_at IS NULL")[0][0] == 1
     assert json.loads(run("users", "list", "--customer", "acme", "--json").stdout)[0]["role"] == "finance"
     assert json.loads(run("users", "list", "--customer", "globex", "--json").stdout) == []
+
+
+def test_the_longest_address_is_invited_given_a_role_and_removed(run: Run, loaded: dict[str, Any]) -> None:
+    longest = f"{'a' * 64}@{'.'.join(['b' * 58] * 3)}.example.com"
+    assert len(longest) == MAX_EMAIL - 1
+    for arguments in (("invite",), ("set-role",), ("deactivate",)):
+        role = ("finance",) if arguments == ("set-role",) else ()
+        done = run("users", *arguments, longest, *role, "--customer", "acme")
+        assert done.exit_code == 0, done.output
+    assert run("staff", "invite", longest, "--role", "owner").exit_code == 0
 
 
 def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> None:

@@ -22,13 +22,14 @@ import msgspec
 
 from largesse.audit import store
 from largesse.audit.model import ACTS
+from largesse.base.email import MAX_EMAIL
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.encryption.chain import START, content
 from largesse.encryption.chain_keys import Chains
 
 INSTALLATION = 0  # in place of a customer's id, for acts that concern no customer
 
-_MOST_SUBJECT = 200
+_MOST_SUBJECT = MAX_EMAIL  # of acts about a person
 _MOST_JSON_BYTES = 16_384
 _SECRET_MEMBERS = frozenset({"secret", "hash", "password", "pin", "code", "codes", "token", "sealed"})
 _encode = msgspec.json.Encoder(decimal_format="number").encode
