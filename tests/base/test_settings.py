@@ -130,6 +130,7 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_MAIL_FROM", "Gifts gifts@secret.com"),
         ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "secret"),
         ("LARGESSE_WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
+        ("LARGESSE_OFFICE_NETWORKS", " , "),  # of two variables that are not set: it would open the back office to all
         ("LARGESSE_WEBHOOK_TIMEOUT", "secret"),
         ("LARGESSE_WEBHOOK_TIMEOUT", "0"),
         ("LARGESSE_WEBHOOK_TIMEOUT", "-1"),

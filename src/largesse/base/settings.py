@@ -229,11 +229,16 @@ class _Reader:
         return value
 
     def networks(self, name: str) -> tuple[Network, ...]:
-        values = [part.strip() for part in self.text(name, "").split(",")]
+        text = self.text(name, "")
+        values = [part.strip() for part in text.split(",")]
+        malformed = SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8")
         try:
-            return tuple(ipaddress.ip_network(value) for value in values if value)
+            networks = tuple(ipaddress.ip_network(value) for value in values if value)
         except ValueError:
-            raise SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8") from None
+            raise malformed from None
+        if text and not networks:  # commas alone, of variables that are not set, would allow every network
+            raise malformed
+        return networks
 
     def paths(self, name: str) -> tuple[Path, ...]:
         values = [part.strip() for part in self.text(name, "").split(",")]
