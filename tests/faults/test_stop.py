@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -81,6 +84,26 @@ def test_an_idle_service_ends_well(start_installation: Any, ending: signal.Signa
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("command", ["worker", "serve"])
+def test_a_start_that_waits_for_a_silent_database_ends_well(command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as probe:
+        silent.settimeout(30)
+        address = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/largesse"
+        options = ["--port", str(probe.getsockname()[1])] if command == "serve" else []
+        probe.close()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "largesse", command, *options],
+            env={**os.environ, "LARGESSE_DATABASE_URL": address, "LARGESSE_MASTER_KEY": "7a" * 32},
+            stderr=subprocess.PIPE,
+        )
+        connection, _ = silent.accept()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+        connection.close()
+    assert (process.returncode, said) == (0, b"")
+
+
 def test_several_processes_end_together(start_installation: Any) -> None:
     installation = start_installation()
     service = installation.serve(extra=("--processes", "2"))

@@ -240,17 +240,28 @@ def worker(metrics_port: int | None, metrics_host: str) -> None:
 
 
 async def _work(settings: Settings) -> None:
-    """Runs the worker until SIGTERM or SIGINT."""
+    """Runs the worker until SIGTERM or SIGINT, which also end its start."""
     from largesse.doctor.settings import warn_of_doubtful_settings
     from largesse.main import collect_seldom, open_worker
 
-    ended = asyncio.Event()
+    ended, opening = asyncio.Event(), asyncio.current_task()
+
+    def end() -> None:
+        ended.set()
+        if opening is not None:
+            opening.cancel()
+
     for ending in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(ending, ended.set)
-    async with open_worker(settings):
-        warn_of_doubtful_settings(settings, delivers=True)
-        collect_seldom()
-        await ended.wait()
+        asyncio.get_running_loop().add_signal_handler(ending, end)
+    try:
+        async with open_worker(settings):
+            opening = None
+            warn_of_doubtful_settings(settings, delivers=True)
+            collect_seldom()
+            await ended.wait()
+    except asyncio.CancelledError:
+        if not ended.is_set():
+            raise
 
 
 @contextmanager
