@@ -190,12 +190,13 @@ async def test_the_name_of_an_api_key_that_a_person_gave_comes_back(
     connection: asyncpg.Connection, other: asyncpg.Connection, tmp_path: Path
 ) -> None:
     await load(connection, WHOLE)
-    await connection.execute("UPDATE api_keys SET key = 'CI/CD' WHERE key = 'hr-test'")
+    await connection.execute("UPDATE api_keys SET key = 'prod' WHERE key IN ('hr-prod', 'globex-prod')")
+    await connection.execute("UPDATE api_keys SET key = 'globex/prod' WHERE key = 'hr-test'")
     await _write(connection, await exported(connection), tmp_path / "world.yaml")
 
     loaded = await load_seed(other, CHAIN, read_seed(tmp_path / "world.yaml"))
 
-    assert "CI/CD" in loaded.api_keys
+    assert loaded.api_keys.keys() == {"acme/prod", "globex/prod", "acme/globex/prod"}
 
 
 async def test_restrictions_that_a_seed_file_cannot_have_are_named(connection: asyncpg.Connection) -> None:

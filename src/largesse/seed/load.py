@@ -59,7 +59,7 @@ _CURRENCIES = "SELECT code FROM currencies"
 class LoadedSeed(Confidential, frozen=True):
     """The ids of all objects of a seed file, the secrets of the API keys that this load made, and its warnings.
 
-    An object of a customer is named by its key, or as `customer/key` if two customers use the same key.
+    An object of a customer is named by its key, or as `customer/key` if two customers use the same key, or it has a slash.
     """
 
     ids: Mapping[str, Mapping[str, int]]
@@ -344,7 +344,9 @@ def _by_name(ids: _OwnIds) -> _Ids:
 
 
 def _names(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Returns the names of objects of customers: the key if it is unique, else `customer/key`."""
+    """Returns the names of objects of customers: the key if it is unique and has no slash, else `customer/key`. No two have the same name."""
     keys = list(keys)
     uses = Counter(key for _, key in keys)
-    return {(customer, key): key if uses[key] == 1 else f"{customer}/{key}" for customer, key in keys}
+    return {
+        (customer, key): key if uses[key] == 1 and "/" not in key else f"{customer}/{key}" for customer, key in keys
+    }
