@@ -359,15 +359,16 @@ async def test_a_suppliers_offers_become_drafts_once(
         Offer("b", "No amounts", "GBP", ("GB",), ()),
         Offer("c", "No currency", "XXX", ("GB",), ("5",)),
         Offer("d", "No country", "GBP", ("Atlantis",), ("5",)),
+        Offer("a-1", "The same key as a/1", "GBP", ("GB",), ("5",)),
     ]
 
     first = await import_offers(actor, connection, "tango", offers)
     second = await import_offers(actor, connection, "tango", offers)
 
     assert (first.saved, first.known, second.saved, second.known) == (1, 0, 0, 1)
-    assert [one.split(":")[0] for one in first.refused] == ["b", "c", "d"]
-    row = await connection.fetchrow("SELECT key, active FROM products")
-    assert tuple(row) == ("tango-a-1", False)
+    assert [one.split(":")[0] for one in first.refused] == ["b", "c", "d", "a-1"]
+    row = await connection.fetchrow("SELECT key, name, active FROM products")
+    assert tuple(row) == ("tango-a-1", "Tango card", False)
     assert await publish_many(actor, "product", ["tango-a-1"]) == 1
     assert await connection.fetchval("SELECT suppliers FROM products") == ["tango"]
 

@@ -11,7 +11,7 @@ import yaml
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
-from largesse.catalogue.content import Fault, Faulty, ProductContent
+from largesse.catalogue.content import TWICE, Fault, Faulty, ProductContent
 from largesse.catalogue.draft_store import read_many
 from largesse.catalogue.editing import MOST_AT_ONCE, import_drafts
 from largesse.catalogue.sheet import BAD_KEY, UNKNOWN_CURRENCY
@@ -114,8 +114,12 @@ async def import_offers(actor: Actor, connection: Connection, supplier: str, off
     contents: dict[str, ProductContent] = {}
     refused = []
     for offer in offers:
+        key = _key(supplier, offer)
+        if key in contents:
+            refused.append(f"{offer.sku}: key: {Fault('key', TWICE, {'what': key}).english}")
+            continue
         try:
-            contents[_key(supplier, offer)] = _content_of(supplier, offer, currencies)
+            contents[key] = _content_of(supplier, offer, currencies)
         except Faulty as faulty:
             refused += [f"{offer.sku}: {fault.field}: {fault.english}" for fault in faulty.faults]
     known = await read_many(connection, "product", list(contents))
