@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import OF_ORDER, Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
-from tests.web.console.orders import WORLD, ada, cem, changed, fill, filled, send, sent_mail, work
+from tests.web.console.orders import WORLD, ada, cem, changed, fill, filled, put_away, send, sent_mail, work
 
 from largesse.reports import listing
 from largesse.web.console.charts import Bar, bars, rule_step
@@ -250,6 +250,23 @@ def test_home_shows_what_needs_attention_and_where(
     assert "bounced" not in cem.read("/app")
     assert filled["own"] in cem.page.text
     assert reference not in cem.page.text
+
+
+def test_gifts_that_have_not_left_are_not_among_those_of_which_a_share_was_claimed(
+    ada: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    batch = service.send("gift", "coffee", value=5, codeQuantity=2).json()
+    for code in batch["codes"]:
+        Recipient(service).gift(code)
+    references = [batch["reference"], send(service, sendAt="2999-01-01T09:00:00Z")]
+    for reference in references:
+        service.sql("UPDATE orders SET created_at = now() - interval '10 days' WHERE reference = $1", reference)
+        service.sql(f"UPDATE line_events SET at = at - interval '10 days' WHERE {OF_ORDER}", reference)
+        changed(service, reference)
+    work(service)
+    assert re.search(r"Claimed within 7 days 100%", ada.read("/app"))
+    for reference in references:
+        put_away(service, reference)
 
 
 def test_home_of_somebody_new_says_what_to_do(service: Service) -> None:

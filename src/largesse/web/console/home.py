@@ -155,8 +155,12 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
 
 
 def _windows(context: RequestContext) -> tuple[OrderFilter, OrderFilter]:
-    """Returns filters for two periods of 30 days: the last whose orders are all at least a week old, and the one before."""
-    orders, until = own_filter(context), clock.now().date() - timedelta(days=_CLAIM_DAYS)
+    """Returns filters for two periods of 30 days: the last whose orders are all at least a week old, and the one before.
+
+    Leaves out scheduled orders, which nobody can have claimed.
+    """
+    left = tuple(state for state in OrderState if state is not OrderState.SCHEDULED)
+    orders, until = replace(own_filter(context), states=left), clock.now().date() - timedelta(days=_CLAIM_DAYS)
     since = until - timedelta(days=_WINDOW_DAYS - 1)
     earlier = replace(orders, since=since - timedelta(days=_WINDOW_DAYS), until=since - timedelta(days=1))
     return replace(orders, since=since, until=until), earlier
