@@ -117,6 +117,8 @@ def test_with_one_key_the_other_checks_are_skipped_with_a_reason(deployment: Dep
         ((), ("CONFORMANCE_KEY",), "Set CONFORMANCE_KEY to a key of the customer to test."),
         (("--receiver", "9000"), (), "--receiver must be a host and a port"),
         (("--max-cost", "much"), (), "--max-cost must be an amount"),
+        (("--max-cost", "nan"), (), "--max-cost must be an amount"),
+        (("--max-cost", "inf"), (), "--max-cost must be an amount"),  # would spend without a limit
         (("--max-requests", "0"), (), "must be above 0"),
         (("--only", "nothing"), (), "no check has a name that matches --only"),
     ],

@@ -78,6 +78,8 @@ def read_settings(options: argparse.Namespace) -> Settings:
         max_cost = Decimal(options.max_cost)
     except InvalidOperation as error:
         raise UsageError("--max-cost must be an amount, such as 50.") from error
+    if not max_cost.is_finite():
+        raise UsageError("--max-cost must be an amount, such as 50.")
     if options.max_requests < 1 or not options.time_limit > 0 or not max_cost >= 0:
         raise UsageError("--max-requests, --time-limit and --max-cost must be above 0.")
     return Settings(
