@@ -102,6 +102,8 @@ def _read(path: Path) -> Description:
         _ = description.networks
     except yaml.YAMLError as error:
         raise OperatorError(f"{path.name} is not YAML: {' '.join(str(error).split())[:200]}") from None
+    except RecursionError:
+        raise OperatorError(f"{path.name} is nested too deeply") from None
     except (msgspec.ValidationError, ValueError) as error:
         raise OperatorError(f"{path.name}: {error}") from None
     if not NAME.fullmatch(description.name) or description.name == STOCK:
