@@ -25,7 +25,7 @@ PROBLEMS = {
     "email_space": "The address has a space in it.",
     "email_domain": "The part after @ is incomplete. It looks like example.com.",
     "email_dots": "The address has a dot too many.",
-    "email_sign": "A sign or a letter before the @ is not one of a mailbox, such as \u2019 for an apostrophe.",
+    "email_sign": "A sign before the @ does not belong in an address, such as \u2019 for an apostrophe.",
     "email_wrong": "Type an e-mail address, such as name@example.com.",
     "email_in_list": "One of the addresses is not an e-mail address:",
     "email_more": "Another address stands in a column that is not used:",

@@ -76,7 +76,7 @@ WRONG = {
     "email_domain": text("The part after @ is incomplete."),
     "email_dots": text("There is one dot too many."),
     "email_sign": text(
-        "A sign or a letter before the @ is not one of a mailbox, such as \u2019 for an apostrophe. Type it again."
+        "A sign before the @ does not belong in an address, such as \u2019 for an apostrophe. Type it again."
     ),
     "email_wrong": text("Type an e-mail address, such as name@example.com."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
