@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime
@@ -246,11 +247,21 @@ async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_mi
     served = 0
     while True:
         async with begin() as connection:
-            pairs = await _pair(connection, product_id, value_minor)
+            waits, vouchers = await _next_waits(connection, product_id, value_minor)
             await commit_as_one(connection)
-            now_served = sum([await _serve(connection, vault, wait, voucher_id) for wait, voucher_id in pairs])
+            # Lines of other customers are served in their own scope, each with the voucher that it is due.
+            own = {customer_id for customer_id, _ in scope_of(connection).customers}
+            now_served = 0
+            for wait in waits:
+                if not vouchers:
+                    break
+                if own and wait["customer_id"] not in own:
+                    vouchers.popleft()
+                elif await _serve(connection, vault, wait, vouchers[0]["id"]):
+                    vouchers.popleft()
+                    now_served += 1
         served += now_served
-        if len(pairs) < _SERVED_AT_ONCE or not now_served:
+        if len(waits) < _SERVED_AT_ONCE or not now_served:
             return served
 
 
@@ -261,22 +272,16 @@ async def allocate_all_waiting(database: Database, vault: Vault) -> int:
     return sum([await allocate_waiting(lambda: database.transaction(WORKER), vault, *row) for row in rows])
 
 
-async def _pair(connection: Connection, product_id: int, value_minor: int) -> list[tuple[Row, int]]:
-    """Returns the next waiting lines in the connection's scope, each with a locked voucher."""
+async def _next_waits(connection: Connection, product_id: int, value_minor: int) -> tuple[list[Row], deque[Row]]:
+    """Returns the next waiting lines, and as many locked vouchers, or those that there are."""
     if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
-        return []
+        return [], deque()
     # One transaction at a time serves a product, so that lines are served in order.
     await connection.execute(store.LOCK_PRODUCT, product_id)
     waits = await connection.fetch(store.WAITING_LINES, product_id, value_minor, _SERVED_AT_ONCE)
     # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
     vouchers = await connection.fetch(store.LOCK_FREE, product_id, value_minor, len(waits))
-    # Lines of other customers are served in their own scope.
-    own = {customer_id for customer_id, _ in scope_of(connection).customers}
-    return [
-        (wait, voucher["id"])
-        for wait, voucher in zip(waits, vouchers, strict=False)
-        if not own or wait["customer_id"] in own
-    ]
+    return waits, deque(vouchers)
 
 
 async def _serve(connection: Connection, vault: Vault, wait: Row, voucher_id: int) -> bool:
