@@ -23,6 +23,7 @@ from largesse.customers.actor import Actor
 from largesse.customers.roles import ROLES
 from largesse.fulfilment.inventory import InventoryProduct, Upload
 from largesse.ledger.bank_file import BankLine, Columns
+from largesse.orders.follow_ups import FollowUpDefaults
 from largesse.privacy.requests import Kind
 from largesse.reports.across import By
 from largesse.staff.model import STAFF_ROLES, StaffMember
@@ -70,6 +71,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "erase_for": {"request": SimpleNamespace(kind=Kind.ERASE, id=1, customer_id=1, sealed_email=X)},
     "search_gifts": {"by": By.ADDRESS, "sought": "ada@acme.example"},
     "create_subscription": {"url": "https://1.1.1.1/x", "allowed": ()},
+    "set_defaults": {"defaults": FollowUpDefaults()},
 }
 
 
