@@ -159,7 +159,7 @@ def test_the_preview_is_a_document_of_its_own(ada: Browser) -> None:
     [
         ("colour", "yellow", "Type a colour"),
         ("colour", "#fff;}body{display:none", "20 are allowed"),
-        ("reply_to", "nobody", "not an e-mail address"),
+        ("reply_to", "nobody", "Type an e-mail address"),
         ("reply_to", "a@acme.example\r\nBcc: b@evil.example", "not allowed"),
         ("subject", "{name} {sender}", "No placeholder but {sender}"),
         ("subject", "x" * 101, "100 are allowed"),

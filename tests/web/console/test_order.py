@@ -114,7 +114,7 @@ def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: 
     work(service)
     assert "The address does not accept mail. 550 no such user" in ada.read(f"/app/orders/{order}")
     for wrong, said in (
-        ("no address", "not an e-mail address"),
+        ("no address", "Type an e-mail address"),
         ("BEN@acme.example", "recipient of this order already"),
     ):
         ada.page = ada.post(f"/app/orders/{order}/correct", email="ada.king@acme.example", corrected=wrong)
