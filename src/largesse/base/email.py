@@ -79,9 +79,9 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
 
 
 def is_mistyped(email: str) -> bool:
-    """Returns whether an address has characters before the @ that no mailbox has, and keyboards and word processors write for others.
+    """Returns whether the part before the @ has characters that no mailbox has, as keyboards and word processors write them.
 
-    Those are letters of full width, and signs beyond ASCII, such as a quotation mark for an apostrophe.
+    They are full-width letters, and signs beyond ASCII, such as a quotation mark for an apostrophe.
     """
     return not email.isascii() and any(
         unicodedata.east_asian_width(one) == "F" or (not one.isascii() and unicodedata.category(one)[0] in "PS")

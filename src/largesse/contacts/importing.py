@@ -83,9 +83,8 @@ class CheckedContact(msgspec.Struct, frozen=True, gc=False):
     email: str
     name: str
     change: ContactChange
-    faults: tuple[
-        tuple[str, str], ...
-    ] = ()  # field, with OWN before the key of an own one, and kind, one of the model's PROBLEMS
+    # Each a field, or OWN and the key of an own field, and a kind, one of the model's PROBLEMS.
+    faults: tuple[tuple[str, str], ...] = ()
     same_as: int | None = None  # of a row without faults: the number of the first one with that address
 
 

@@ -32,7 +32,7 @@ NO_FIRST_NAMES = frozenset(
 _TITLES = frozenset(
     {"dr", "prof", "mr", "mrs", "ms", "mx", "miss", "sir", "dame", "herr", "frau", "monsieur", "madame", "mme", "mlle"}
 )
-_MOST_INITIALS = 2  # of a word in capitals that is a first name
+_MOST_INITIALS = 2  # letters in capitals, which may be all of a first name; a longer word in capitals is a last name
 
 _KEYS = "SELECT key FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
 _VALUES = """

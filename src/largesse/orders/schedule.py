@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from largesse.base.errors import InvalidRequest, StateConflict
+from largesse.base.errors import BrokenRule, StateConflict
 from largesse.customers import customer_store
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
@@ -162,16 +162,20 @@ async def move_date(actor: Actor, reference: str, *, seen: datetime, at: datetim
         await transaction.record("order.claim_by_moved", f"order {reference}", before=before, after=after)
 
 
+class RemindersTooLate(BrokenRule):
+    """A reminder would not leave before the claim-by date."""
+
+    rule = "The last reminder would leave after the claim-by date. Choose fewer days, or a later date."
+
+
 async def set_defaults(actor: Actor, defaults: FollowUpDefaults) -> None:
     """Sets what happens to gifts that nobody claims, in orders that the actor's customer places from now on and that say nothing.
 
-    Raises InvalidRequest for a reminder that would not leave before the claim-by date.
+    Raises RemindersTooLate.
     """
     days, reminders = defaults.claim_by_days, defaults.reminder_days
     if days is not None and reminders and reminders[-1] >= days:
-        raise InvalidRequest(
-            "The last reminder would leave after the claim-by date. Choose fewer days, or a later date."
-        )
+        raise RemindersTooLate
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         await customer_store.lock_customer(connection, actor.customer_id)

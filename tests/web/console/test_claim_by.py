@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
-from tests.web.api.conftest import Service, work_off
+from tests.plans import rows_read
+from tests.web.api.conftest import Service, on_database, work_off
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD, begin, browser_text, place, ready
 
+from largesse.db.roles import Role
+from largesse.orders import claim_by_store
 from largesse.orders.tasks import follow_up
 
 __all__ = ["WORLD"]
@@ -233,3 +237,19 @@ def test_reminders_have_a_default_that_people_can_take_out(ada: Browser, service
     path = ready(ada, service)
     deliver(ada, service, path, reminder_days="")
     assert reminders(service, place(ada, path)) == []
+
+
+def test_the_list_of_the_command_reads_no_more_than_it_shows(service: Service) -> None:
+    service.sql(
+        """
+        INSERT INTO follow_ups (customer_id, order_id, environment, claim_by, due_at, sent_at)
+        SELECT 1, 1000000 + n, 'production', now() + interval '1 year', now() + n * interval '1 day', now() FROM generate_series(1, 2000) AS n
+        """
+    )
+
+    async def read(connection: Any) -> int:
+        await connection.execute("ANALYZE follow_ups")
+        return await rows_read(connection, Role.OPERATOR, "follow_ups", claim_by_store._LIST, None, 10)
+
+    assert on_database(service.database_url, read) == 10
+    service.sql("DELETE FROM follow_ups WHERE order_id > 1000000")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_follow_up
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, FollowUpDefaults, read_defaults
-from largesse.orders.schedule import set_defaults
+from largesse.orders.schedule import RemindersTooLate, set_defaults
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Checked, Text
 from largesse.web.console.send.delivery import reminders_in
@@ -43,10 +43,12 @@ async def save(context: RequestContext) -> Response:
     if read.claim_by_days and not 0 < (days or 0) <= MAX_CLAIM_BY_DAYS:
         form.error("claim_by_days", context.say(_DAYS, most=context.language.number(MAX_CLAIM_BY_DAYS)))
     reminders = reminders_in(context)
-    if days and reminders and reminders[-1] >= days:
-        form.error("reminder_days", context.say(_LATE))
     if form.errors:
         return await show(context)
     of_api = read.of_api and bool(days or reminders)
-    await set_defaults(context.actor, FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders))
+    try:
+        await set_defaults(context.actor, FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders))
+    except RemindersTooLate:
+        form.error("reminder_days", context.say(_LATE))
+        return await show(context)
     return context.see(_HERE, context.say("Saved. It applies to orders placed from now on."))
