@@ -173,8 +173,14 @@ async def test_few_orders_are_known_and_of_many_the_words(connection: asyncpg.Co
     (part, other) = await read_terms(connection, wanted(search="po-team"))
     assert (part.words[:1], other.words) == (["po"], ["team"])
     assert await read_terms(connection, wanted(search=" ")) == []
-    (short,) = await read_terms(connection, wanted(search="x"))
-    assert short.orders == frozenset()
+    assert await read_terms(connection, wanted(search="x")) == []
+    assert (await find_orders(connection, wanted(search="x"), 10)).places == []
+
+
+async def test_initials_and_signs_beside_words_are_not_searched_for(connection: asyncpg.Connection) -> None:
+    found = await find_orders(connection, wanted(search="guest7@example.com team"), 10)
+    assert found.places
+    assert await find_orders(connection, wanted(search="M. guest7@example.com & team"), 10) == found
 
 
 @pytest.mark.sampled(5)

@@ -15,7 +15,7 @@ from largesse.db.pool import Connection, Row
 from largesse.reports.facts import Facts, read_facts
 from largesse.reports.filters import Added, OrderFilter, Place
 from largesse.reports.finder import Found, find_by_total, find_orders, place_of
-from largesse.reports.search import LOOKED_AT, MAX_TERMS, read_terms
+from largesse.reports.search import LOOKED_AT, MAX_TERMS, read_terms, words_of
 from largesse.reports.sums import Moves, OrderState, state_of
 
 _SELECTED = """
@@ -303,12 +303,13 @@ def _by_name(pair: tuple[str, str]) -> tuple[str, str]:
 
 MAX_LINES = 10_000  # of the orders that are looked through, unless the first has more
 
-# Names and addresses without regard to letter case and accents, as `search` has the words that are searched for.
+# Names and addresses without regard to letter case and accents, as `folded` has the words that are searched for.
 _FIND = """
     SELECT order_id, recipient_email AS email, recipient_name AS name, min(number) AS number
     FROM lines
     WHERE customer_id = $1 AND order_id = ANY($2::int[]) AND recipient_email IS NOT NULL
-      AND regexp_replace(normalize(lower(concat_ws(' ', recipient_name, recipient_email)), NFKD), '[\u0300-\u036f]', '', 'g')
+      AND replace(lower(regexp_replace(
+              normalize(concat_ws(' ', recipient_name, recipient_email), NFKD), '[\u0300-\u036f]', '', 'g')), 'ß', 'ss')
           LIKE ALL($3::text[])
     GROUP BY order_id, recipient_email, recipient_name
     ORDER BY order_id DESC, number LIMIT $4
@@ -331,7 +332,7 @@ async def find_recipients(
     `orders` are newest first. If they have too many lines, only the newest orders are read.
     """
     looked_at = {order.order_id: order for order in _first(orders)}
-    words = [folded(word) for word in search.split()[:MAX_TERMS]]
+    words = [folded(word) for word in search.split()[:MAX_TERMS] if words_of(word)]
     if not looked_at or not words:
         return []
     patterns = [f"%{_literally(word)}%" for word in words]

@@ -106,15 +106,17 @@ class Term(NamedTuple):
 
 
 async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
-    """Returns the terms of a filter's search. An order must match all of them."""
+    """Returns the terms of a filter's search. An order must match all of them.
+
+    Leaves out initials and signs, as in `Ada M. Byron` and `Fish & Chips`: single characters of texts are not stored.
+    """
     terms = []
     for typed in wanted.search.split()[:MAX_TERMS]:
         term = await _read_term(connection, wanted, typed, {whole(typed), folded(typed)[:MAX_WORD]})
-        parts = sorted(words_of(typed))
-        if term.orders or not term.is_few or not parts:
+        if term.orders or not term.is_few:
             terms.append(term)
         else:  # `smith-jones` of a name
-            terms += [await _read_term(connection, wanted, part, {part}) for part in parts]
+            terms += [await _read_term(connection, wanted, part, {part}) for part in sorted(words_of(typed))]
     return terms
 
 

@@ -47,6 +47,8 @@ def test_without_words_the_newest_orders_and_templates_are_shown(ada: Browser, f
         ("PO-77", ["sent"], []),
         ("board", ["sent"], []),
         ("king+board", ["sent"], []),
+        ("King+%26+board", ["sent"], []),
+        ("Ada+M.+King", ["own", "sent"], ["Ada King", "Ada King"]),
         ("nobody", [], []),
         ("%25", [], []),
     ],
@@ -59,6 +61,18 @@ def test_orders_are_found_by_their_words_and_with_them_the_recipients(
     assert [name for _, name in shown.get("recipients", [])] == people
     paths = {path for path, _ in shown.get("recipients", [])}
     assert paths <= {order(filled[one]) for one in orders}
+
+
+def test_recipients_are_found_without_regard_to_case_and_accents(
+    ada: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    name = "Émile Weiß"
+    reference = send(service, recipients=[{"email": "emile@acme.example", "name": name}])
+    work(service)
+    assert [found(ada, typed)["recipients"] for typed in ("weiß", "WEISS", "émile", "emile")] == [
+        [(order(reference), name)]
+    ] * 4
+    put_away(service, reference)
 
 
 def test_a_whole_reference_leads_to_its_order(ada: Browser, filled: dict[str, str]) -> None:

@@ -22,7 +22,6 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.reports.listing import FoundRecipient, ListedOrder, find_recipients, list_page
-from largesse.reports.search import words_of
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import Template, list_templates
 from largesse.web.api.routes import OPERATIONS
@@ -195,6 +194,6 @@ def _day(context: RequestContext, at: datetime) -> str:
 
 def _fits(words: str, *texts: str | None) -> bool:
     """Returns whether each of `words` is the start of a word in the texts, ignoring case and accents. An empty search matches everything."""
-    stored = {word for one in texts for word in words_of(one)}
+    stored = [word for one in texts if one for word in _WORD.findall(folded(one))]
     typed = _WORD.findall(folded(words))
     return all(any(one.startswith(word) for one in stored) for word in typed) if typed else not words
