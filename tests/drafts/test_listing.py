@@ -41,6 +41,7 @@ def test_a_state_shows_its_rows(state: str, shown: list[int]) -> None:
     [
         ("zoe", [2, 5]),
         ("ZOË strasse", [2]),
+        ("Strasse, Zoë", [2]),
         ("example.com", [2, 4, 5]),
         (" ", [3, 6, 2, 4, 5]),
         ("4", [4]),

@@ -71,6 +71,17 @@ def folded(text: str) -> str:
     return "".join(character for character in split if not unicodedata.combining(character))
 
 
+def search_words(text: str) -> list[str]:
+    """Returns the words of a search, folded, without commas around them: `Byron, Ada` finds `Ada Byron`."""
+    return [word for part in folded(text).split() if (word := part.strip(",;"))]
+
+
+def like_containing(word: str) -> str:
+    """Returns the pattern of SQL's LIKE for texts that contain the word. Wildcards in it stand for themselves."""
+    literal = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{literal}%"
+
+
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.email import email_key
-from largesse.base.text import folded
+from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
@@ -150,7 +150,7 @@ class Filter(msgspec.Struct, frozen=True):
     def arguments(self) -> tuple[list[str], bool | None, int | None]:
         """Returns the arguments of statements."""
         return (
-            [f"%{_literally(word)}%" for word in folded(self.words).split()[:_MOST_WORDS]],
+            [like_containing(word) for word in search_words(self.words)[:_MOST_WORDS]],
             self.is_active,
             self.group_id,
         )
@@ -309,8 +309,3 @@ def _columns(contact: Contact) -> dict[str, Any]:
 def read_fields(text: str) -> dict[str, str]:
     """Returns the own fields of a contact as the database has them."""
     return _FIELDS.decode(text)
-
-
-def _literally(word: str) -> str:
-    """Returns a word as LIKE takes it for itself."""
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

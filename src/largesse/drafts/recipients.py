@@ -12,7 +12,7 @@ import msgspec
 from largesse.base.cooperative import CooperativeRunner, Result, Steps
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
-from largesse.base.text import folded
+from largesse.base.text import folded, search_words
 from largesse.base.timeouts import Timeouts
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
@@ -358,4 +358,4 @@ def _matches(row: CheckedRow, words: str) -> bool:
     if words.translate(_GROUPED) == str(row.number):
         return True
     text = folded(f"{row.name} {row.email}")
-    return all(word in text for word in folded(words).split())
+    return all(word in text for word in search_words(words))

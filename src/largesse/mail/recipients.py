@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from largesse.base.email import email_key, is_erased
-from largesse.base.text import folded
+from largesse.base.text import folded, search_words
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.lines.states import State
@@ -132,7 +132,7 @@ def choose(recipients: Sequence[Recipient], *, words: str, state: str, page: int
         counts[name] = sum(one in among for one in states)
     if state in FILTERS:
         recipients = [one for one, stands in zip(recipients, states, strict=True) if stands in FILTERS[state]]
-    wanted = folded(words).split()
+    wanted = search_words(words)
     if wanted:
         recipients = [one for one in recipients if _has(one, wanted)]
     pages = max(-(-len(recipients) // at_once), 1)

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from largesse.base.email import is_erased
-from largesse.base.text import folded
+from largesse.base.text import like_containing, search_words
 from largesse.db.pool import Connection, Row
 from largesse.reports.facts import Facts, read_facts
 from largesse.reports.filters import Added, OrderFilter, Place
@@ -332,10 +332,9 @@ async def find_recipients(
     `orders` are newest first. If they have too many lines, only the newest orders are read.
     """
     looked_at = {order.order_id: order for order in _first(orders)}
-    words = [folded(word) for word in search.split()[:MAX_TERMS] if words_of(word)]
-    if not looked_at or not words:
+    patterns = [like_containing(word) for word in search_words(search)[:MAX_TERMS] if words_of(word)]
+    if not looked_at or not patterns:
         return []
-    patterns = [f"%{_literally(word)}%" for word in words]
     rows = await connection.fetch(_FIND, customer_id, list(looked_at), patterns, limit)
     return [
         FoundRecipient(looked_at[row["order_id"]], row["email"], row["name"])
@@ -352,8 +351,3 @@ def _first(orders: Sequence[ListedOrder]) -> Iterator[ListedOrder]:
             return
         if not order.is_batch:
             yield order
-
-
-def _literally(word: str) -> str:
-    """Returns a word with the wildcards of LIKE escaped."""
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
