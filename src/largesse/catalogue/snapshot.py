@@ -114,7 +114,7 @@ class Snapshot:
     ) -> Serialized:
         """Returns a page (1-based) of the customer's products in `country`, by id, serialized.
 
-        `amount`, in major units, selects products that can be sent for that or less; `keyword` those with it in their name.
+        `amount`, in major units, selects products that can be sent for that or less; `keyword` those with its words in their name.
         """
         return self._products.serialized_page(customer_id, (country, currency, amount, keyword), page, limit)
 

@@ -183,6 +183,8 @@ PRODUCTS_GB = ["coffee", "cinema", "shop", "hamper", "club", "retired"]
         ("hr", {"country": "IE", "currency": "GBP"}, ["coffee", "hamper"]),
         ("hr", {"currency": "XYZ"}, []),
         ("hr", {"keyword": "HOUSE"}, ["coffee"]),
+        ("hr", {"keyword": "house cóffee"}, ["coffee"]),
+        ("hr", {"keyword": "coffee hamper"}, []),
         ("hr", {"keyword": "e-gift"}, ["coffee", "cinema", "shop", "club", "retired"]),
         ("hr", {"keyword": "nothing such"}, []),
         # Least amounts: coffee 5, cinema 12.50, shop 0.01, hamper 52.14, club 10, retired 15.

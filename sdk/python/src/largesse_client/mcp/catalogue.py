@@ -25,7 +25,7 @@ def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
     @with_readable_errors
     async def list_products(
         country: Country = "GB",
-        keyword: Annotated[str | None, Field(description="Part of the name")] = None,
+        keyword: Annotated[str | None, Field(description="Words of the name, in any order")] = None,
         currency: Currency = None,
         amount: Amount = None,
     ) -> Answer:

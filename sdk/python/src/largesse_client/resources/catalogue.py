@@ -24,7 +24,7 @@ class Products(Resource[M]):
         keyword: str | None = None,
         page_size: int = 100,
     ) -> Pages[Product]:
-        """Returns what can be sent to `country`: priced in `currency`, for `amount` or less, with `keyword` in its name."""
+        """Returns what can be sent to `country`: priced in `currency`, for `amount` or less, with the words of `keyword` in its name."""
 
         def then(query: Query, _: Sequence[Product]) -> Query:
             return {**query, "page": int(query["page"] or 1) + 1}

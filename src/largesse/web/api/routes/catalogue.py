@@ -74,7 +74,9 @@ class ProductsQuery(ProductQuery, frozen=True):
 
     currency: Currency | None = None
     amount: Amount | UnsetType = UNSET  # not None, because `amount=null` is invalid
-    keyword: Annotated[str, Meta(max_length=200, description="Part of the name", examples=["coffee"])] | None = None
+    keyword: (
+        Annotated[str, Meta(max_length=200, description="Words of the name, in any order", examples=["coffee"])] | None
+    ) = None
     page: Annotated[int, Meta(ge=1, le=1_000_000, description="1-based")] = 1
     limit: Annotated[int, Meta(ge=1, le=200, description="Products a page")] = 100
 
