@@ -24,7 +24,8 @@ __all__ = ["own_service", "problem", "service", "staging", "start_service"]
 SAM, NAME = "Sam.Quillfeather@example.com", "Samantha Quillfeather"
 ALEX = "alex@example.com"
 ADDRESS = b'{"name":"Samantha Quillfeather","city":"Little Quilling"}'
-# What changes when somebody is erased: copies and drafts go, receipts come. And what the server notes of requests by itself.
+# What changes when somebody is erased: copies and drafts go, receipts come, and the gift expires whose parcel was not sent. And what the server
+# notes of requests by itself.
 CHANGED = {
     "api_requests",
     "audit_events",
@@ -33,6 +34,8 @@ CHANGED = {
     "draft_rows",
     "drafts",
     "erasures",
+    "events",
+    "line_events",
     "order_changes",
     "report_words",
     "thank_you_notes",

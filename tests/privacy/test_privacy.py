@@ -19,7 +19,7 @@ from largesse.encryption.vault import Vault
 from largesse.mail.service import correct_address
 
 
-def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, str], run: Run) -> None:
+def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, str], run: Run, tmp_path: Path) -> None:
     assert run("verify").exit_code == 0
     before = counted(service)
     assert traces(dump(service)) != []
@@ -58,6 +58,7 @@ def test_a_recipient_is_told_of_and_erased(service: Service, filled: dict[str, s
     assert traces(dump(service)) == []
     assert service.sql("SELECT count(*) FROM erasures WHERE id = $1", receipt["number"])[0][0] == 1
     look_at_what_is_left(service, filled, run)
+    look_at_the_gift_whose_parcel_was_not_sent(service, filled["parcel"], run, tmp_path)
 
 
 def look_at_what_is_left(service: Service, filled: dict[str, str], run: Run) -> None:
@@ -83,6 +84,24 @@ def look_at_what_is_left(service: Service, filled: dict[str, str], run: Run) -> 
     )
     exported = run("shipments", "export", "--again")
     assert "hamper" not in exported.stdout
+
+
+def look_at_the_gift_whose_parcel_was_not_sent(service: Service, reference: str, run: Run, tmp_path: Path) -> None:
+    """It ends: nobody can send it any more, and its order would never be complete."""
+    order = order_id(service, reference)
+    assert [row["state"] for row in service.sql("SELECT state FROM line_states WHERE order_id = $1", order)] == [
+        "expired"
+    ]
+    events = service.sql("SELECT event FROM events WHERE order_id = $1 ORDER BY id", order)
+    assert [row["event"] for row in events][-1:] == ["gift.expired"]
+    assert service.sql("SELECT erasable_since IS NOT NULL FROM report_orders WHERE order_id = $1", order)[0][0]
+
+    # It was packed before: where it went is recorded all the same.
+    (number,) = service.sql("SELECT id FROM shipments")[0]
+    (tmp_path / "shipped.csv").write_text(f"shipment,carrier\n{number},Post\n")
+    assert run("shipments", "import", str(tmp_path / "shipped.csv")).exit_code == 0
+    assert service.sql("SELECT carrier FROM shipments")[0][0] == "Post"
+    assert run("verify").exit_code == 0, run("verify").output
 
 
 def test_one_customers_alone(service: Service, run: Run) -> None:

@@ -135,6 +135,10 @@ def test_recipients_go_when_their_time_is_over_and_no_sooner(service: Service, e
     before = counted(service)
     assert traces(dump(service)) != []
     move_to(service, max(ends.values()) + timedelta(days=DAYS, hours=1))
+    service.sql("UPDATE shipments SET returned_at = now(), return_reason = 'absent', again_at = now()")
+    assert keep_house(service) == 1
+    assert not is_erased(service, ended["parcel"]), "its parcel came back, and waits to be sent again"
+    service.sql("UPDATE shipments SET again_at = NULL")
     assert keep_house(service) == 1
     dumped = dump(service)
     assert traces(dumped) == []

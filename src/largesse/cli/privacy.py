@@ -51,7 +51,7 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
     """Erase the recipient EMAIL, for good, and print a receipt.
 
     Removes address and name from orders, mail, the captured mailbox, parcels and texts, and deletes contacts. Orders, money and counts stay. Mail that is
-    not sent yet is cancelled, and a parcel that is not shipped cannot be shipped. It cannot find names in messages, and does not
+    not sent yet is cancelled, and a claimed gift whose parcel is not shipped expires. It cannot find names in messages, and does not
     reach backups and logs of mail servers.
     """
     address = read_email(email)

@@ -186,8 +186,8 @@ GIFT_CANCELLED = _gift_event(
 GIFT_EXPIRED = _gift_event(
     "gift.expired",
     "A gift expired",
-    "Once for each gift: it was claimed and its time then ended, or nobody had claimed it by the order's claim-by date. In the second case "
-    "`gift.cancelled` follows, as it is refunded.",
+    "Once for each gift: it was claimed and its time then ended, its recipient was erased before the parcel was sent, or nobody had claimed it by "
+    "the order's claim-by date. In the last case `gift.cancelled` follows, as it is refunded.",
 )
 
 GIFT_EVENTS = (GIFT_SENT, GIFT_BOUNCED, GIFT_OPENED, GIFT_CLAIMED, GIFT_FULFILLED, GIFT_CANCELLED, GIFT_EXPIRED)

@@ -24,7 +24,7 @@ from largesse.fulfilment import store
 from largesse.fulfilment.inventory import Upload, read_rows
 from largesse.fulfilment.notifications import SHIPPED, write_notification
 from largesse.lines.states import LineKey, State, record_move
-from largesse.lines.store import Line
+from largesse.lines.store import Line, read_progress
 from largesse.staff.model import StaffRight
 
 ADDRESS_FIELDS = (
@@ -274,7 +274,9 @@ async def _find(connection: Connection, environment: str, number: int, parcel: S
 async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:
     at = await read_now(connection)
     sendings = await connection.fetchval(store.MARK_SHIPPED, *key, at, parcel.carrier, parcel.tracking_number)
-    if not is_again:
+    if (
+        await read_progress(connection, key)
+    ).state is State.CHOSEN:  # not if it is sent again, or was packed before its address was erased
         await record_move(connection, key, State.FULFILLED, at)
     await write_notification(connection, vault, key, f"{SHIPPED}_{sendings}" if is_again else SHIPPED, at)
 

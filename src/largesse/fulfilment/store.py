@@ -145,6 +145,7 @@ MARK_SHIPPED = """
 ERASE_ADDRESSES = """
     UPDATE shipments SET sealed_address = NULL
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_address IS NOT NULL
+    RETURNING number, shipped_at IS NULL AS is_unsent
 """
 STILL_THERE = grouped(
     """
@@ -177,7 +178,8 @@ LATE = _late(
                         WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number
                           AND w.state IN ('new', 'asked', 'pending', 'cancelling'))
         AND NOT EXISTS (SELECT FROM shipments AS w
-                        WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number)
+                        WHERE w.customer_id = s.customer_id AND w.order_id = s.order_id AND w.number = s.number
+                          AND w.sealed_address IS NOT NULL)
     """)
 )
 # For a cluster, where the node of a line does not have the table of what the line waits for: lines that wait are passed as $2 to $4, and
@@ -193,7 +195,8 @@ WAITING_OF = """
     SELECT customer_id, order_id, number FROM voucher_waits WHERE customer_id = ANY($1::int[])
     UNION ALL SELECT customer_id, order_id, number FROM supplier_orders
               WHERE customer_id = ANY($1::int[]) AND state IN ('new', 'asked', 'pending', 'cancelling')
-    UNION ALL SELECT customer_id, order_id, number FROM shipments WHERE customer_id = ANY($1::int[]) AND shipped_at IS NULL
+    UNION ALL SELECT customer_id, order_id, number FROM shipments
+              WHERE customer_id = ANY($1::int[]) AND shipped_at IS NULL AND sealed_address IS NOT NULL
 """
 WAITING_AMONG = """
     SELECT customer_id, order_id, number
@@ -201,7 +204,8 @@ WAITING_AMONG = """
     WHERE EXISTS (SELECT FROM voucher_waits w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
        OR EXISTS (SELECT FROM supplier_orders w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number)
                   AND w.state IN ('new', 'asked', 'pending', 'cancelling'))
-       OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number))
+       OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number)
+                  AND w.sealed_address IS NOT NULL)
 """
 # Of the customers in $1, those with gifts whose time is over.
 CUSTOMERS_LATE = """

@@ -31,9 +31,14 @@ _AT_ONCE = 5_000
 
 
 async def erase_addresses(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> int:
-    """Erases the addresses of these lines' parcels; one that has not been shipped cannot be any more. Returns how many."""
-    tag = await connection.execute(store.ERASE_ADDRESSES, *order, list(numbers))
-    return int(tag.split()[-1])
+    """Erases the addresses of these lines' parcels, and returns how many. Gifts whose parcel has not been sent expire, as nobody can send it any more.
+
+    The caller has locked the lines.
+    """
+    rows = await connection.fetch(store.ERASE_ADDRESSES, *order, list(numbers))
+    for number in sorted(row["number"] for row in rows if row["is_unsent"]):
+        await record_move(connection, LineKey(*order, number), State.EXPIRED, await read_now(connection))
+    return len(rows)
 
 
 async def find_lines_with_left_email(connection: Connection, vault: Vault, email: str) -> list[LineKey]:

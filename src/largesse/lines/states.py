@@ -111,7 +111,7 @@ class State(StrEnum):
     """The voucher number is the recipient's, or the parcel is on its way. Nothing more will happen."""
 
     EXPIRED = "expired"
-    """The time after the claim ran out while the recipient still had something to do."""
+    """The time after the claim ran out while the recipient still had something to do, or the address of the parcel was erased before it was sent."""
 
     CANCELLED = "cancelled"
     """The customer took the line back before anyone claimed it, or nobody had by the claim-by date. It was refunded."""

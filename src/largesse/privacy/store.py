@@ -171,11 +171,13 @@ _NOT_ERASED = Fragment(
 
 
 def _due(condition: Fragment) -> Fragment:
-    """Returns SQL for the first $2 orders at their end for $1 days."""
+    """Returns SQL for the first $2 orders at their end for $1 days, without those with a parcel that came back and waits to be sent again."""
     return compose(
         """
         SELECT customer_id, order_id, codes FROM report_orders r
         WHERE erasable_since <= (SELECT clock_now()) - $1 * interval '1 day'
+          AND NOT EXISTS (SELECT FROM shipments s
+                          WHERE s.customer_id = r.customer_id AND s.order_id = r.order_id AND s.again_at IS NOT NULL)
           AND {condition}
         ORDER BY erasable_since LIMIT $2
     """,

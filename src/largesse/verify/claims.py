@@ -196,20 +196,21 @@ CLAIMS = (
     ),
     Check(
         "shipments-fit",
-        "A parcel belongs to a line of its physical gift and environment, fulfilled once it is shipped; a fulfilled "
-        "line of a physical gift has one.",
+        "A parcel belongs to a line of its physical gift and environment, fulfilled once it is shipped, or expired if its address was erased "
+        "before; a fulfilled line of a physical gift has one.",
         """
         SELECT coalesce(s.order_id, h.order_id) || '/' || coalesce(s.number, h.number)
         FROM (
             SELECT s.customer_id, s.order_id, s.number, s.product_id, s.state, o.environment
             FROM line_states s JOIN products p ON p.id = s.product_id
             JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
-            WHERE NOT p.is_digital AND s.state IN ('chosen', 'fulfilled')
+            WHERE NOT p.is_digital AND s.state IN ('chosen', 'fulfilled', 'expired')
         ) AS s
         FULL JOIN shipments h USING (customer_id, order_id, number)
-        WHERE CASE WHEN h.id IS NULL THEN s.state = 'chosen'
+        WHERE CASE WHEN h.id IS NULL THEN s.state <> 'fulfilled'
                    ELSE (s.product_id, s.environment) = (h.product_id, h.environment)
-                        AND (s.state = 'fulfilled') = (h.shipped_at IS NOT NULL) END IS NOT TRUE
+                        AND CASE s.state WHEN 'expired' THEN h.sealed_address IS NULL
+                            ELSE (s.state = 'fulfilled') = (h.shipped_at IS NOT NULL) END END IS NOT TRUE
         """,
         of="order/code",
     ),
