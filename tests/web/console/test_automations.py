@@ -388,6 +388,15 @@ def test_a_group_that_was_deleted_is_not_taken_for_all_contacts(service: Service
     assert f'<option value="{group}" selected>' in refused.text
 
 
+def test_the_page_that_closes_an_account_names_what_pays_from_it(service: Service, ada: Browser) -> None:
+    ada.submit("/app/funding/accounts/new", "/app/funding/accounts", name="Birthdays float", currency="GBP")
+    account = service.sql("SELECT id FROM accounts WHERE name = 'Birthdays float'")[0][0]
+    said = "The automation Birthdays pays from it"
+    assert said not in ada.read(f"/app/funding/{account}/account")
+    assert set_one(ada, service, account=str(account)).status_code == 303
+    assert said in ada.read(f"/app/funding/{account}/account")
+
+
 def test_what_is_emptied_stays_empty_when_another_field_is_refused(service: Service, ada: Browser) -> None:
     path = set_one(ada, service, cap="3").headers["location"]
     refused = set_one(ada, service, f"{path.rpartition('/')[2]}/edit", cap="", name="")

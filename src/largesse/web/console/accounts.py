@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response
 
+from largesse.automations.store import list_automations
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
@@ -129,10 +130,12 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
     async with context.database.connection(person.scope) as connection:
         watched = await find_watch(connection, person.customer_id, account.id)
         watchers = await list_watchers(connection, person.customer_id)
+        automations = await list_automations(connection, *context.customer)
     below = "" if watched is None else context.language.typed(watched.below_minor, account.currency)
     return context.page(
         "account.html",
         account=account,
+        automations=[one for one in automations if one.account_id == account.id],
         below=below,
         chosen=context.form.all("who")
         if "below" in context.form
