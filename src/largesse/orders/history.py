@@ -11,6 +11,7 @@ from largesse.base.email import is_erased
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 
+MOST_ACTS = 100
 _RECORD = """
     INSERT INTO order_acts
         (customer_id, order_id, act, message_id, line_number, codes, due_at, was_due_at, service_account_id, api_key_id,
@@ -104,10 +105,10 @@ async def record_reading(
     )
 
 
-async def list_acts(connection: Connection, customer_id: int, order_id: int, *, limit: int = 100) -> list[OrderAct]:
-    """Returns what was done with an order after it was placed, newest first."""
+async def list_acts(connection: Connection, customer_id: int, order_id: int) -> list[OrderAct]:
+    """Returns what was done with an order after it was placed, newest first, at most MOST_ACTS."""
     acts, corrected = [], set()
-    for row in await connection.fetch(_ACTS, customer_id, order_id, limit):
+    for row in await connection.fetch(_ACTS, customer_id, order_id, MOST_ACTS):
         columns = dict(row)
         number, email = columns.pop("line_number"), row["email"]
         if email is not None and is_erased(email):

@@ -196,6 +196,22 @@ def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
         ada.headers["Accept-Language"] = "en"
 
 
+def test_the_timeline_says_that_older_acts_are_left_out(ada: Browser, service: Service, order: str) -> None:
+    said = "Of what people did with the order, the newest 100 are shown."
+    for acts, is_said in ((99, False), (1, True)):
+        service.sql(
+            """
+            INSERT INTO order_acts (customer_id, order_id, act, codes, acted_at)
+            SELECT customer_id, id, 'cancel', 1, now() - n * interval '1 minute' FROM orders, generate_series(1, $2::int) AS n
+            WHERE reference = $1
+            """,
+            order,
+            acts,
+        )
+        assert (said in ada.read(f"/app/orders/{order}")) == is_said
+    service.sql(f"DELETE FROM order_acts WHERE {OF_ORDER}", order)
+
+
 @pytest.mark.slow
 def test_what_was_claimed_or_is_leaving_is_not_corrected(ada: Browser, service: Service, order: str) -> None:
     claim(service, order, 3)

@@ -35,7 +35,7 @@ from largesse.mail.recipients import (
 from largesse.mail.resending import MAX_RESENDS_A_DAY
 from largesse.notes.service import notes_of_order
 from largesse.orders.claim_by_store import list_lapses, list_reminded, read_claim_by, read_reminder_days
-from largesse.orders.history import OrderAct, list_acts, list_cancelled
+from largesse.orders.history import MOST_ACTS, OrderAct, list_acts, list_cancelled
 from largesse.orders.lookup import find_order
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import is_of_campaign
@@ -113,6 +113,7 @@ class _Read(msgspec.Struct, frozen=True):
     acts: list[OrderAct]
     claims: tuple[datetime | None, datetime | None]
     entries: list[StatementEntry]
+    has_more_refunds: bool  # than those whose entries the page shows
     corrected_minor: int  # refunded by corrections
     claim_by: datetime | None
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
@@ -173,6 +174,8 @@ async def show(context: RequestContext) -> Response:
         seen=scheduled and scheduled.isoformat(),
         scheduled_local=scheduled and in_zone(scheduled, context.zone).strftime(LOCAL),
         entry_words=ENTRIES,
+        most_acts=MOST_ACTS if len(read.acts) == MOST_ACTS else None,
+        most_refunds=_MOST_REFUNDS if read.has_more_refunds else None,
         deliveries=DELIVERIES,
         mailbox=_mailbox(context),
     )
@@ -218,6 +221,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         campaign_refunds=ended,
         notes=await notes_of_order(connection, context.services.vault, *key),
         entries=await order_entries(connection, customer_id, payer_id, order["id"], moments),
+        has_more_refunds=len(known) > _MOST_REFUNDS,
         corrected_minor=sum(minor for _, minor in refunds),
     )
 
