@@ -113,7 +113,7 @@ class _Read(msgspec.Struct, frozen=True):
     acts: list[OrderAct]
     claims: tuple[datetime | None, datetime | None]
     entries: list[StatementEntry]
-    has_more_refunds: bool  # than those whose entries the page shows
+    has_more_refunds: bool  # whether there are more than _MOST_REFUNDS
     corrected_minor: int  # refunded by corrections
     claim_by: datetime | None
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
