@@ -193,6 +193,7 @@ def test_a_key_of_production_is_refused_unless_it_is_allowed(service: Service, s
     [
         (("listen", "--forward-to", "127.0.0.1:3000"), "--forward-to must be an address"),
         (("listen", "--forward-to", "ftp://127.0.0.1/"), "--forward-to must be an address"),
+        (("listen", "--forward-to", "http://127.0.0.1/h\xf6k"), "--forward-to must percent-encode"),
         (("listen", "--forward-to", "http://127.0.0.1/", "--event", "gift.lost"), "there is no event gift.lost"),
         (("listen", "--forward-to", "http://127.0.0.1/"), "cannot be reached"),
         (("trigger", "gift.lost"), "there is no event gift.lost"),
@@ -230,6 +231,6 @@ def test_a_wrong_key_is_said(staging: Service) -> None:
 def test_a_secret_is_the_same_for_a_key_and_no_other() -> None:
     assert secret_of("a") == secret_of("a") != secret_of("b")
     assert len(secret_of("a")) == len("whsec_") + 44
-    assert read_url("https://example.com/x/", "--x") == "https://example.com/x"
+    assert read_url("https://example.com/x/", "--x") == "https://example.com/x/"
     with pytest.raises(OperatorError):
         read_url("https://", "--x")

@@ -77,7 +77,7 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
 
 
 def read_url(text: str, argument: str) -> str:
-    """Returns an http or https address without a slash at its end. Raises OperatorError, naming the argument."""
+    """Returns an http or https address. Raises OperatorError, naming the argument."""
     wrong = OperatorError(f"{argument} must be an address that begins with http:// or https://")
     try:
         parts = urlsplit(text)
@@ -85,7 +85,9 @@ def read_url(text: str, argument: str) -> str:
         raise wrong from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise wrong
-    return text.rstrip("/")
+    if not (parts.path + parts.query).isascii():
+        raise OperatorError(f"{argument} must percent-encode what is not ASCII behind its host")
+    return text
 
 
 def secret_of(key: str) -> str:
@@ -105,7 +107,7 @@ class Service:
     """The API of a service, asked with a key."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._url = read_url(url, "--service")
+        self._url = read_url(url, "--service").rstrip("/")
         if not _KEY.fullmatch(key):  # such as one from a file with line ends of Windows
             raise OperatorError("--key must be an API key: visible ASCII characters, without blanks and line breaks")
         self._headers = {"Authorization": f"Bearer {key}"}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from largesse_client import Largesse
+from largesse_client.mcp.quotes import Quoted
 
 SAM = {"email": "sam@example.com", "name": "Sam"}
 
@@ -234,3 +236,15 @@ async def test_what_was_refused_counts_for_nothing(
             largesse.send.gift(product, value=10, code_quantity=codes, account_id=world.group_account)
         assert "holds" in await tools.refusal("send", quote=quoted["quote"])
         await tools.call("send", quote=(await _quote(tools, account, product, 2))["quote"])
+
+
+async def test_an_order_that_was_placed_counts_where_it_cannot_be_read(
+    in_process: Any, largesse: Largesse, account: int, product: int
+) -> None:
+    """As after a lost answer, with a key that may not read: the service says that the reference is used, and no more."""
+    async with in_process(LARGESSE_MCP_MOST_PER_DAY="20 GBP") as tools:
+        quote = (await _quote(tools, account, product, 2))["quote"]
+        reference = Quoted("gift", {}, Decimal(20), "GBP", quote).reference
+        largesse.send.gift(product, value=10, code_quantity=1, account_id=account, external_reference=reference)
+        assert "differs in" in await tools.refusal("send", quote=quote)
+        assert "20.0 GBP today" in await tools.refusal("send", quote=(await _quote(tools, account, product))["quote"])

@@ -44,6 +44,6 @@ def with_readable_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitab
         try:
             return await tool(*args, **kwargs)
         except (CapReached, LargesseError) as error:
-            raise ToolError(str(error)) from None
+            raise ToolError("\n".join([str(error), *getattr(error, "__notes__", ())])) from None
 
     return wrapped

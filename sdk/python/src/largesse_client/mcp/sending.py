@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import AwareDatetime, BaseModel, Field
 
 from largesse_client import AsyncLargesse, Recipient
-from largesse_client.errors import Problem
+from largesse_client.errors import Problem, ReferenceUsed
 from largesse_client.mcp.answers import ACTS_ONCE, LOOKS, Answer, plain, with_readable_errors, without_pins
 from largesse_client.mcp.quotes import Quoted, QuoteStore
 from largesse_client.mcp.spending import CapReached, Spending
@@ -114,6 +114,8 @@ def add_sending(
             order = await getattr(largesse.send, quoted.kind)(
                 **quoted.arguments, quote=quote, external_reference=quoted.reference
             )
+        except ReferenceUsed:
+            raise  # the order was placed, by an attempt whose answer was lost
         except Problem as problem:
             if is_counted and 400 <= problem.status < 500 and problem.status not in _UNCLEAR:
                 spending.give_back(quoted.reference)
