@@ -194,6 +194,7 @@ def test_the_body_of_a_webhook_is_bytes() -> None:
         ("body", "{}", "whsec_AAAA"),
         ("secret", b"{}", "AAAA"),
         ("secret", b"", "whsec_A%"),
+        ("secret", b"", "whsec_"),
         ("secret", b"{}", []),
         ("secret", b"{}", None),
         ("secret", b"{}", b"whsec_AAAA"),

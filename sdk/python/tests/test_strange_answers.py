@@ -42,6 +42,12 @@ def test_json_of_something_else(answer_with, http_answer) -> None:
     assert type(error) is errors.UnreadableAnswer
 
 
+@pytest.mark.parametrize(("status", "kind"), [("200 OK", "json"), ("400 Bad", "problem+json")])
+def test_json_without_a_bottom(answer_with, http_answer, status: str, kind: str) -> None:
+    body = ME[:-1] + ',"type":"/problems/x","later":' + "[" * 100_000 + "]" * 100_000 + "}"
+    assert type(ask(answer_with(http_answer(status, f"application/{kind}", body)).url)) is errors.UnreadableAnswer
+
+
 def test_a_wrong_path(largesse_server) -> None:
     """Largesse itself, asked where it is not."""
     error = ask(f"{largesse_server.base_url}/docs")

@@ -49,7 +49,7 @@ def read_answer(call: Call[T], answer: Answer, base_url: str) -> T:
         if answer.status == 204 or _media_type(answer) == "application/json":
             try:
                 return call.read(answer.body)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise _unreadable(call, answer, f"it cannot be understood: {error}") from error
         raise _unreadable(call, answer, _is_wrong(base_url))
     raise _problem(answer) or _unreadable(call, answer, _is_wrong(base_url))
@@ -66,7 +66,7 @@ def _problem(answer: Answer) -> Problem | None:
         return None
     try:
         body = _read_problem(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     slug = body.type.rpartition("/problems/")[2]
     problem = PROBLEMS.get(slug, Problem)(f"{body.detail or body.title or body.type} [{answer.status} {slug}]")

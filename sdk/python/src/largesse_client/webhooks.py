@@ -124,12 +124,12 @@ def _name(body: bytes, header: str | None) -> str:
 def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[bytes], window_s: float | None) -> datetime:
     """Returns when the delivery was signed."""
     delivery_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    signed = f"{delivery_id}.{timestamp}.".encode() + body
+    signed = _bytes(f"{delivery_id}.{timestamp}.") + body
     expected = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
     given = [text.partition(",") for text in headers["webhook-signature"].split()]
     # All are compared, so that how long it takes tells nothing.
     matches = [
-        hmac.compare_digest(text.encode(), one) for version, _, text in given if version == "v1" for one in expected
+        hmac.compare_digest(_bytes(text), one) for version, _, text in given if version == "v1" for one in expected
     ]
     if not any(matches) or not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 11):
         raise InvalidSignature("The webhook-signature does not match this body, id, time and secret.")
@@ -142,9 +142,14 @@ def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[byte
 def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> None:
     """Checks the contract's signature. While a secret is rotated there are two, by the previous and the new one."""
     expected = [f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}".encode() for secret in secrets]
-    matches = [hmac.compare_digest(given.strip().encode(), one) for given in signatures for one in expected]
+    matches = [hmac.compare_digest(_bytes(given.strip()), one) for given in signatures for one in expected]
     if not any(matches):
         raise InvalidSignature("The X-Service-Signature does not match this body and secret.")
+
+
+def _bytes(header: str) -> bytes:
+    """Returns the bytes of a header. Some frameworks give what is not UTF-8 as surrogates."""
+    return header.encode(errors="surrogatepass")
 
 
 def _listed(secret: object) -> list[str]:
@@ -164,6 +169,9 @@ def _key(secret: object) -> bytes:
         raise refused("secret", f"must be a subscription's secret, which begins with {_PREFIX}.")
     text = secret.removeprefix(_PREFIX).replace("-", "+").replace("_", "/").rstrip("=")
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise refused("secret", "is incomplete.") from None
+        key = b""
+    if not key:  # anybody can sign with an empty one
+        raise refused("secret", "is incomplete.")
+    return key
