@@ -16,7 +16,6 @@ from largesse_client.mcp.quotes import Quoted, QuoteStore
 from largesse_client.mcp.spending import CapReached, Spending
 
 SOURCE = "mcp"
-# After these the order may have been placed by an earlier attempt.
 _UNCLEAR = (408, 429)
 
 
@@ -114,10 +113,8 @@ def add_sending(
             order = await getattr(largesse.send, quoted.kind)(
                 **quoted.arguments, quote=quote, external_reference=quoted.reference
             )
-        except ReferenceUsed:
-            raise  # the order was placed, by an attempt whose answer was lost
         except Problem as problem:
-            if is_counted and 400 <= problem.status < 500 and problem.status not in _UNCLEAR:
+            if is_counted and _is_refusal(problem):
                 spending.give_back(quoted.reference)
             raise
         return without_pins(plain(order), shows_pins=shows_pins)
@@ -129,6 +126,11 @@ def _order(delivery: Delivery) -> dict[str, Any]:
     if delivery.recipients is not None:
         given["recipients"] = [Recipient(**to.model_dump()) for to in delivery.recipients]
     return given | {"source": SOURCE}
+
+
+def _is_refusal(problem: Problem) -> bool:
+    """Returns whether nothing was placed. After the others, an earlier attempt may have placed the order; a used reference says that one did."""
+    return 400 <= problem.status < 500 and problem.status not in _UNCLEAR and not isinstance(problem, ReferenceUsed)
 
 
 def _over(spending: Spending, cost: Decimal, currency: str) -> str | None:
