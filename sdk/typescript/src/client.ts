@@ -164,9 +164,9 @@ class Quoting extends Resource {
 
 class Orders extends Resource {
   /** Lists all orders after the one of that `id`, oldest first: a caller who continues with the last `id` misses none. */
-  list(given: { after?: number; pageSize?: number } = {}, options?: CallOptions): Listing<OrderRecord> {
+  list(given: { after?: number | undefined; pageSize?: number } = {}, options?: CallOptions): Listing<OrderRecord> {
     const then = (page: readonly OrderRecord[]) => ({ after: page.at(-1)!.id });
-    return pages(this.asker, "listOrders", { after: 0, pageSize: 50, ...given }, then, {}, options);
+    return pages(this.asker, "listOrders", { after: 0, pageSize: 50 }, given, then, {}, options);
   }
 
   /** Returns the newest orders, newest first; with an `externalReference` the one order that holds it, or none. */
@@ -212,7 +212,7 @@ class Products extends Resource {
   /** Lists what can be sent to `country`, `GB` by default. */
   list(given: GiftFilters & { keyword?: string; pageSize?: number } = {}, options?: CallOptions): Listing<Product> {
     const then = (_: unknown, query: Members) => ({ page: (query.page as number) + 1 });
-    return pages(this.asker, "listProducts", { page: 1, pageSize: 100, ...given }, then, {}, options);
+    return pages(this.asker, "listProducts", { page: 1, pageSize: 100 }, given, then, {}, options);
   }
 
   /** Returns one product as it is sent to `country`, with its texts. */
@@ -261,9 +261,9 @@ class Users extends Resource {
 
 class Events extends Resource {
   /** Lists all events of the last 30 days after the one of that `cursor`, oldest first. */
-  list(given: { after?: string; pageSize?: number } = {}, options?: CallOptions): Listing<StreamedEvent> {
+  list(given: { after?: string | undefined; pageSize?: number } = {}, options?: CallOptions): Listing<StreamedEvent> {
     const then = (page: readonly { cursor: string }[]) => ({ after: page.at(-1)!.cursor });
-    const found = pages(this.asker, "listEvents", { after: "start", pageSize: 200, ...given }, then, {}, options);
+    const found = pages(this.asker, "listEvents", { after: "start", pageSize: 200 }, given, then, {}, options);
     return found as Listing<StreamedEvent>;
   }
 
@@ -278,7 +278,7 @@ class Contacts extends Resource {
   /** Lists contacts in the order of their ids, without postal addresses. */
   list(given: { q?: string; group?: number; active?: boolean; after?: number; pageSize?: number } = {}, options?: CallOptions): Listing<Contact> {
     const then = (page: readonly Contact[]) => ({ after: page.at(-1)!.id });
-    return pages(this.asker, "listContacts", { after: 0, pageSize: 200, ...given }, then, {}, options);
+    return pages(this.asker, "listContacts", { after: 0, pageSize: 200 }, given, then, {}, options);
   }
 
   /** Returns one contact with its postal address. */
@@ -314,7 +314,7 @@ class Webhooks extends Resource {
    *
    * Only this response has the secret. It is never repeated by itself: each would be one subscription more. */
   async create(given: { targetUrl: string; event?: string; events?: readonly string[] }, options?: CallOptions): Promise<NewSubscription> {
-    const named = given.event === undefined && given.events === undefined ? { event: "order.created", ...given } : given;
+    const named = given.event === undefined && given.events === undefined ? { ...given, event: "order.created" } : given;
     return this.asker.ask("createWebhook", { body: readBody("Subscribe", named) }, options);
   }
 
@@ -335,7 +335,7 @@ class Webhooks extends Resource {
   /** Lists what was delivered in the last 30 days, newest first, with every attempt. */
   deliveries(id: string, given: { pageSize?: number } = {}, options?: CallOptions): Listing<Delivery> {
     const then = (page: readonly Delivery[]) => ({ before: page.at(-1)!.id });
-    return pages(this.asker, "listWebhookDeliveries", { pageSize: 50, ...given }, then, { id: readUuid("id", id) }, options);
+    return pages(this.asker, "listWebhookDeliveries", { pageSize: 50 }, given, then, { id: readUuid("id", id) }, options);
   }
 
   /** Makes the next attempt of a delivery due now. */

@@ -17,16 +17,20 @@ interface Given {
 
 type Item<K extends OperationName> = Answers[K] extends readonly (infer T)[] ? T : never;
 
-/** Lists the items of all pages; `then` returns what the query of the next page changes. A short page is the last. */
+/** Lists the items of all pages; `then` returns what the query of the next page changes. A short page is the last.
+ *
+ * What is given as undefined or null is left out, and replaces no default. */
 export function pages<K extends OperationName>(
   asker: Asker,
   operation: K,
-  given: Given,
+  defaults: Given,
+  given: object,
   then: (page: readonly Item<K>[], query: Members) => Members,
   path: Readonly<Record<string, string | number>> = {},
   options?: CallOptions,
 ): Listing<Item<K>> {
-  const { pageSize: limit, ...others } = given;
+  const members = Object.entries(given).filter(([, value]) => value !== undefined && value !== null);
+  const { pageSize: limit, ...others }: Given = { ...defaults, ...Object.fromEntries(members) };
   const inputs: Inputs = { ...QUERIES[operation], pageSize: QUERIES[operation]!.limit! };
   const { pageSize, ...query } = readQuery(inputs, { ...others, pageSize: limit });
   if (typeof pageSize !== "number") throw new InvalidArgument("pageSize", "must be a number.");
@@ -42,7 +46,7 @@ export function byOffset<K extends OperationName>(
   options?: CallOptions,
 ): Listing<Item<K>> {
   const then = (page: readonly Item<K>[], query: Members) => ({ offset: (query.offset as number) + page.length });
-  return pages(asker, operation, { offset: 0, pageSize: 100, ...given }, then, path, options);
+  return pages(asker, operation, { offset: 0, pageSize: 100 }, given, then, path, options);
 }
 
 /** Lists the items of a list that comes in one piece. */

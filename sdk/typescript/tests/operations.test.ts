@@ -144,6 +144,9 @@ test("orders are listed page by page", async () => {
   const listed = await all(largesse.orders.list({ after, pageSize: 2 }));
   assert.deepEqual(listed.map((one) => one.reference), sent);
   assert.deepEqual(listed.map((one) => one.id), listed.map((one) => one.id).sort((one, other) => one - other));
+  // As of a program that has stored no id yet.
+  const { value: first } = await largesse.orders.list({ after: undefined }).next();
+  assert.deepEqual(first, (await largesse.orders.list().next()).value);
 });
 
 test("events are followed page by page", async () => {
@@ -188,7 +191,7 @@ test("subscriptions", async () => {
   const rotated = await largesse.webhooks.rotateSecret(several.id);
   assert.notEqual(rotated.secret, several.secret);
   assert.equal(await largesse.webhooks.delete(several.id), undefined);
-  const made = await largesse.webhooks.create({ targetUrl: receiver.url });
+  const made = await largesse.webhooks.create({ targetUrl: receiver.url, ...({ event: undefined } as object) });
   assert.equal(made.event, "order.created");
   assert.ok((await all(largesse.webhooks.list())).some((one) => one.id === made.id));
   const sample = await largesse.webhooks.test(made.id);
