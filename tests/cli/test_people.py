@@ -83,10 +83,12 @@ def test_who_has_their_second_step_forgotten_is_told_by_mail(
     run: Run, database: str, loaded: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(*INVITE)
-    sql(database, "INSERT INTO people (email, email_key, totp) VALUES ($1, $1, 'sealed')", "ada@acme.example")
+    person = "INSERT INTO people (email, email_key, totp, password) VALUES ($1, $1, 'sealed', 'hash')"
+    sql(database, person, "ada@acme.example")
     told = "SELECT kind, change FROM people_mails WHERE person_id IS NOT NULL"
     assert run("users", "reset", "ada@acme.example", "--second-step").exit_code == 0
     assert sql(database, told) == [], "without a mail server"
+    assert sql(database, "SELECT password <> 'hash' FROM people")[0][0], "alone it would be enough to get in"
     monkeypatch.setenv("LARGESSE_SMTP_URL", "smtp://127.0.0.1:1")
     for _ in range(2):
         assert run("users", "reset", "ada@acme.example", "--second-step").exit_code == 0

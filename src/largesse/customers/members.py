@@ -17,7 +17,7 @@ from largesse.customers.roles import Right
 from largesse.customers.second_step import asks_second_step, forget_second_step
 from largesse.customers.sessions import end_sessions, end_sessions_of_user
 from largesse.customers.sign_in_links import end_links, new_link
-from largesse.customers.sign_in_store import find_person_id
+from largesse.customers.sign_in_store import end_password, find_person_id
 from largesse.db.pool import Connection
 from largesse.jobs.outbox import mail_invitation, mail_reset, mail_second_step
 from largesse.staff.model import StaffRight
@@ -117,7 +117,7 @@ async def remove(
 async def reset(actor: Actor, email: str, *, second_step: bool, mails: bool) -> str:
     """Returns the secret of a link by which a person chooses a new password. For commands and members of staff.
 
-    A command ends their sessions. With `second_step` it removes their second step, and with `mails` tells them by mail. Raises NotFound for a person who has never signed in.
+    A command ends their sessions. With `second_step` it removes their second step and ends their password, and with `mails` tells them by mail. Raises NotFound for a person who has never signed in.
     """
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         person_id = await _find_and_forget(transaction, email, second_step=second_step, mails=mails)
@@ -145,6 +145,7 @@ async def _find_and_forget(transaction: Transaction, email: str, *, second_step:
         if mails and await asks_second_step(connection, person_id):
             await mail_second_step(connection, person_id, "forgotten")
         await forget_second_step(connection, person_id)
+        await end_password(connection, person_id)  # which alone would now be enough to get in
     return person_id
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from largesse.base.confidential import Confidential
 from largesse.base.email import email_key
+from largesse.customers.passwords import hash_of_nobody
 from largesse.db.fragments import identifier
 from largesse.db.pool import Connection, credentials_key, open_credentials
 
@@ -119,6 +120,7 @@ _FIND = """
            p.confirmed_at IS NOT NULL AS is_confirmed
     FROM people p WHERE p.email_key = $1
 """
+_LOCK_OUT = "UPDATE people SET password = $2 WHERE id = $1 AND has_password"
 _FIND_ID = "SELECT id FROM people WHERE email_key = $1"
 _ADD = """
     INSERT INTO people (email, email_key) VALUES ($1, $2)
@@ -159,6 +161,12 @@ async def set_password(connection: Connection, person_id: int, password: str, sq
     """Stores the hash of a password."""
     await open_credentials(connection)
     await connection.execute(sql.set_hash, person_id, password)
+
+
+async def end_password(connection: Connection, person_id: int) -> None:
+    """Replaces the hash of a person's password, if they have one, by a hash that no password has."""
+    await open_credentials(connection)
+    await connection.execute(_LOCK_OUT, person_id, hash_of_nobody())
 
 
 async def set_first_password(connection: Connection, person_id: int, password: str, sql: SignInSql = PEOPLE) -> bool:

@@ -208,7 +208,7 @@ TABLES: Mapping[str, Writes] = {
     ),
     "own_wrappings": Writes(app="INSERT, DELETE"),
     "passkeys": Writes(app="INSERT, UPDATE, DELETE", office="DELETE", operator="DELETE"),
-    "people": Writes(app="INSERT, UPDATE", office="UPDATE(totp)", operator="INSERT, UPDATE"),
+    "people": Writes(app="INSERT, UPDATE", office="UPDATE(password), UPDATE(totp)", operator="INSERT, UPDATE"),
     "people_mails": Writes(
         app="INSERT, UPDATE(due_at)", worker="INSERT, UPDATE, DELETE", office="INSERT", operator="INSERT"
     ),

@@ -155,10 +155,15 @@ def test_people_are_invited_given_roles_and_let_choose_a_new_password(service: S
     assert nia.submit(second, password="a long password of Nia's").headers["location"] == "/app"
     assert browser.submit(here, f"{here}/{user}/role", role="finance").status_code == 303
     assert service.sql("SELECT role FROM users WHERE id = $1", user)[0][0] == "finance"
+    known = {"email": form["email"], "password": "a long password of Nia's"}
+    browser.submit(f"{here}/{user}/reset")
+    assert Browser(service).submit("/app/sign-in", **known).status_code == 303
     reset = browser.submit(f"{here}/{user}/reset", second_step="yes")
+    assert Browser(service).submit("/app/sign-in", **known).status_code == 403, "it would be enough to get in"
     (third,) = re.findall(r'data-copy="[^"]*(/app/link/[^"]+)"', reset.text)
     nia = Browser(service)
-    assert nia.get(third).status_code == 200
+    assert nia.submit(third, password="another long password").status_code == 303
+    assert Browser(service).submit("/app/sign-in", **{**known, "password": "another long password"}).status_code == 303
     globex = number_of(service, "globex")
     browser.get(here)
     for path in (f"/office/customers/{globex}/people/{user}/reset", f"/office/customers/{globex}/people/{user}/role"):
