@@ -1,14 +1,19 @@
-"""Sockets of the demo, which binds long before it listens."""
+"""Sockets of the demo, which binds long before it listens, and those that listen on IPv6 and IPv4."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
+from typing import Any
 
 import pytest
+from tests.connections.test_manager import HEAD, Echo
+from tests.web.api.conftest import serving
 
 from largesse.base.errors import OperatorError
+from largesse.cli.service import _listening
 from largesse.connections.listening import bound_socket, free_socket, reserved_socket
+from largesse.connections.manager import ConnectionManager
 
 HOST = "127.0.0.1"
 
@@ -36,3 +41,23 @@ def test_connections_that_still_end_do_not_reserve_it() -> None:
     with pytest.raises(OSError, match="in use"), socket.socket() as plain:
         plain.bind((HOST, port))
     reserved_socket(HOST, port).close()
+
+
+def test_every_address_is_of_both_kinds_and_a_proxy_on_ipv4_is_trusted(wire: Any) -> None:
+    """Such a socket, as systemd's `ListenStream=8000`, names 127.0.0.1 in IPv6."""
+    clients = []
+
+    class Noting(Echo):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            clients.append(scope.get("client"))
+            await super().__call__(scope, receive, send)
+
+    with reserved_socket("::", 0) as free:
+        port = free.getsockname()[1]
+    both = _listening("::", port, shared=False).opened
+    assert both is not None, "a single process, too"
+    both.listen()
+    with serving(Noting(), ConnectionManager(100), both):
+        for end in (b"\r\n", b"X-Forwarded-For: 203.0.113.4\r\n\r\n"):
+            assert wire(f"http://127.0.0.1:{port}").ask(HEAD + end).status == 200
+    assert [client[0] for client in clients if client] == ["127.0.0.1", "203.0.113.4"]

@@ -153,11 +153,13 @@ def serve(
 
     if environment is not None:
         os.environ["LARGESSE_ENVIRONMENT"] = environment
-    with one_line():
+    with one_line(), ExitStack() as sockets:
         settings = load_settings()
         configure_logs(settings.log_format)
         warn_of_unknown_settings()
         listening = _listening(host, port, shared=reuse_port)
+        if listening.opened is not None:
+            sockets.enter_context(listening.opened)
         if metrics_port is not None:
             _require_other_ports(listening, metrics_host, range(metrics_port, metrics_port + processes))
         with _hold(settings):
@@ -187,8 +189,8 @@ def _listening(host: str, port: int, *, shared: bool) -> Listening:
         if shared:
             raise OperatorError("--reuse-port does not go with a socket that systemd hands over: leave it out")
         return Listening(*_address_of(inherited, host, port), inherited)
-    if shared:
-        return Listening(host, port, bound_socket(host, port, shared=True), shared=True)
+    if shared or host == "::":  # of which uvicorn's own socket would leave out IPv4
+        return Listening(host, port, bound_socket(host, port, shared=shared), shared=shared)
     require_free(host, port)
     return Listening(host, port)
 

@@ -269,9 +269,9 @@ def work_off(service: Service, *steps: Callable[[WorkerContext], Coroutine[Any, 
 
 
 @contextmanager
-def serving(app: Any, manager: ConnectionManager | None = None) -> Iterator[str]:
+def serving(app: Any, manager: ConnectionManager | None = None, listener: socket.socket | None = None) -> Iterator[str]:
     """Serves `app` in a thread of its own for as long as the block, as `largesse serve` would; gives its address."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    listener = listener or socket.create_server(("127.0.0.1", 0), backlog=512)
     options = server_options("127.0.0.1", 0) | {"lifespan": "on", "timeout_graceful_shutdown": 10}
     if manager is not None:
         options["http"] = manager
