@@ -72,7 +72,7 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
         with error:
             waits = error.headers.get("Retry-After", "")
             return Answer(error.code, error.read(_KEPT_BYTES), float(waits) if waits.isdigit() else 0.0)
-    except (URLError, http.client.HTTPException, OSError) as error:
+    except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:  # the latter for a host such as a..b
         return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
 
 
