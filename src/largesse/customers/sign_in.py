@@ -35,7 +35,7 @@ from largesse.customers.sessions import (
     pass_second_step,
     secret_hash,
 )
-from largesse.customers.sign_in_limits import Allowance, give_back, spend
+from largesse.customers.sign_in_limits import Allowance, give_back, give_one_back, spend
 from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
 from largesse.customers.sign_in_store import (
     PEOPLE,
@@ -165,7 +165,7 @@ class SignInSteps(Generic[AnySession]):
         if not await self._passwords.is_right(known.password if known else None, password):
             raise Refused
         assert known is not None, "nobody's password is never right"
-        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
+        await self._give_back(about, origin)
         return known
 
     async def _take_step(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
@@ -182,10 +182,18 @@ class SignInSteps(Generic[AnySession]):
                 is_theirs = await take_code(connection, self._vault, session.person_id, step.code, self._sql)
         if not is_theirs:
             raise Refused
-        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
+        await self._give_back(about, origin)
 
     async def _spend_network(self, origin: Origin) -> None:
         await spend(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
+
+    async def _give_back(self, about: bytes, origin: Origin) -> None:
+        """Gives back what a try took that succeeded: the people of an office share its network."""
+        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
+        await self._give_network_back(origin)
+
+    async def _give_network_back(self, origin: Origin) -> None:
+        await give_one_back(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
 
 
 class SigningIn(SignInSteps[Session]):
@@ -250,7 +258,9 @@ class SigningIn(SignInSteps[Session]):
         """Returns what a link is for. It stays unused. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
-            return await find_link(connection, secret)
+            link = await find_link(connection, secret)
+        await self._give_network_back(origin)
+        return link
 
     async def by_link(self, secret: str, origin: Origin) -> str:
         """Signs in by a link that needs no password. Raises NotFound for every other one."""

@@ -1,7 +1,7 @@
 """How often something may be tried: counted in the database, so that all processes count together.
 
 Each is about somebody who is named by a keyed hash: an address somebody types, the network they come from. It is taken before the
-try, so that many at once are no way around it; who succeeds gets it back.
+try, so that many at once are no way around it; who succeeds gets it back: all of it for the address, their own try for the network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
 
 _GIVE_BACK = "DELETE FROM sign_in_allowances WHERE key = $1"
+_GIVE_ONE_BACK = "UPDATE sign_in_allowances SET remaining = least($2::float8, remaining + 1) WHERE key = $1"
 
 # Of two attempts at once, the one that began first may be counted last. For it, no time has passed, rather than negative time.
 _LEFT = Fragment("""
@@ -55,6 +56,11 @@ async def spend(database: Database, vault: Vault, allowance: Allowance, about: b
 async def give_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
     """Makes it whole again."""
     await database.execute(LOOKUP, _GIVE_BACK, _key(vault, allowance, about))
+
+
+async def give_one_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
+    """Gives back what one try took."""
+    await database.execute(LOOKUP, _GIVE_ONE_BACK, _key(vault, allowance, about), allowance.value.most)
 
 
 def _key(vault: Vault, allowance: Allowance, about: bytes) -> int:

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, acme_with
-from tests.web.console.test_security import PASSWORD, later, with_password
+from tests.web.console.test_security import PASSWORD, later, set_up, with_password, without_second_steps
 
 GUESSES = int(os.environ.get("GUESSES", "40"))
 AT_ONCE = 8
@@ -67,6 +67,20 @@ def test_guesses_from_everywhere_are_not_even_tried(service: Service, email: str
         assert enter(own, email) == 303, "she gets in where she was before"
         with later(service, f"{REFILL_S + 1} seconds"):
             assert enter(Browser(service), email) == 303, "and soon everywhere"
+
+
+def test_who_gets_in_uses_up_nothing_of_their_network(service: Service) -> None:
+    """The people of an office share its address, and sign in at nine."""
+    ada = with_password(service, "ada@acme.example")
+    _, codes = set_up(service, ada)
+    service.sql("DELETE FROM sign_in_allowances")
+    for code, status in ((codes[0], 303), ("wrong", 422)):
+        browser = Browser(service, host="192.0.2.9")
+        assert enter(browser, "ada@acme.example") == 303
+        assert browser.submit("/app/second-step", code=code).status_code == status
+    without_second_steps(service)
+    left = service.sql("SELECT max(remaining) FROM sign_in_allowances")[0][0]
+    assert OF_A_NETWORK - 1 <= left < OF_A_NETWORK, "but for the wrong code"
 
 
 @pytest.mark.skipif(GUESSES < 100, reason="the long form: GUESSES=10000")
