@@ -73,6 +73,12 @@ def test_a_service_runs_a_command_that_exists(unit: Path) -> None:
     command.make_context(name, arguments)  # raises for an option that it does not have
 
 
+@services
+def test_a_service_with_metrics_sees_those_of_its_process(unit: Path) -> None:
+    """Without /proc/stat the library gives none of them, and LargesseOpenFiles never fires."""
+    assert not {"--metrics-port", "ProcSubset=pid"} <= set(unit.read_text().split())
+
+
 def test_prometheus_takes_the_alerts() -> None:
     if shutil.which("promtool") is None and not os.environ.get("CI"):
         pytest.skip("promtool is not installed here: apt install prometheus")
