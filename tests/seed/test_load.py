@@ -144,6 +144,23 @@ async def test_a_changed_file_updates_what_differs_and_nothing_else(connection: 
     assert [row for row in after["products"] if "books" in row] == [row for row in before["products"] if "books" in row]
 
 
+async def test_who_was_removed_and_what_was_switched_off_stays_so(connection: asyncpg.Connection) -> None:
+    """In the web application, which a load does not undo: mail about balances would go to who has left."""
+    await load(connection, WHOLE)
+    await connection.execute("UPDATE users SET is_active = false WHERE email = 'bob@acme.example'")
+    await connection.execute("UPDATE service_accounts SET active = false WHERE name = 'HR bot'")
+    loaded = await load(connection, WHOLE)
+    assert [one.partition(": ")[2] for one in loaded.warnings if "stays so" in one] == [
+        "customers[0].users[1].email: 'bob@acme.example' was removed or switched off and stays so: take it out of the file, or write `active: true`",
+        "customers[0].service_accounts[0].key: 'hr-bot' was removed or switched off and stays so: take it out of the file, or write `active: true`",
+    ]
+    assert await connection.fetchval("SELECT active FROM service_accounts WHERE name = 'HR bot'") is False
+    is_active = "SELECT is_active FROM users WHERE email = 'bob@acme.example'"
+    assert await connection.fetchval(is_active) is False
+    await load(connection, WHOLE.replace("name: Bob}", "name: Bob, active: true}"))
+    assert await connection.fetchval(is_active) is True
+
+
 async def test_renaming_a_gift_alone_leaves_the_name_saved_with_its_templates(connection: asyncpg.Connection) -> None:
     await load(connection, WHOLE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import msgspec
@@ -29,6 +29,10 @@ _SEARCH = """
     SELECT id, key, name, plan, funding, created_at FROM customers
     WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id + 0 DESC LIMIT $2
 """
+_INACTIVE_USERS = "SELECT customer_id, lower(email) FROM users WHERE customer_id = ANY($1::int[]) AND NOT is_active"
+_INACTIVE_SERVICE_ACCOUNTS = (
+    "SELECT customer_id, key FROM service_accounts WHERE customer_id = ANY($1::int[]) AND NOT active"
+)
 _HAS_ANY = "SELECT EXISTS (SELECT FROM customers)"
 _KEYS_AMONG = "SELECT key FROM customers WHERE key = ANY($1::text[])"
 _FIND = "SELECT id FROM customers WHERE key = $1"
@@ -256,6 +260,16 @@ async def require_currency(connection: Connection, currency: str) -> None:
     """Raises OperatorError for an unknown currency."""
     if not await connection.fetchval(_IS_CURRENCY, currency):
         raise OperatorError(f"there is no currency {currency!r}")
+
+
+async def inactive_users(connection: Connection, customer_ids: Collection[int]) -> set[tuple[int, str]]:
+    """Returns the people who were removed from customers, by customer and address in lower case."""
+    return {(row[0], row[1]) for row in await connection.fetch(_INACTIVE_USERS, customer_ids)}
+
+
+async def inactive_service_accounts(connection: Connection, customer_ids: Collection[int]) -> set[tuple[int, str]]:
+    """Returns the service accounts of customers that are switched off, by customer and key."""
+    return {(row[0], row[1]) for row in await connection.fetch(_INACTIVE_SERVICE_ACCOUNTS, customer_ids)}
 
 
 # What a seed file saves. Customers are found by their key, people by their address, letter case ignored, and API keys among those not deleted.

@@ -69,7 +69,7 @@ def _read_user(fields: Fields) -> User:
             email=fields.email("email"),
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
             role=fields.choice("role", ROLES, "member"),
-            active=fields.flag("active", default=True),
+            active=fields.flag_if_given("active"),
         )
     )
 
@@ -80,7 +80,7 @@ def _read_service_account(fields: Fields) -> ServiceAccount:
             place=fields.place,
             key=fields.key(),
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
-            active=fields.flag("active", default=True),
+            active=fields.flag_if_given("active"),
         )
     )
 

@@ -40,7 +40,7 @@ class User:
     email: str
     name: str
     role: str  # admin, member, finance or viewer
-    active: bool
+    active: bool | None  # None: not given
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ServiceAccount:
     place: Place = field(compare=False, repr=False)
     key: str
     name: str
-    active: bool
+    active: bool | None  # None: not given
 
 
 @dataclass(frozen=True, slots=True)

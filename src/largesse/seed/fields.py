@@ -158,6 +158,10 @@ class Fields:
         found = self._one(name, values.flag, required=default is None)
         return bool(default) if found is None else found
 
+    def flag_if_given(self, name: str) -> bool | None:
+        """Returns true or false; None if it is missing or a mistake."""
+        return self._one(name, values.flag)
+
     def whole(self, name: str, least: int, most: int) -> int | None:
         """Returns a whole number from `least` to `most`; None if it is missing or a mistake."""
         return self._one(name, values.whole(least, most))

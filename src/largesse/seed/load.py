@@ -8,12 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from largesse.automations.service import ending_approvals
 from largesse.base.confidential import Confidential
+from largesse.base.email import email_key
 from largesse.base.errors import OperatorError
 from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import COLLECTIONS, PRODUCTS
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import new_secret, secret_hash
-from largesse.customers.customer_store import API_KEYS, CUSTOMERS, SERVICE_ACCOUNTS, USERS
+from largesse.customers.customer_store import (
+    API_KEYS,
+    CUSTOMERS,
+    SERVICE_ACCOUNTS,
+    USERS,
+    inactive_service_accounts,
+    inactive_users,
+)
 from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Table, Values
@@ -51,6 +59,7 @@ _IN_OFFICE = "is managed in the office and stays as it is there: take it out of 
 _IN_OFFICE_OR_APP = (
     "was changed in the web application or is managed in the office, and stays as it is there: take it out of the file"
 )
+_STAYS_INACTIVE = "was removed or switched off and stays so: take it out of the file, or write `active: true`"
 _CUSTOMER_IN_OFFICE = "stays as it is: its customer is managed in the office"
 _LOCK = "SELECT pg_advisory_xact_lock($1)"
 _CURRENCIES = "SELECT code FROM currencies"
@@ -155,21 +164,47 @@ class _Loader:
         self._written = [customer for customer, is_kept in zip(customers, saved.kept, strict=True) if not is_kept]
 
     async def save_users(self) -> None:
+        removed = await inactive_users(self._connection, list(self.customers.values()))
         owned = [(customer, user) for customer in self._seed.customers for user in customer.users]
         rows = [
-            _values(USERS, user, customer_id=self.customers[customer.key], is_active=user.active)
+            _values(
+                USERS,
+                user,
+                customer_id=self.customers[customer.key],
+                is_active=self._is_active(customer, user, email_key(user.email), removed),
+            )
             for customer, user in owned
         ]
         saved = await self._save(USERS, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
         added = zip(owned, saved.ids, saved.created, strict=True)
-        self.new_users = [n for (_, user), n, is_new in added if is_new and user.active]
+        self.new_users = [n for (_, user), n, is_new in added if is_new and user.active is not False]
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
-        rows = [_values(SERVICE_ACCOUNTS, one, customer_id=self.customers[customer.key]) for customer, one in owned]
+        off = await inactive_service_accounts(self._connection, list(self.customers.values()))
+        rows = [
+            _values(
+                SERVICE_ACCOUNTS,
+                one,
+                customer_id=self.customers[customer.key],
+                active=self._is_active(customer, one, one.key, off),
+            )
+            for customer, one in owned
+        ]
         accounts = [account for _, account in owned]
         saved = await self._save(SERVICE_ACCOUNTS, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
         self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
+
+    def _is_active(
+        self, customer: Customer, one: User | ServiceAccount, name: str, inactive: set[tuple[int, str]]
+    ) -> bool:
+        """Returns what the file says. Otherwise a person who was removed, and what was switched off, stays so."""
+        if one.active is not None:
+            return one.active
+        is_off = (self.customers[customer.key], name) in inactive
+        if is_off and customer in self._written:
+            self._warn(one, f"{name!r} {_STAYS_INACTIVE}")
+        return not is_off
 
     async def save_products(self) -> None:
         products = self._seed.products
