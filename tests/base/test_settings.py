@@ -100,6 +100,8 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_PUBLIC_URL", "https://:443"),
         ("LARGESSE_PUBLIC_URL", "https://user:secret@gifts.example.com"),
         ("LARGESSE_PUBLIC_URL", "https://gifts secret.com"),
+        ("LARGESSE_PUBLIC_URL", "https://secret.bücher.example"),
+        ("LARGESSE_PUBLIC_URL", "https://secret.example/подарки"),
         ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/a\nb"),
         ("LARGESSE_PUBLIC_URL", 'https://gifts.secret.com/"x'),
         ("LARGESSE_MASTER_KEY", "secret"),

@@ -204,6 +204,8 @@ class _Reader:
             raise SettingError(name, "must be an address such as https://gifts.example.com")
         if parts.username is not None or not value.isprintable() or _NOT_IN_ADDRESSES.intersection(value):
             raise SettingError(name, "must be an address without a login, blanks or quotes")
+        if not value.isascii():  # browsers name it otherwise, and headers cannot hold it
+            raise SettingError(name, "must be in ASCII: xn--bcher-kva.example stands for bücher.example")
         return value
 
     def smtp_url(self, name: str) -> str | None:

@@ -85,7 +85,9 @@ async def users_deactivate(email: str, customer: str) -> None:
 
 @users.command("reset")
 @click.argument("email")
-@click.option("--second-step", is_flag=True, help="Forget their password and their second step: app, passkeys and recovery codes.")
+@click.option(
+    "--second-step", is_flag=True, help="Forget their password and their second step: app, passkeys and recovery codes."
+)
 @_as_json
 async def users_reset(email: str, second_step: bool, as_json: bool) -> None:
     """Print a link once with which EMAIL chooses a new password. Ends their sessions."""
