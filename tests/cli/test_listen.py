@@ -199,7 +199,7 @@ def test_a_key_of_production_is_refused_unless_it_is_allowed(service: Service, s
         (("trigger", "gift.lost"), "there is no event gift.lost"),
         (("trigger", "gift.sent", "--service", "http://[::1"), "--service must be an address"),
         (("trigger", "gift.sent", "--service", "http://a..b"), "http://a..b cannot be reached: "),
-        (("trigger", "gift.sent", "--service", "http://127.0.0.1:9/é"), "cannot be reached: "),
+        (("trigger", "gift.sent", "--service", "http://127.0.0.1:9/é"), "--service must percent-encode"),
         (("trigger", "gift.sent", "--key", "secret\r"), "--key must be an API key"),
         (("listen", "--forward-to", "http://127.0.0.1/", "--key", "secret\nx"), "--key must be an API key"),
     ],
