@@ -155,6 +155,25 @@ def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Serv
     assert rows(ada)[0] == "The operator closed the account Test float Test mode"
 
 
+def test_finance_gets_no_link_to_a_page_that_it_may_not_open(service: Service, ada: Browser, sign_in: SignIn) -> None:
+    service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, mac)
+        SELECT 1, now(), 'production', 'command', 'x', act, subject, ''::bytea
+        FROM (VALUES ('service_account.limited', 'service account 1'), ('contact.changed', 'contact 1'), ('template.changed', 'template 1'), ('budget.changed', 'budget 1'),
+              ('approval.asked', 'send ABCDEF123456')) AS made (act, subject)
+        """
+    )
+    ada.get("/app/audit")
+    opened = re.findall(r'<a href="(/app/[\w-]+)/[^"]+">', ada.page.text)
+    assert {"/app/service-accounts", "/app/contacts", "/app/templates", "/app/budgets", "/app/approvals"} <= {*opened}
+    ada.submit("/app/people", email="fin@acme.example", name="Fin", role="finance")
+    fin = sign_in("fin@acme.example")
+    fin.get("/app/audit")
+    links = re.findall(r'<a href="(/app/[^"?]+)">', fin.page.text.partition("<main")[2])
+    assert [link for link in links if fin.get(link).status_code != 200] == []
+
+
 def test_money_that_an_operator_credited_is_shown_as_money_with_its_account(service: Service, ada: Browser) -> None:
     async def credit(database: Database, vault: Vault) -> None:
         async with database.connection(OPERATOR) as connection:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from largesse.audit.service import AuditEvent, EventFilter, newest_events
 from largesse.base.i18n.languages import text
 from largesse.customers.member_store import list_members
+from largesse.customers.roles import Right
 from largesse.db.scope import for_customer
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.reports.names import Names, find_subjects, read_names
@@ -29,20 +30,20 @@ _COLUMNS = (
     "id", "at", "environment", "actor", "actor_name", "address", "request_id", "act", "subject", "before", "after"
 )  # fmt: skip
 _ACTORS = {"command": text("The operator"), "worker": text("Largesse")}
-# The page of an act's subject, by the subject's kind.
+# The page of an act's subject, by the subject's kind, and the right that opens it for every subject.
 _PAGES = {
-    "order": "/app/orders/{}",
-    "account": "/app/funding/{}",
-    "service account": "/app/service-accounts/{}",
-    "API key": "/app/keys/{}",
-    "template": "/app/templates/{}",
-    "collection": "/app/collections/{}",
-    "contact": "/app/contacts/{}",
-    "automation": "/app/automations/{}",
-    "subscription": "/app/webhooks/{}",
-    "top-up": "/app/funding/top-ups/{}",
-    "budget": "/app/budgets/{}",
-    "send": "/app/approvals/{}",
+    "order": ("/app/orders/{}", Right.SEE_ORDERS),
+    "account": ("/app/funding/{}", Right.SEE_FUNDS),
+    "service account": ("/app/service-accounts/{}", Right.SETTINGS),
+    "API key": ("/app/keys/{}", Right.SETTINGS),
+    "template": ("/app/templates/{}", Right.TEMPLATES),
+    "collection": ("/app/collections/{}", Right.SEE_ORDERS),
+    "contact": ("/app/contacts/{}", Right.CONTACTS),
+    "automation": ("/app/automations/{}", Right.CONTACTS),
+    "subscription": ("/app/webhooks/{}", Right.SETTINGS),
+    "top-up": ("/app/funding/top-ups/{}", Right.SEE_FUNDS),
+    "budget": ("/app/budgets/{}", Right.SETTINGS),
+    "send": ("/app/approvals/{}", Right.SETTINGS),
 }
 _GONE = frozenset(
     ("contact.removed", "key.deleted", "template.removed", "collection.removed", "webhook.deleted", "budget.ended")
@@ -209,9 +210,10 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
         name = f"{context.say('Automation')} {id_}"
     elif kind == "parcel":
         name = context.say("parcel %(name)s", name=id_)
-    page = _PAGES.get(kind)
+    page, right = _PAGES.get(kind, ("", None))
     # A subject of the other environment cannot be opened, and a removed one has no page.
-    if page is None or event.act in _GONE or event.environment not in {None, context.person.environment}:
+    is_here = event.act not in _GONE and event.environment in {None, context.person.environment}
+    if right is None or not is_here or not context.person.may(right):
         return _strong(name)
     return Markup('<a href="{}">{}</a>').format(context.base + page.format(id_), name)
 
