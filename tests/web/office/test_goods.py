@@ -190,6 +190,16 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     assert f"/office/parcels/{parcels[3]}" in wade.links
 
 
+def test_a_refused_number_is_shown_again_on_its_page_of_the_list(service: Service, wade: Browser) -> None:
+    first, second = wait_to_be_sent(service, 2)
+    wade.get(f"/office/parcels/send?after={first}")
+    [path] = re.findall(r'action="(/office/parcels/send[^"]*)"', wade.page.text if wade.page else "")
+    refused = wade.post(path, carrier="", **{f"tracking_{second}": "RM2"})
+    assert refused.status_code == 422
+    assert 'value="RM2"' in refused.text
+    assert f'name="tracking_{first}"' not in refused.text
+
+
 def test_what_is_done_to_a_parcel_is_done_to_no_other(service: Service, wade: Browser) -> None:
     one, other, hidden = wait_to_be_sent(service, 3)
     service.sql("UPDATE shipments SET environment = 'staging' WHERE id = $1 RETURNING 1", hidden)
