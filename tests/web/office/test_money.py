@@ -125,6 +125,15 @@ def test_older_files_are_a_page_further(service: Service, fay: Browser) -> None:
     assert "before=" not in fay.page.text
 
 
+def test_a_line_is_decided_on_its_page_of_the_list(service: Service, fay: Browser) -> None:
+    fay.get(FILES)
+    rows = [(new_transfer_reference(), "5.00", "GBP") for _ in range(51)]
+    here = fay.upload(FILES, bank_file(rows), decimals="").headers["location"]
+    fay.get(f"{here}?page=1")
+    [path] = re.findall(rf'action="({here}/lines/52/dismiss[^"]*)"', fay.page.text if fay.page else "")
+    assert fay.post(path).headers["location"] == f"{here}?page=1"
+
+
 def test_a_mistyped_reference_is_decided_by_a_person(service: Service, fay: Browser) -> None:
     [meant], before = wait_for(service, 1, 73_00), balance(service)
     wrong = meant[:9] + str((int(meant[9]) + 1) % 10) + meant[10:]

@@ -41,6 +41,7 @@ _NO_HEADING = text(
 _SHARED_SIGN = text(
     "“%(found)s” stands for several currencies. Read the file again with the code of its currency, such as USD."
 )
+_DECIDED = text("There is nothing to decide about this line any more.")
 _WHY: Mapping[str, str] = {
     "no_reference": text("It names no reference of ours."),
     "no_payment": text("It is not a payment in."),
@@ -144,6 +145,7 @@ async def one(context: OfficeContext) -> Response:
         ],
         more=page + 1 if len(lines) > (page + 1) * SHOWN else None,
         fewer=page - 1 if page else None,
+        at=f"?page={page}" if page else "",
         may_change=context.person.may(StaffRight.MONEY),
     )
 
@@ -159,25 +161,28 @@ async def confirm(context: OfficeContext) -> Response:
 
 async def credit(context: OfficeContext) -> Response:
     """Credits the top-up of a line with the line's amount. Raises NotFound."""
-    file_id = context.number("file")
     try:
-        done = await credit_line(context.actor, file_id, context.number("line"))
+        done = await credit_line(context.actor, context.number("file"), context.number("line"))
     except (NothingToDecide, OperatorError):
-        return context.see(f"{HERE}/{file_id}", context.say("There is nothing to decide about this line any more."))
+        return _back(context, context.say(_DECIDED))
     assert done.credited_minor is not None, "it is confirmed"
     amount = context.language.amount(done.credited_minor, done.currency)
-    said = context.say("%(amount)s credited to %(account)s.", amount=amount, account=done.account)
-    return context.see(f"{HERE}/{file_id}", said)
+    return _back(context, context.say("%(amount)s credited to %(account)s.", amount=amount, account=done.account))
 
 
 async def dismiss(context: OfficeContext) -> Response:
     """Dismisses a line, which then confirms no top-up. Raises NotFound."""
-    file_id = context.number("file")
     try:
-        await dismiss_line(context.actor, file_id, context.number("line"))
+        await dismiss_line(context.actor, context.number("file"), context.number("line"))
     except NothingToDecide:
-        return context.see(f"{HERE}/{file_id}", context.say("There is nothing to decide about this line any more."))
-    return context.see(f"{HERE}/{file_id}", context.say("Line dismissed."))
+        return _back(context, context.say(_DECIDED))
+    return _back(context, context.say("Line dismissed."))
+
+
+def _back(context: OfficeContext, said: str) -> Response:
+    """Redirects to the page of the list on which the line was decided."""
+    page = context.parameters.number("page")
+    return context.see(f"{HERE}/{context.number('file')}" + (f"?page={page}" if page else ""), said)
 
 
 def _why(context: OfficeContext, why: Why) -> str:
