@@ -129,6 +129,7 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
     codes = service.send("gift", "coffee", value=5, codeQuantity=4, source="refunded").json()
     Recipient(service).gift(codes["codes"][0])
     service.client("hr").post(f"/orders/{codes['reference']}/cancel")
+    service.send("gift", "coffee", value=5, codeQuantity=2, source="less")
     work(service)
     assert "refunded 1 £5.00 1 £15.00" in ada.read("/app/reports?by=source")
     [total] = re.findall(r'Spent</p>\s*<p class="figure">£([0-9.]+)<', ada.page.text)
@@ -146,6 +147,8 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
         spent, back = rows[0].index("Spent"), rows[0].index("Refunded")
         assert sum(Decimal(row[spent]) for row in rows[1:]) == Decimal(total)
         assert sum(Decimal(row[back]) for row in rows[1:]) == Decimal("15.00")
+    amounts = [Decimal(row[spent]) for row in rows[1:]]
+    assert amounts == sorted(amounts, reverse=True), "the groups"
 
 
 def test_a_report_is_of_ones_own_for_a_member(cem: Browser, filled: dict[str, str]) -> None:

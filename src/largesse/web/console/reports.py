@@ -205,7 +205,7 @@ async def _parts(
         "service_account": context.say("People"),
     }
     parts = [(names.get(str(one.key)) or (without[by] if one.key == 0 else str(one.key)), one) for one in added]
-    return sorted(parts, key=lambda part: (part[1].currency, -part[1].sums.spent_minor, part[0]))
+    return sorted(parts, key=lambda part: (part[1].currency, -part[1].sums.net_minor, part[0]))
 
 
 def _names(choices: Choices, by: str) -> Mapping[str, str]:
