@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import io
+import re
 import zipfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import openpyxl
 import pytest
 
 from largesse.base.cooperative import finish_soon
-from largesse.drafts.sheet import MAX_CELL, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused
+from largesse.drafts.sheet import MAX_CELL, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused, is_error
 from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 
@@ -72,10 +73,33 @@ async def test_the_first_sheet_that_is_shown_is_read_as_it_looks() -> None:
     ]
 
 
-async def test_a_formula_is_what_it_was_last_worked_out_to_be() -> None:
-    """Nothing is computed: of a workbook that nobody has opened since, the cell is blank."""
-    data = workbook([["a@example.com", '=HYPERLINK("https://x.example", "y")']])
-    assert (await read(data)).rows[0].cells == ("a@example.com",)
+async def test_a_formula_that_no_program_has_computed_is_an_error_and_no_blank_cell() -> None:
+    """Nothing is computed: as in a workbook that a program wrote and nobody has opened since."""
+    data = workbook([["a@example.com", '=HYPERLINK("https://x.example", "y")', "=1+1", "x"]])
+    assert (await read(data)).rows[0].cells == ("a@example.com", "#CALC!", "#CALC!", "x")
+    assert is_error("#CALC!")
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("<c><f>A1</f></c>", "#CALC!"),
+        ("<c r='B1' s='1'><f t='shared' si='0'/><v/></c>", "#CALC!"),
+        ("<c s='1' ><f>\n&quot;&quot;</f>\n<v></v></c >", "#CALC!"),
+        ('<c r="B1"><f>1+1</f><v>2</v></c>', "2"),
+        ('<c r="B1" t="str"><f>IF(1,"")</f><v></v></c>', None),
+        ('<c r="B1" t="str"><f>A1</f><v>y</v></c>', "y"),
+        ('<c r="B1" t="n"/>', None),
+        ('<c r="B1"><v>3</v></c>', "3"),
+    ],
+)
+async def test_a_computed_formula_is_its_value(cell: str, shown: str | None) -> None:
+    data, written = workbook([["a@example.com", "here"]]), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(written, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            new.writestr(name, re.sub(rb'<c r="B1".*?</c>', cell.encode(), part) if "worksheets/" in name else part)
+    assert (await read(written.getvalue())).rows[0].cells[1:] == (() if shown is None else (shown,))
 
 
 async def test_an_error_of_a_formula_is_a_text_and_no_blank_cell() -> None:

@@ -32,6 +32,11 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedE
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 # The type of a cell with an error, such as `#N/A`.
 _ERROR_TYPE = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt=["'])e(?=["'])""")
+# A cell with a formula and no value: the program that wrote it computes none. The empty text of a formula has a type.
+_NOT_COMPUTED = re.compile(
+    rb"<((?:\w+:)?)c((?:\s+(?!t=)[\w:]+=(?:\"[^\"<>]*\"|'[^'<>]*'))*)\s*>\s*"
+    rb"<\1f(?:\s[^<>]*)?(?:/>|>[^<>]*</\1f>)\s*(?:<\1v\s*(?:/>|></\1v\s*>)\s*)?</\1c\s*>"
+)
 
 
 class _Refused(Exception):
@@ -85,12 +90,12 @@ def _check(data: bytes) -> None:
 
 
 def _with_errors(data: bytes) -> bytes:
-    """Returns a workbook whose errors are texts: calamine leaves the cell blank, and a blank quantity means one gift."""
+    """Returns a workbook whose errors are texts: calamine leaves these cells blank, and a blank quantity means one gift."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = dict.fromkeys(archive.namelist())
             sheets = {name: archive.read(name) for name in names if name.startswith("xl/worksheets/")}
-            changed = {name: new for name, xml in sheets.items() if (new := _ERROR_TYPE.sub(rb"\1str", xml)) != xml}
+            changed = {name: new for name, xml in sheets.items() if (new := _named_errors(xml)) != xml}
             if not changed:
                 return data
             written = io.BytesIO()
@@ -100,6 +105,12 @@ def _with_errors(data: bytes) -> bytes:
     except _BROKEN:
         return data  # calamine says what is wrong with it
     return written.getvalue()
+
+
+def _named_errors(xml: bytes) -> bytes:
+    """Returns a sheet whose errors are texts. One of them is that a formula has no value yet."""
+    typed = _ERROR_TYPE.sub(rb"\1str", xml)
+    return _NOT_COMPUTED.sub(rb'<\1c\2 t="str"><\1v>#CALC!</\1v></\1c>', typed)
 
 
 def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
