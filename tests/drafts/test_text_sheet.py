@@ -114,7 +114,7 @@ def test_each_limit_holds_on_both_sides():
     assert refusal(b"a@example.com\n" * (MAX_ROWS + 2)).detail == "There are more than 5,000 rows."
     assert len(rows(b"," * (MAX_COLUMNS - 1) + b"x")[0][1]) == MAX_COLUMNS
     assert len(rows(b"x" + b"," * 500)[0][1]) == 1
-    assert refusal(b"a\n" + b"," * MAX_COLUMNS + b"x").detail == "Row 2 has more than 50 columns."
+    assert refusal(b"a\n" + b"," * MAX_COLUMNS + b"x").detail == "Row 2 has more than 100 columns."
     assert rows(b"x" * MAX_CELL) == [(1, ["x" * MAX_CELL])]
     assert refusal(b"x" * (MAX_CELL + 1)).detail == "A cell of row 1 has more than 1,000 characters."
     assert refusal(b"a\n" + b"x" * 200_000).why == "cell"

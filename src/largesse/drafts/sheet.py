@@ -13,7 +13,7 @@ from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_ROWS = MAX_CODES  # beside a heading
-MAX_COLUMNS = 50
+MAX_COLUMNS = 100  # Outlook saves 92
 MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 # Marks that programs copy along and nobody sees; the database cannot hold the first.
