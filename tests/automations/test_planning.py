@@ -193,6 +193,21 @@ def test_a_change_plans_its_next_days_anew(service: Service, automation: Callabl
     assert [row["send_on"] for row in service.sql("SELECT send_on FROM automation_runs")] == [date(2027, 5, 7)]
 
 
+def test_a_change_loses_no_gift_for_a_weekend_that_is_still_tried(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    """The Saturday is five days ago at the end of the three days in which a gift for the Monday is tried."""
+    move_to(service, "2027-05-05T12:00Z")
+    add_contact(service, "Sam", birthday=508)  # a Saturday, whose gift leaves on Monday, 10 May, at 8:00 in UTC
+    number = automation(weekend="after", asks_approval=True)
+    move_to(service, "2027-05-13T07:30Z")
+    work(service)
+    assert runs(service) == [("Sam", date(2027, 5, 8), "waiting")]
+    perform(service, change_automation, number, rule(service, weekend="after"))
+    work(service)
+    assert runs(service) == [("Sam", date(2027, 5, 8), "placed")]
+
+
 @pytest.mark.parametrize(
     "zone", ["posix/Europe/London", "right/Europe/London", "localtime", "Mars/Olympus", "", "../UTC"]
 )

@@ -58,9 +58,7 @@ _CHANGE = compose(
 _DROP_WAITING = """
     DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting'
 """
-_APPROVE = """
-    UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2
-"""
+_APPROVE = "UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2"
 # Looks at what waited for the approval at once, not at the end of its hour.
 _LOOK_NOW = """
     UPDATE automation_runs SET look_at = (SELECT clock_now()), reason = NULL
@@ -158,17 +156,19 @@ _IN_TIME = Fragment("""
     (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
     AND (d.occasion = 'joined' OR greatest(d.due_at, d.over_at) >= d.known_at)
 """)
-# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough: then the gift is sent late, or
-# `missed`.
+# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough, or of the weekend before a Monday that
+# is: then the gift is sent late, or `missed`.
 PLAN = compose(
     """
     WITH turn AS (
         SELECT a.customer_id, a.id FROM automations a WHERE a.ended_at IS NULL AND a.plan_at <= (SELECT clock_now())
         ORDER BY a.plan_at LIMIT $3 FOR UPDATE SKIP LOCKED
     ), asked AS (
-        SELECT a.*, least(a.planned_through + 1, today - $5::int) AS first, greatest(a.planned_through, today + $4::int) AS last
+        SELECT a.*, greatest(a.planned_through, today + $4::int) AS last, least(a.planned_through + 1, back - CASE
+                   WHEN a.weekend = 'after' AND extract(dow FROM back) < 2 THEN extract(dow FROM back)::int + 1 ELSE 0 END) AS first
         FROM turn JOIN automations a USING (customer_id, id)
         CROSS JOIN LATERAL (SELECT (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date AS today) AS now
+        CROSS JOIN LATERAL (SELECT today - $5::int AS back) AS late
     ), {days}, planned AS (
         INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at)
         SELECT customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, due_at FROM due AS d WHERE {in_time}
