@@ -83,6 +83,11 @@ def test_all_that_can_be_set() -> None:
     assert settings.docs_url == "https://docs.example.com"
 
 
+def test_the_sender_at_a_domain_of_another_alphabet_is_one_that_mail_servers_take() -> None:
+    given = {"LARGESSE_MAIL_FROM": "Bücher <gifts@bücher.example>"}
+    assert load_settings(given).mail_from == "Bücher <gifts@xn--bcher-kva.example>"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -126,6 +131,7 @@ def test_all_that_can_be_set() -> None:
         ("LARGESSE_MAIL_FROM", "secret"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret.com>\nBcc: x@secret.com"),
         ("LARGESSE_MAIL_FROM", "@secret.com"),
+        ("LARGESSE_MAIL_FROM", "gifts@ü..secret.com"),
         ("LARGESSE_MAIL_FROM", "gifts@secret.com, hr@secret.com"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts hr@secret.com>"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret .com>"),
@@ -232,7 +238,7 @@ def test_a_timeout_that_is_no_number_is_told_its_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    "sender", ["gifts@mail", "gifts@[127.0.0.1]", '"Acme, Inc" <gifts@acme.example>', "Ä <ä@bü.example>"]
+    "sender", ["gifts@mail", "gifts@[127.0.0.1]", '"Acme, Inc" <gifts@acme.example>', "Ä <ä@xn--b-eha.example>"]
 )
 def test_a_sender_may_have_any_proper_address(sender: str) -> None:
     assert load_settings({"LARGESSE_MAIL_FROM": sender}).mail_from == sender

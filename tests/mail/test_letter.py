@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.mail.conftest import text_of
 
+from largesse.base.email import to_dial
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.mail import mime
-from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode, message_id, to_dial, write
+from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode, message_id, write
 from largesse.mail.rendering import THEMES, theme
 from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.web.claim import rendering

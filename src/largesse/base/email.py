@@ -97,6 +97,19 @@ def email_key(email: str) -> str:
     return email.lower()
 
 
+def to_dial(email: str) -> str:
+    """Returns an e-mail address for SMTP: an international domain in its `xn--` form, and the local part as it is.
+
+    Raises ValueError for a domain that has no such form.
+    """
+    local, _, domain = email.rpartition("@")
+    if domain.isascii():
+        return email
+    import idna  # here, as few addresses need it
+
+    return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
+
+
 ERASED_DOMAIN = "erased.invalid"
 
 

@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 import msgspec
 
 from largesse.base.database_address import DatabaseAddress
+from largesse.base.email import to_dial
 from largesse.base.errors import OperatorError
 
 ENVIRONMENTS = ("production", "staging")
@@ -226,9 +227,13 @@ class _Reader:
         value = self.text(name, default)
         address = parseaddr(value)[1]
         is_one = len(getaddresses([value])) == 1 and address in value  # parseaddr drops blanks in a domain
+        malformed = SettingError(name, "must look like Gifts <gifts@example.com>")
         if not is_one or not _SENDER.fullmatch(address) or any(ord(character) < 32 for character in value):
-            raise SettingError(name, "must look like Gifts <gifts@example.com>")
-        return value
+            raise malformed
+        try:
+            return value.replace(address, to_dial(address))
+        except ValueError:
+            raise malformed from None
 
     def networks(self, name: str) -> tuple[Network, ...]:
         text = self.text(name, "")

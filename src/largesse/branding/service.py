@@ -216,9 +216,12 @@ def _email(typed: str) -> str | None:
     if not typed.strip():
         return None
     try:
-        return normalise_email(typed)
+        email = normalise_email(typed)
     except EmailError:
         raise BrandFault(reply_to="must be an e-mail address") from None
+    if not email.rpartition("@")[0].isascii():  # a header with it can only be sent to addresses like it (RFC 6532)
+        raise BrandFault(reply_to="must have only ASCII characters before the @")
+    return email
 
 
 def _text(part: str, typed: str, most: int, *, line_breaks: bool = False) -> str | None:

@@ -9,9 +9,8 @@ from email.utils import parseaddr
 from functools import lru_cache
 from typing import Any
 
-import idna
-
 from largesse.base.confidential import Confidential
+from largesse.base.email import to_dial
 from largesse.base.i18n.languages import Language
 from largesse.base.text import cleaned
 from largesse.branding.model import NO_BRAND, Brand
@@ -133,14 +132,6 @@ def _render(letter: Letter, words: dict[str, Any], ending: str) -> str:
     if letter.kind == CAMPAIGN_CODE:
         template = "campaign_code"
     return render(f"{template}.{ending}", letter.language, words)
-
-
-def to_dial(email: str) -> str:
-    """Returns an e-mail address for SMTP: an international domain in its `xn--` form, and the local part as it is."""
-    local, _, domain = email.rpartition("@")
-    if domain.isascii():
-        return email
-    return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
 
 
 def _words(letter: Letter, subject: str) -> dict[str, Any]:

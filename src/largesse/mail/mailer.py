@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from largesse.base import clock
+from largesse.base.email import to_dial
 from largesse.base.lab_addresses import Behaviour, behaviour_of
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
@@ -68,7 +69,7 @@ class Mailer:
         self._vault = vault
         self._public_url_of = public_url_of
         self._mail_from = mail_from
-        self._sender = letters.to_dial(parseaddr(mail_from)[1])
+        self._sender = to_dial(parseaddr(mail_from)[1])
         self._transport = transport
         self._captures = captures and transport is None
         self._drain_s = drain_s
@@ -152,7 +153,7 @@ class Mailer:
         elif self._transport is None:
             self._tell(Sent(message, "held", reason=requeue.REASON), started)
         else:
-            recipient = letters.to_dial(message.letter.email)
+            recipient = to_dial(message.letter.email)
             written = self._write_letter(message)
             allow = partial(self._allow, message)
             opened = self._transport.opened

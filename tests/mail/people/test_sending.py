@@ -144,6 +144,14 @@ async def test_an_address_of_another_alphabet_gets_its_mail(people: People) -> N
     assert message["Message-ID"].startswith("<people-")
 
 
+async def test_an_address_at_a_domain_of_another_alphabet_needs_no_server_that_takes_others(people: People) -> None:
+    people.server.utf8 = False
+    user_id, _ = await somebody(people.database, "sam@bücher.example")
+    message = await people.sent(mail_invitation, user_id)
+    assert message["To"] == "sam@xn--bcher-kva.example"
+    assert people.server.got[0].original_content.isascii()
+
+
 async def test_a_new_browser_is_told_with_where_it_is(people: People) -> None:
     _, person_id = await somebody(people.database, "eve@acme.example")
     message = await people.sent(mail_new_device, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")

@@ -160,6 +160,7 @@ def test_the_preview_is_a_document_of_its_own(ada: Browser) -> None:
         ("colour", "yellow", "Type a colour"),
         ("colour", "#fff;}body{display:none", "20 are allowed"),
         ("reply_to", "nobody", "Type an e-mail address"),
+        ("reply_to", "jörg@acme.example", "Type an e-mail address with letters from A to Z"),
         ("reply_to", "a@acme.example\r\nBcc: b@evil.example", "not allowed"),
         ("subject", "{name} {sender}", "No placeholder but {sender}"),
         ("subject", "x" * 101, "100 are allowed"),

@@ -7,6 +7,7 @@ from email.utils import parseaddr
 import structlog
 
 from largesse.base import clock
+from largesse.base.email import to_dial
 from largesse.customers.sign_in_links import new_link
 from largesse.db.pool import DATABASE_FAILED, Connection, Database, Row
 from largesse.db.scope import WORKER
@@ -15,7 +16,6 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
 from largesse.jobs.outbox import mail_thank_you
 from largesse.mail import store
-from largesse.mail.letter import to_dial
 from largesse.mail.outcomes import Fault, rule_of
 from largesse.mail.people.writing import (
     PeopleMail,

@@ -15,6 +15,7 @@ from babel.dates import format_datetime as format_for_readers
 
 from largesse.approvals.store import read_for_mail
 from largesse.base.confidential import Confidential
+from largesse.base.email import to_dial
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES
 from largesse.base.i18n.templates import template_environment
 from largesse.base.text import cleaned
@@ -144,9 +145,10 @@ class PeopleMail(Confidential, frozen=True):
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
     """Returns the message, as text and as HTML."""
     subject, text, html = show(mail)
-    message = EmailMessage(policy=SMTP if mail.email.isascii() else SMTPUTF8)
+    to = to_dial(mail.email)
+    message = EmailMessage(policy=SMTP if to.isascii() else SMTPUTF8)
     message["From"] = mail_from
-    message["To"] = mail.email
+    message["To"] = to
     message["Subject"] = subject
     message["Message-ID"] = f"<people-{mail.id}@{parseaddr(mail_from)[1].rpartition('@')[2]}>"
     message["Date"] = format_datetime(at)

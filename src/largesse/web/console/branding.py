@@ -43,7 +43,7 @@ _WRONG = {
     "paper": _COLOUR,
     "ribbon": _COLOUR,
     "subject": text("No placeholder but {sender} is known here."),
-    "reply_to": text("Type an e-mail address, such as name@example.com."),
+    "reply_to": text("Type an e-mail address with letters from A to Z, such as name@example.com."),
     "name": text("There is a wrapping with that name, or there are %(wrappings)s already."),
 }
 PATTERN_NAMES = {
