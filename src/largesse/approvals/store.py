@@ -7,7 +7,7 @@ from datetime import datetime
 
 from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Grant
 from largesse.base.email import email_key
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row, coordinator_of
 
 _RULE_COLUMNS = Fragment("""
@@ -98,7 +98,7 @@ _DECISIONS = """
     SELECT user_id, approves, note, decided_at FROM approval_decisions
     WHERE customer_id = $1 AND environment = $2 AND request_id = $3 AND round = $4 ORDER BY decided_at, user_id
 """
-_NOTED = Fragment("position($1 IN lower(d.note)) > 0 AND ($2::int IS NULL OR d.customer_id = $2)")
+_NOTED = compose("{holds} AND ($2::int IS NULL OR d.customer_id = $2)", holds=holds_address(Fragment("lower(d.note)")))
 _MENTIONING = compose(
     """
     SELECT c.key AS customer, d.note, d.decided_at FROM approval_decisions d JOIN customers c ON c.id = d.customer_id

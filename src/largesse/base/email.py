@@ -97,6 +97,11 @@ def email_key(email: str) -> str:
     return email.lower()
 
 
+def address_pattern(email: str) -> re.Pattern[str]:
+    """Returns a pattern that finds an address in texts, in any letter case, and not as a part of another: `ed@a.example` of `fred@a.example`."""
+    return re.compile(rf"(?<![a-z0-9]){re.escape(email)}(?![a-z0-9])", re.IGNORECASE)
+
+
 def to_dial(email: str) -> str:
     """Returns an e-mail address for SMTP: an international domain in its `xn--` form, and the local part as it is.
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from largesse.base.email import email_key
+from largesse.base.email import address_pattern, email_key
 from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row
 
 _encode = msgspec.json.Encoder().encode
@@ -123,18 +123,20 @@ _EXPORT = compose(
 _COUNT_WITH_ADDRESS = compose("SELECT count(*) {with_address}", with_address=_WITH_ADDRESS)
 _DELETE_WITH_ADDRESS = compose("DELETE {with_address}", with_address=_WITH_ADDRESS)
 # Own fields of other contacts that name an address.
-_MENTIONING = """
-    SELECT customer_id, id, own_fields::text AS own_fields FROM contacts
-    WHERE position($1 IN lower(own_fields::text)) > 0 AND ($2::int IS NULL OR customer_id = $2)
-"""
+_HOLD_ADDRESS = compose(
+    "WHERE {holds} AND ($2::int IS NULL OR customer_id = $2)", holds=holds_address(Fragment("lower(own_fields::text)"))
+)
+_MENTIONING = compose(
+    "SELECT customer_id, id, own_fields::text AS own_fields FROM contacts {hold_address}", hold_address=_HOLD_ADDRESS
+)
 # The customers and environments of both.
 _PLACES = compose(
     """
     SELECT customer_id, environment {with_address}
-    UNION SELECT customer_id, environment FROM contacts
-    WHERE position($1 IN lower(own_fields::text)) > 0 AND ($2::int IS NULL OR customer_id = $2) ORDER BY 1, 2
+    UNION SELECT customer_id, environment FROM contacts {hold_address} ORDER BY 1, 2
     """,
     with_address=_WITH_ADDRESS,
+    hold_address=_HOLD_ADDRESS,
 )
 _REWRITE = "UPDATE contacts SET own_fields = $3::text::jsonb WHERE customer_id = $1 AND id = $2"
 
@@ -289,8 +291,9 @@ async def drop_contacts_with(connection: Connection, email: str, customer_id: in
         await lock_contacts(connection, (row["customer_id"], row["environment"]))
     dropped = int((await connection.execute(_DELETE_WITH_ADDRESS, key, customer_id)).split()[-1])
     mentioning = await connection.fetch(_MENTIONING, key, customer_id)
+    found = address_pattern(email)
     for row in mentioning:
-        kept = {name: value for name, value in _FIELDS.decode(row["own_fields"]).items() if key not in value.lower()}
+        kept = {name: value for name, value in _FIELDS.decode(row["own_fields"]).items() if not found.search(value)}
         await connection.execute(_REWRITE, row["customer_id"], row["id"], _encode(kept).decode())
     return dropped + len(mentioning)
 

@@ -17,6 +17,7 @@ from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import Customer
 from largesse.customers.roles import Right
+from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection
 from largesse.staff.model import StaffRight
 
@@ -89,13 +90,17 @@ _ADD = """
 """
 _ERASE = "DELETE FROM customer_notes WHERE customer_id = $1 AND id = $2 RETURNING id"
 # Reads all notes, of which there are few.
-_MENTIONING = """
+_MENTIONING = compose(
+    """
     SELECT c.key AS customer, n.note, n.written_at FROM customer_notes n JOIN customers c ON c.id = n.customer_id
-    WHERE position($1 IN lower(n.note)) > 0 AND ($2::int IS NULL OR n.customer_id = $2) ORDER BY n.id
-"""
-_ERASE_MENTIONING = """
-    DELETE FROM customer_notes WHERE position($1 IN lower(note)) > 0 AND ($2::int IS NULL OR customer_id = $2)
-"""
+    WHERE {holds} AND ($2::int IS NULL OR n.customer_id = $2) ORDER BY n.id
+    """,
+    holds=holds_address(Fragment("lower(n.note)")),
+)
+_ERASE_MENTIONING = compose(
+    "DELETE FROM customer_notes WHERE {holds} AND ($2::int IS NULL OR customer_id = $2)",
+    holds=holds_address(Fragment("lower(note)")),
+)
 
 
 class CustomerNote(msgspec.Struct, frozen=True):

@@ -60,6 +60,20 @@ def placeholder(text: str) -> Fragment:
     return Fragment(text)
 
 
+def holds_address(searched: Fragment) -> Fragment:
+    """Returns SQL for whether a text in small letters holds the address $1, and not as a part of another: `ed@a.example` of `fred@a.example`.
+
+    The text may be JSON, where a line break before the address is a backslash and a letter.
+    """
+    return compose(
+        r"""
+        (position($1 IN {searched}) > 0 AND {searched} ~ ('(^|[^a-z0-9]|\\[nrt])'
+            || regexp_replace($1::text, '([][$*+?^{|}.()\\])', '\\\1', 'g') || '($|[^a-z0-9])'))
+        """,
+        searched=searched,
+    )
+
+
 def declared(text: str) -> Fragment:
     """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` fails for a declaration that is not a literal."""
     return Fragment(text)

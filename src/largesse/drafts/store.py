@@ -15,7 +15,7 @@ from largesse.base.errors import NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
 from largesse.customers.roles import Right
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection
 from largesse.drafts.columns import Columns
 from largesse.drafts.model import Draft, DraftContent
@@ -88,11 +88,15 @@ _FIND_ORDER = """
     SELECT reference FROM orders WHERE customer_id = $1 AND environment = $2 AND user_id = $3 AND reference = $4
 """
 # Matches the drafts, of one customer or of all, whose texts or rows contain an address.
-_CONTAINS_ADDRESS = Fragment("""
-    WHERE ($2::int IS NULL OR customer_id = $2) AND (position($1 IN lower(content::text)) > 0 OR EXISTS (
+_CONTAINS_ADDRESS = compose(
+    """
+    WHERE ($2::int IS NULL OR customer_id = $2) AND ({content_holds} OR EXISTS (
         SELECT FROM draft_rows r WHERE r.customer_id = drafts.customer_id AND r.environment = drafts.environment
-        AND r.draft_id = drafts.id AND position($1 IN lower(array_to_string(r.cells, ' '))) > 0))
-""")
+        AND r.draft_id = drafts.id AND {cells_hold}))
+    """,
+    content_holds=holds_address(Fragment("lower(content::text)")),
+    cells_hold=holds_address(Fragment("lower(array_to_string(r.cells, ' '))")),
+)
 _COUNT_WITH_ADDRESS = compose("SELECT count(*) FROM drafts {contains_address}", contains_address=_CONTAINS_ADDRESS)
 _DELETE_WITH_ADDRESS = compose("DELETE FROM drafts {contains_address}", contains_address=_CONTAINS_ADDRESS)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
-from largesse.db.fragments import Fragment, compose, identifier, placeholder
+from largesse.db.fragments import Fragment, compose, holds_address, identifier, placeholder
 from largesse.db.pool import Connection, Row
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
@@ -143,7 +143,9 @@ _ERASE_MESSAGES = """
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND message <> ''
 """
 # Messages to others that name an address. Reads all messages.
-_MENTIONING = Fragment("WHERE position($1 IN lower(message)) > 0 AND ($2::int IS NULL OR customer_id = $2)")
+_MENTIONING = compose(
+    "WHERE {holds} AND ($2::int IS NULL OR customer_id = $2)", holds=holds_address(Fragment("lower(message)"))
+)
 _ORDERS_MENTIONING = compose(
     "SELECT DISTINCT customer_id, order_id FROM line_messages {mentioning}", mentioning=_MENTIONING
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from largesse.base.email import email_key
-from largesse.db.fragments import Fragment, compose, each, identifier, join, names, placeholder
+from largesse.base.email import address_pattern, email_key
+from largesse.db.fragments import Fragment, compose, each, holds_address, identifier, join, names, placeholder
 from largesse.db.pool import Connection
 from largesse.events.store import rewrite_event
 from largesse.orders.options import PERSONAL
@@ -47,10 +46,9 @@ _WRITE = compose(
 )
 _MENTIONING = compose(
     """
-    SELECT customer_id, id FROM orders WHERE position($1 IN lower(concat_ws(' ', {columns}))) > 0
-      AND ($2::int IS NULL OR customer_id = $2) ORDER BY id
+    SELECT customer_id, id FROM orders WHERE {holds} AND ($2::int IS NULL OR customer_id = $2) ORDER BY id
     """,
-    columns=_COLUMNS,
+    holds=holds_address(compose("lower(concat_ws(' ', {columns}))", columns=_COLUMNS)),
 )
 _ERASE_TEXTS = compose(
     """
@@ -92,7 +90,7 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
     row = await connection.fetchrow(_LOCK, *order)
     if row is None:
         return None
-    address = re.compile(re.escape(email), re.IGNORECASE)
+    address = address_pattern(email)
     texts = {name: None if row[name] is None else address.sub(_ERASED, row[name]) for name in _TEXTS}
     if texts["external_reference"] != row["external_reference"]:
         texts["external_reference"] = row["erased_reference"]
