@@ -124,6 +124,32 @@ async def test_mail_speaks_the_language_of_the_orders_country_and_then_what_the_
     assert again["Subject"] == "Des cadeaux pour vous, offerts par Ada"
 
 
+async def test_mail_to_a_contact_speaks_its_language_until_the_recipient_chooses_another(office: Office) -> None:
+    customer_id = office.principal.customer_id
+    await office.database.execute(
+        OPERATOR,
+        """
+        INSERT INTO contacts (customer_id, environment, created_at, email, email_key, name, sought, language)
+        SELECT $1, unnest('{production,staging}'::text[]), now(), $2, lower($2), '', '', unnest('{de,fr}'::text[])
+        """,
+        customer_id,
+        SAM,
+    )
+    reference, _ = await office.order([(SAM.upper(), "Sam", 1)])
+    await office.send_order([(KIM, None, 1)])
+    await office.database.execute(
+        OPERATOR,
+        """
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, language)
+        SELECT customer_id, id, 1, 'claimed', now(), 'fr' FROM orders WHERE reference = $1
+        """,
+        reference,
+    )
+    await office.resend(reference, SAM)
+    await office.send()
+    assert [message["Content-Language"] for message in office.server.messages()] == ["de", "en", "fr"]
+
+
 async def test_a_retry_is_the_same_message(office: Office) -> None:
     await office.send_order([(SAM, "Sam", 1)])
     await office.database.execute(OPERATOR, "UPDATE messages SET state = 'pending', finished_at = NULL")

@@ -192,6 +192,8 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
         [row["order_id"] for row in taken],
         [row["edition"] if row["kind"].startswith(SHIPPED) else None for row in taken],
         [_ask_of(row) for row in taken],
+        [row["environment"] for row in taken],
+        [email_key(row["email"]) for row in taken],
     )
     return {row["id"]: row for row in rows}
 
@@ -229,7 +231,7 @@ def _message(
         reference=reference,
         edition=row["edition"],
         environment=row["environment"],
-        language=language_of(named["language"] or order["language"], order["country"]),
+        language=language_of(named["language"] or order["language"] or named["of_contact"], order["country"]),
         email=row["email"],
         name=row["name"],
         sender=order["from_name"],

@@ -105,15 +105,18 @@ NAMES_OF_MESSAGES = """
            settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
            coalesce(settled.description, products.description) AS description,
            coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
-           coalesce(settled.terms, products.terms) AS terms, asks.language
-    FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[])
-        AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped, asked)
+           coalesce(settled.terms, products.terms) AS terms, asks.language, contacts.language AS of_contact
+    FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[],
+            $10::text[], $11::text[])
+        AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped, asked, environment, email_key)
     LEFT JOIN products ON products.id = taken.product_id
     LEFT JOIN collections ON collections.id = taken.collection_id
     LEFT JOIN products AS settled ON settled.id = taken.settled_id
     LEFT JOIN shipments ON shipments.customer_id = taken.customer_id
         AND shipments.order_id = taken.order_id AND shipments.number = taken.shipped
     LEFT JOIN campaign_asks AS asks ON asks.customer_id = taken.customer_id AND asks.id = taken.asked
+    LEFT JOIN contacts ON contacts.customer_id = taken.customer_id AND contacts.environment = taken.environment
+        AND contacts.email_key = taken.email_key
 """
 STILL_STANDS = """
     SELECT fence = $3 AND state = 'pending' AND line_numbers = $4 FROM messages WHERE customer_id = $1 AND id = $2
