@@ -120,7 +120,9 @@ def test_a_retry_after_beyond_patience_ends_it_at_once(after: str) -> None:
     assert talk.error.retry_after_s > 60
 
 
-@pytest.mark.parametrize("after", ["", "soon", "-5", "1.5", "\u0663", "Fri, 99 Jan 2100"])
+@pytest.mark.parametrize(
+    "after", ["", "soon", "-5", "1.5", "\u0663", "Fri, 99 Jan 2100", f"Mon, 30 Nov {10**19} 09:00:00 GMT"]
+)
 def test_a_retry_after_that_is_none(after: str) -> None:
     (wait_s,) = Talk(QUESTION, problem(503, retry_after=after), GOOD).waits
     assert wait_s <= 0.1

@@ -174,6 +174,8 @@ def test_a_value_that_is_implied(largesse: Largesse, world, new_reference) -> No
         ("sam@EX\uff21MPLE\u3002com", "sam@example.com", True),
         ("sam@example.com", "sam@example.org", False),
         ("stra\u00dfe@example.com", "strasse@example.com", False),
+        ("a@xn--999.example", "A@xn--999.example", True),  # no Punycode
+        ("a@xn--\u00e9.example", "a@e.example", False),
     ],
 )
 def test_spellings_of_an_address(one: str, other: str, same: bool) -> None:

@@ -59,7 +59,6 @@ class Answer(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes
-    retry_after_s: float = 0.0
 
 
 def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = None) -> Answer:
@@ -70,8 +69,7 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
             return Answer(response.status, response.read())
     except HTTPError as error:
         with error:
-            waits = error.headers.get("Retry-After", "")
-            return Answer(error.code, error.read(_KEPT_BYTES), float(waits) if waits.isdigit() else 0.0)
+            return Answer(error.code, error.read(_KEPT_BYTES))
     except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:  # the latter for a host such as a..b
         return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
 

@@ -106,5 +106,5 @@ def _retry_after_s(answer: Answer) -> float | None:
         return float(text[:_SHOWN])
     try:
         return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):  # none, or one that says no zone
+    except (TypeError, ValueError, OverflowError):  # none, one that says no zone, or a year of 20 digits
         return None

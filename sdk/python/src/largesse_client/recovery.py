@@ -154,8 +154,13 @@ def address_key(email: str) -> str:
     """Returns what all spellings of an address share, whatever its letter case, composed characters, and the form of its domain."""
     local, _, domain = email.strip().rpartition("@")
     domain = unicodedata.normalize("NFKC", domain).replace("\N{IDEOGRAPHIC FULL STOP}", ".")
-    labels = (
-        label[4:].encode().decode("punycode") if label.startswith("xn--") else label
-        for label in domain.lower().split(".")
-    )
+    labels = map(_without_punycode, domain.lower().split("."))
     return unicodedata.normalize("NFC", f"{local}@{'.'.join(labels)}").lower()
+
+
+def _without_punycode(label: str) -> str:
+    """Returns a part of a domain with its own letters; one that cannot be read as it is."""
+    try:
+        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+    except UnicodeError:
+        return label
