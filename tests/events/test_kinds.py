@@ -19,6 +19,7 @@ from largesse.lines.states import State
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.routes import OPERATIONS
 from largesse.web.docs.reference import read_tables
+from largesse.webhooks.signing import Signer
 
 DOCUMENT = build_events_document()
 GUIDE = (Path(__file__).parents[2] / "docs/guides/events.md").read_text()
@@ -48,6 +49,17 @@ def test_a_webhook_is_told_by_its_name_and_summary(event: EventType[Any]) -> Non
     assert (webhook["operationId"], webhook["summary"]) == (event.operation_id, event.summary)
     (header,) = (parameter for parameter in webhook["parameters"] if parameter["name"] == "X-Service-Event")
     assert header["example"] == event.name
+
+
+@each
+def test_a_webhook_names_its_headers_and_the_one_of_a_rotation(event: EventType[Any]) -> None:
+    parameters = DOCUMENT["webhooks"][event.name]["post"]["parameters"]
+    usual, rotated = (
+        Signer(b"whsec_AAAA", previous).headers(7, event.name, b"{}").keys() - {"Content-Type", "User-Agent"}
+        for previous in (None, b"whsec_BBBB")
+    )
+    assert {one["name"] for one in parameters} == rotated
+    assert {one["name"] for one in parameters if one["required"]} == usual
 
 
 def test_what_may_be_subscribed_to_is_what_is_sent() -> None:

@@ -53,11 +53,11 @@ def build_events_document() -> Json:
 
 
 def _webhook(event: EventType[Any], payload: Json) -> Json:
-    def header(name: str, description: str, example: str) -> Json:
+    def header(name: str, description: str, example: str, *, is_required: bool = True) -> Json:
         return {
             "name": name,
             "in": "header",
-            "required": True,
+            "required": is_required,
             "description": description,
             "schema": {"type": "string"},
             "example": example,
@@ -74,8 +74,15 @@ def _webhook(event: EventType[Any], payload: Json) -> Json:
             header("X-Service-Event", "The event's name", event.name),
             header(
                 "X-Service-Signature",
-                "`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret",
+                "`sha256=` and the lower-case hex HMAC-SHA256 of the raw body, keyed with the subscription's secret; for 24 "
+                "hours after a rotation with the previous one",
                 f"sha256={'0f' * 32}",
+            ),
+            header(
+                "X-Service-Signature-New",
+                "The same, keyed with the new secret: only for 24 hours after a rotation",
+                f"sha256={'0f' * 32}",
+                is_required=False,
             ),
             header("webhook-id", "The delivery, the same over all its attempts", "7"),
             header(
@@ -87,7 +94,7 @@ def _webhook(event: EventType[Any], payload: Json) -> Json:
                 "webhook-signature",
                 "`v1,` and the base64 HMAC-SHA256 of `webhook-id`, `webhook-timestamp` and the raw body, joined with "
                 "full stops, keyed with the bytes that the secret's base64 (what follows `whsec_`) stands for: the "
-                "scheme of Standard Webhooks",
+                "scheme of Standard Webhooks. For 24 hours after a rotation there are two, separated by a space: one is right",
                 f"v1,{'0f' * 21}0=",
             ),
         ],
