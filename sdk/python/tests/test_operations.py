@@ -259,3 +259,11 @@ def test_ids_are_uuids(ask, receiver) -> None:
     made = ask(lambda c: c.webhooks.create(receiver.url))
     assert isinstance(made.id, UUID)
     ask(lambda c: c.webhooks.delete(str(made.id)))
+
+
+def test_contacts_are_listed_from_the_last_one(ask, new_reference) -> None:
+    first, last = (
+        ask(lambda client: client.contacts.create(models.ContactChange(email=f"{new_reference()}@example.com")))
+        for _ in range(2)
+    )
+    assert ask(lambda client: client.contacts.list(after=first.id, page_size=1)) == [last]

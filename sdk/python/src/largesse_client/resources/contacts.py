@@ -19,15 +19,22 @@ class Contacts(Resource[M]):
 
     @listing
     def list(
-        self, *, q: str | None = None, group: int | None = None, active: bool | None = None, page_size: int = 200
+        self,
+        *,
+        q: str | None = None,
+        group: int | None = None,
+        active: bool | None = None,
+        after: int = 0,
+        page_size: int = 200,
     ) -> Pages[Contact]:
-        """Lists contacts in the order of their ids, without postal addresses."""
+        """Lists contacts after the one with the id `after`, in the order of their ids, without postal addresses."""
 
         def then(query: Query, page: Sequence[Contact]) -> Query:
             return {**query, "after": page[-1].id}
 
         shown = None if active is None else "true" if active else "false"
-        query: Query = {"q": q, "group": group, "active": shown, "after": 0}
+        start = arguments.number("after", after, least=0)
+        query: Query = {"q": q, "group": group, "active": shown, "after": start}
         size = arguments.number("page_size", page_size, most=arguments.MAX_PAGE)
         return pages("/contacts", Contact, query, size, then)
 
