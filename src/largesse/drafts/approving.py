@@ -36,8 +36,9 @@ async def ask_approval(
     """
     async with database.connection(caller.principal.scope) as connection:
         draft = await store.read_draft(connection, caller.principal, draft_id)
-    # The default claim-by date counts from now, but an approval is for one date.
-    content = msgspec.structs.replace(draft.content, claim_by=draft.claim_by(caller), has_claim_by=True)
+    # The defaults count from now, but an approval is for one date and its reminders.
+    claim_by, reminder_days = draft.claim_by(caller), draft.reminder_days(caller)
+    content = msgspec.structs.replace(draft.content, claim_by=claim_by, has_claim_by=True, reminder_days=reminder_days)
     draft = msgspec.structs.replace(draft, content=content)
     checked = await drafts.rows.checked(caller.principal, draft)
     drafts.require_ready(draft, checked)
@@ -55,8 +56,9 @@ async def ask_approval(
         await store.save_draft(connection, actor, draft_id, content)
         now = await read_now(connection)
         expires_at = now + timedelta(days=min(rule.expires_days for rule in quote.rules))
-        if content.send_at is not None and content.code_quantity is None:  # after that it cannot be placed
-            expires_at = min(expires_at, content.send_at)
+        # After these it cannot be placed.
+        last = (None if content.code_quantity is not None else content.send_at, claim_by)
+        expires_at = min([expires_at, *(at for at in last if at is not None)])
         assert principal.user_id is not None, "a person"
         request = ApprovalRequest(
             customer_id=principal.customer_id,

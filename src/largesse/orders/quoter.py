@@ -156,7 +156,7 @@ class Quoter:
         Raises what the send would raise as long as nothing changes, with all other errors in its `errors`.
         """
         await self._orders.fail_on_purpose(caller, request)
-        request, spec = self._read(caller, request, faults)
+        request, spec = self._read(caller, msgspec.structs.replace(request, quote=None), faults)
         with faults:
             await self._orders.check_account_given(caller.principal, spec)
         gift = None

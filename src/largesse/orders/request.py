@@ -322,7 +322,9 @@ def read_send(request: SendRequest, principal: Principal, now: datetime) -> Orde
     claim_by = read_claim_by(request.claim_by, scheduled_for, now)
     reminder_days = None
     if request.recipients:  # a code batch has nobody to remind
-        reminder_days = read_reminder_days(request.reminder_days, scheduled_for or now, claim_by)
+        # A quote was given for days before the claim-by date. If it is sent later, as after an approval, reminders that are too late are left out.
+        before = claim_by if request.quote is None else None
+        reminder_days = read_reminder_days(request.reminder_days, scheduled_for or now, before)
     if request.code_quantity is not None:
         require_scope(principal, CODES)
     return OrderSpec(

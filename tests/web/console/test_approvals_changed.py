@@ -365,3 +365,32 @@ def test_a_default_claim_by_date_is_that_of_when_it_was_asked_for(service: Servi
         assert len(orders_of(service, reference)) == 1
     finally:
         service.sql("UPDATE customers SET follow_up = NULL")
+
+
+def test_a_reminder_that_is_too_late_once_it_is_approved_is_left_out(
+    service: Service, ada: Browser, cem: Browser, sign_in: SignIn
+) -> None:
+    """It was before the claim-by date when approval was asked for. The order is placed as it was quoted."""
+    set_rule(ada)
+    path, today = ready(cem, service), datetime.now(UTC).date()
+    fields = {"when": "now", "account": str(service.ids["funding_accounts"]["gbp"]), "reminder_days": "3, 9"}
+    saved = cem.submit(f"{path}/delivery", **fields, claim_by=str(today + timedelta(days=10)), reference="")
+    assert saved.status_code == 303
+    assert "This send needs approval" in cem.read(f"{path}/review")
+    assert cem.post(f"{path}/ask").status_code == 303
+    service.sql("UPDATE clock SET ahead_by = '4 days'")
+    reference = path.rpartition("/")[2]
+    assert decided(sign_in("bea@acme.example"), reference).status_code == 303
+    assert len(orders_of(service, reference)) == 1
+    assert service.of_order(reference, "reminder_days", "follow_ups")[0][0] == [3, 9]
+
+
+def test_nobody_approves_what_can_no_longer_be_claimed(service: Service, ada: Browser, cem: Browser) -> None:
+    set_rule(ada)
+    path, day = ready(cem, service), datetime.now(UTC).date() + timedelta(days=2)
+    fields = {"when": "now", "account": str(service.ids["funding_accounts"]["gbp"]), "reference": ""}
+    assert cem.submit(f"{path}/delivery", **fields, claim_by=str(day)).status_code == 303
+    cem.read(f"{path}/review")
+    assert cem.post(f"{path}/ask").status_code == 303
+    expires_at = service.sql("SELECT expires_at FROM approval_requests WHERE id = $1", path.rpartition("/")[2])[0][0]
+    assert expires_at.date() == day, "after that it cannot be placed"
