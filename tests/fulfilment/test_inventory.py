@@ -122,6 +122,22 @@ async def test_a_file_that_cannot_be_taken_is_refused_whole_with_its_line(
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
 
 
+async def test_numbers_of_a_former_value_are_taken_while_somebody_waits_for_one(
+    database: Database, tmp_path: Path
+) -> None:
+    """The gift was sold at 7 when it was sent: without the number its recipient would wait for ever."""
+    wait = """
+        INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since, is_test)
+        VALUES (2, $1, 1, $2, 1, now(), $3)
+    """
+    await database.execute(OPERATOR, wait, 700, 1, False)
+    await database.execute(OPERATOR, wait, 800, 2, True)
+    with pytest.raises(OperatorError, match=r"is sent at: £5\.00, £7\.00, £10\.00"):
+        await bring(database, "many", tmp_path / "f.csv", "A1\n", "8")
+    assert (await bring(database, "many", tmp_path / "f.csv", "A1\n", "7")).added == 1
+    assert (await stocked(database, "one")).waited_minor == ()
+
+
 async def test_a_bad_row_at_the_end_keeps_the_good_ones_out(database: Database, tmp_path: Path) -> None:
     text = "number,use_by\n" + "".join(f"A{number},\n" for number in range(2_500)) + "B,never\n"
     with pytest.raises(OperatorError, match="line 2502"):

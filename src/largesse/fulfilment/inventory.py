@@ -123,6 +123,7 @@ class InventoryProduct(msgspec.Struct, frozen=True):
     name: str
     currency: str
     amounts_minor: tuple[int, ...]  # its denominations; none for a range of amounts
+    waited_minor: tuple[int, ...] = ()  # the values for which recipients wait, such as a former denomination
 
 
 class RefusedNumber(msgspec.Struct, frozen=True):
@@ -172,7 +173,12 @@ async def find_inventory_product(connection: Connection, product: str) -> Invent
     if not row["is_digital"]:
         raise OperatorError(f"{row['key']} is a physical gift: it is shipped, and has no voucher numbers")
     return InventoryProduct(
-        row["id"], row["key"], row["name"], row["currency"], tuple(sorted(row["denominations_minor"]))
+        row["id"],
+        row["key"],
+        row["name"],
+        row["currency"],
+        tuple(sorted(row["denominations_minor"])),
+        tuple(row["waited_minor"]),
     )
 
 
@@ -299,8 +305,9 @@ def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
         value_minor = read_amount(text, stocked.currency)
     except UnreadableAmount as error:
         raise FileRefused(f"{of_all}value", f"{what}: {error}", **values) from None
-    if stocked.amounts_minor and value_minor not in stocked.amounts_minor:
-        amounts = ", ".join(label(amount, stocked.currency) for amount in stocked.amounts_minor)
+    taken = {*stocked.amounts_minor, *stocked.waited_minor}
+    if stocked.amounts_minor and value_minor not in taken:
+        amounts = ", ".join(label(amount, stocked.currency) for amount in sorted(taken))
         said = f"{what} must be one that {stocked.key} is sent at: {amounts}"
         raise FileRefused(f"{of_all}other_value", said, amounts=amounts, **values)
     return value_minor

@@ -46,8 +46,9 @@ CHOICES = "SELECT product_ids FROM collections WHERE id = $1"
 
 # The inventory of vouchers.
 PRODUCT = """
-    SELECT id, key, name, currency, denominations_minor, is_digital FROM products
-    WHERE key = $1 OR id::text = $1 ORDER BY key = $1 DESC LIMIT 1
+    SELECT id, key, name, currency, denominations_minor, is_digital,
+           ARRAY(SELECT DISTINCT value_minor FROM voucher_waits WHERE product_id = products.id AND NOT is_test) AS waited_minor
+    FROM products WHERE key = $1 OR id::text = $1 ORDER BY key = $1 DESC LIMIT 1
 """
 LEVELS = """
     WITH levels AS (
