@@ -157,6 +157,20 @@ def test_a_mistyped_reference_is_decided_by_a_person(service: Service, fay: Brow
     assert "of a bank file waits" not in fay.read("/office")
 
 
+def test_late_money_for_an_account_that_was_closed_says_why_it_is_not_credited(service: Service, fay: Browser) -> None:
+    [late] = wait_for(service, 1, 64_00)
+    service.sql("UPDATE top_ups SET expires_at = now() WHERE reference = $1", late)
+    fay.get(FILES)
+    here = fay.upload(FILES, bank_file([(spelled_reference(late), "64.00", "GBP")]), decimals="").headers["location"]
+    closing = "UPDATE accounts SET closed_at = CASE WHEN $2::boolean THEN now() END WHERE id = $1"
+    service.sql(closing, account(service), True)
+    assert fay.submit(here, f"{here}/lines/2/credit").status_code == 303
+    assert "or its account is closed." in fay.read(here)
+    service.sql(closing, account(service), False)
+    assert fay.submit(here, f"{here}/lines/2/credit").status_code == 303
+    assert "Credited: 1" in fay.read(here)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -163,8 +163,10 @@ async def credit(context: OfficeContext) -> Response:
     """Credits the top-up of a line with the line's amount. Raises NotFound."""
     try:
         done = await credit_line(context.actor, context.number("file"), context.number("line"))
-    except (NothingToDecide, OperatorError):
+    except NothingToDecide:
         return _back(context, context.say(_DECIDED))
+    except OperatorError:
+        return _back(context, context.say("The top-up was decided meanwhile, or its account is closed."))
     assert done.credited_minor is not None, "it is confirmed"
     amount = context.language.amount(done.credited_minor, done.currency)
     return _back(context, context.say("%(amount)s credited to %(account)s.", amount=amount, account=done.account))
