@@ -111,6 +111,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime
     ended_at: datetime | None
     is_sent: bool  # an order was placed with its id
+    has_draft: bool = True  # its draft was not deleted, as drafts are two weeks after their last change
 
     @property
     def is_waiting(self) -> bool:

@@ -46,7 +46,8 @@ _GRANTS = """
 _REQUEST_COLUMNS = Fragment("""
     r.customer_id, r.environment, r.id, r.round, r.user_id, r.state, r.rule_ids, r.quote, r.digest, r.total_minor, r.currency,
     r.gift_name, r.code_count, r.draft_changed_at, r.asked_at, r.expires_at, r.ended_at,
-    EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent
+    EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent,
+    EXISTS (SELECT FROM drafts d WHERE d.customer_id = r.customer_id AND d.environment = r.environment AND d.id = r.id) AS has_draft
 """)
 # Orders may be on a node, so they are read in their own part of each statement.
 _FIND = compose(

@@ -248,3 +248,17 @@ def test_an_approver_whose_sign_in_is_old_confirms_first(service: Service, ada: 
     answer = decided(ada, reference)
     assert answer.status_code != 303
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+
+
+def test_home_leads_to_no_approved_send_whose_draft_is_gone(service: Service, ada: Browser, cem: Browser) -> None:
+    """Drafts are deleted two weeks after their last change. The request stays for a year, and Home led to nothing."""
+    set_rule(ada)
+    reference, small = asked(cem, service, account="small"), service.ids["funding_accounts"]["small"]
+    held = service.sql("SELECT balance_minor FROM accounts WHERE id = $1", small)[0][0]
+    for balance_minor in (0, held):
+        service.sql("UPDATE accounts SET balance_minor = $2 WHERE id = $1", small, balance_minor)
+        decided(ada, reference)
+    assert (state(service, reference), orders_of(service, reference)) == ("approved", [])
+    assert "is approved, but not sent" in cem.read("/app")
+    service.sql("DELETE FROM drafts WHERE id = $1", reference)
+    assert "is approved, but not sent" not in cem.read("/app")

@@ -145,7 +145,8 @@ async def of_approvals(context: RequestContext, connection: Connection) -> list[
         items.append(AttentionItem("stamp", "waiting", said, more, context.say("Decide"), "/app/approvals"))
     for one in seen:
         request = one.request
-        if request.user_id == context.person.user_id and request.state == APPROVED and not request.is_sent:
+        is_own = request.user_id == context.person.user_id
+        if is_own and request.state == APPROVED and not request.is_sent and request.has_draft:
             said = context.say("Your send of %(gift)s is approved, but not sent", gift=request.gift_name)
             path = f"/app/send/{request.id}/review"
             items.append(AttentionItem("stamp", "waiting", said, "", context.say("See what keeps it"), path))
