@@ -6,7 +6,7 @@ import pytest
 
 from largesse.base.settings import load_settings, setting_names
 from largesse.doctor.checks import CheckResult, Level
-from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
+from largesse.doctor.settings import doubtful_proxies, doubtful_settings, read_settings, unknown_settings
 
 GOOD = {
     "LARGESSE_PUBLIC_URL": "https://gifts.example.com",
@@ -109,3 +109,18 @@ def test_all_malformed_settings_are_named_and_the_others_are_read() -> None:
     assert settings.rate_limit == 7
     assert settings.public_url == "https://gifts.example.com"
     assert settings.database_url is None
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("", []),
+        ("127.0.0.1, 10.0.0.0/8,::1", []),
+        ("*", ["* believes everybody"]),
+        ("10.0.0.1/8, proxy,*", ["'10.0.0.1/8' is no", "'proxy' is no", "'*' is no"]),
+    ],
+)
+def test_proxies_that_everybody_or_nobody_is_are_named(named: str, said: list[str]) -> None:
+    """The server takes any text without a word."""
+    found = list(doubtful_proxies({"FORWARDED_ALLOW_IPS": named}))
+    assert [part in one.text for part, one in zip(said, found, strict=True)] == [True] * len(said)

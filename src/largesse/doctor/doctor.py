@@ -13,7 +13,7 @@ from largesse.doctor.machine import (
     check_open_files,
     check_suppliers,
 )
-from largesse.doctor.settings import doubtful_settings, read_settings, unknown_settings
+from largesse.doctor.settings import doubtful_proxies, doubtful_settings, read_settings, unknown_settings
 
 
 async def check(environ: Mapping[str, str]) -> Report:
@@ -22,7 +22,12 @@ async def check(environ: Mapping[str, str]) -> Report:
     Skips what depends on a malformed setting.
     """
     settings, malformed = read_settings(environ)
-    findings: list[CheckResult] = [*malformed, *unknown_settings(environ), *doubtful_settings(settings)]
+    findings: list[CheckResult] = [
+        *malformed,
+        *unknown_settings(environ),
+        *doubtful_settings(settings),
+        *doubtful_proxies(environ),
+    ]
     if not findings:
         findings.append(ok("LARGESSE_…", "Every setting is known, well formed and plausible."))
     unread = {finding.setting for finding in malformed}

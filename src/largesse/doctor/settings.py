@@ -112,6 +112,21 @@ def _about_webhooks(settings: Settings) -> Iterator[CheckResult]:
         )
 
 
+def doubtful_proxies(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Yields what is doubtful about FORWARDED_ALLOW_IPS, which names the proxies whose `X-Forwarded-For` the server believes."""
+    name = "FORWARDED_ALLOW_IPS"
+    text = environ.get(name, "")
+    if text == "*":
+        said = "* believes everybody: callers choose the address that networks and limits go by. Name your proxy alone."
+        yield warning(name, said)
+        return
+    for one in filter(None, map(str.strip, text.split(","))):
+        try:
+            ipaddress.ip_network(one)
+        except ValueError:
+            yield warning(name, f"{one!r} is no address and no network, so it trusts no proxy.")
+
+
 def is_local(host: str) -> bool:
     """Returns whether a host is the machine itself, by name or address."""
     name = host.rstrip(".").lower()
@@ -155,7 +170,7 @@ def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
     A process that delivers handles mail of production, whichever environment it serves.
     """
     if settings.environment == "production":
-        _warn_of(doubtful_settings(settings))
+        _warn_of([*doubtful_settings(settings), *doubtful_proxies(os.environ)])
     elif delivers:
         _warn_of(doubtful_mail_server(settings.smtp_url))
 
