@@ -43,7 +43,7 @@ from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection, Row, act_for
+from largesse.db.pool import Connection, Database, Row, act_for
 from largesse.db.scope import for_customers
 from largesse.jobs.outbox import mail_automation
 from largesse.ledger.payment_sources import FromAccount, is_fitting, payment_source
@@ -176,6 +176,13 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
             await run_store.end_approval(connection, row["customer_id"], row["id"])
             approvers = await store.list_approvers(connection, row["customer_id"], row["user_id"])
             await mail_automation(connection, approvers, row["id"])
+
+
+async def list_in_both(database: Database, customer_id: int) -> list[Automation]:
+    """Returns the automations of a customer in both environments: people and templates have none of their own."""
+    places = [(customer_id, environment) for environment in ENVIRONMENTS]
+    async with database.connection(for_customers(places)) as connection:
+        return [one for place in places for one in await store.list_automations(connection, *place)]
 
 
 @asynccontextmanager

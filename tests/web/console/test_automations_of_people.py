@@ -40,7 +40,14 @@ def test_an_automation_says_that_it_sends_nothing_once_its_person_may_not(
     )
     assert said not in ada.read(path)
     [person] = service.sql("SELECT id FROM users WHERE name = 'Cem'")
-    assert "The automation Anniversaries sends as this person" in ada.read(f"/app/people/{person['id']}/remove")
+    removing = f"/app/people/{person['id']}/remove"
+    assert "The automation Anniversaries sends as this person" in ada.read(removing)
+    ada.submit("/app", "/app/environment", environment="staging")
+    assert "The automation Anniversaries (Live) sends as this person" in ada.read(removing), "who is removed in both"
+    [template] = service.sql("SELECT template_id FROM automations WHERE name = 'Anniversaries'")
+    deleting = ada.read(f"/app/templates/{template['template_id']}/remove")
+    assert "Anniversaries (Live)" in deleting
+    ada.submit("/app", "/app/environment", environment="production")
     service.sql("UPDATE users SET role = 'viewer' WHERE name = 'Cem'")
     assert said in ada.read(path)
     service.sql("UPDATE users SET is_active = false, role = 'member' WHERE name = 'Cem'")

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from largesse.automations.store import list_automations
+from largesse.automations.service import list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
@@ -140,7 +140,7 @@ async def ask_removal(context: RequestContext) -> Response:
         member = await _member(context)
     except NotFound:
         return context.see("/app/people")
-    automations = await context.read(list_automations, *context.customer)
+    automations = await list_in_both(context.database, context.person.customer_id)
     own = [one for one in automations if one.user_id == member.id]
     return context.page("remove_person.html", member=member, automations=own)
 

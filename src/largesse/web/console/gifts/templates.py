@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from starlette.responses import Response
 
-from largesse.automations.service import change_template
-from largesse.automations.store import list_automations
+from largesse.automations.service import change_template, list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country, text
 from largesse.catalogue.snapshot import Snapshot
@@ -64,7 +63,7 @@ async def show(context: RequestContext) -> Response:
 async def ask_removal(context: RequestContext) -> Response:
     """Asks whether to remove a template, and names the automations that send it. Raises NotFound."""
     template = await read_own(context)
-    automations = await context.read(list_automations, *context.customer)
+    automations = await list_in_both(context.database, context.person.customer_id)
     using = [one for one in automations if one.template_id == template.id]
     return context.page("gifts/remove_template.html", saved=template, automations=using)
 
