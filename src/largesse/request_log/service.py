@@ -70,7 +70,7 @@ class RequestLog:
         share = self._room * _SHARE
         most = share if status < _REFUSED else self._room
         if len(self._noted) >= most or self._of_customer[customer_id] >= share:
-            self._too_many += 1
+            self._too_many += bool(self._most_per_s)  # with 0, no log is wanted
             return False
         return True
 

@@ -159,10 +159,11 @@ async def test_refusals_of_one_customer_leave_room_for_others(service: Any, data
 
 
 async def test_a_log_of_zero_writes_nothing(service: Any, database: Database) -> None:
-    log = RequestLog(database, 0)
+    log, before = RequestLog(database, 0), dropped("load")
     (request,) = requests_of(service, 1, 500)
     assert not log.takes(request.principal.customer_id, 500)
     await log.close()
+    assert dropped("load") == before, "it is not wanted"
 
 
 async def test_what_the_database_refuses_is_counted_and_forgotten(service: Any, database: Database) -> None:
