@@ -114,7 +114,7 @@ def test_all_malformed_settings_are_named_and_the_others_are_read() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("", []),
+        (" ", ["It is empty"]),
         ("127.0.0.1, 10.0.0.0/8,::1", []),
         ("*", ["* believes everybody"]),
         ("10.0.0.1/8, proxy,*", ["'10.0.0.1/8' is no", "'proxy' is no", "'*' is no"]),
@@ -124,3 +124,4 @@ def test_proxies_that_everybody_or_nobody_is_are_named(named: str, said: list[st
     """The server takes any text without a word."""
     found = list(doubtful_proxies({"FORWARDED_ALLOW_IPS": named}))
     assert [part in one.text for part, one in zip(said, found, strict=True)] == [True] * len(said)
+    assert not list(doubtful_proxies({})), "those of this machine"

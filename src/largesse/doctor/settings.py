@@ -115,7 +115,11 @@ def _about_webhooks(settings: Settings) -> Iterator[CheckResult]:
 def doubtful_proxies(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """Yields what is doubtful about FORWARDED_ALLOW_IPS, which names the proxies whose `X-Forwarded-For` the server believes."""
     name = "FORWARDED_ALLOW_IPS"
-    text = environ.get(name, "")
+    text = environ.get(name, "127.0.0.1")
+    if not text.strip():
+        yield warning(
+            name, "It is empty, so no proxy is trusted: name yours, or leave it out for those of this machine."
+        )
     if text == "*":
         said = "* believes everybody: callers choose the address that networks and limits go by. Name your proxy alone."
         yield warning(name, said)
