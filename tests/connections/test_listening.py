@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from typing import Any
 
@@ -61,3 +62,14 @@ def test_every_address_is_of_both_kinds_and_a_proxy_on_ipv4_is_trusted(wire: Any
         for end in (b"\r\n", b"X-Forwarded-For: 203.0.113.4\r\n\r\n"):
             assert wire(f"http://127.0.0.1:{port}").ask(HEAD + end).status == 200
     assert [client[0] for client in clients if client] == ["127.0.0.1", "203.0.113.4"]
+
+
+def test_a_machine_without_ipv6_is_named_as_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command took it for the database's."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(OperatorError, match=r"^cannot listen on ::: Address family not supported by protocol$"):
+        bound_socket("::", 8000)

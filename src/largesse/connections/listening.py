@@ -86,7 +86,10 @@ def bound_socket(host: str, port: int, *, shared: bool = False) -> socket.socket
 
 
 def _socket_for(host: str) -> socket.socket:
-    return socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        return socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:  # a machine without IPv6
+        raise OperatorError(f"cannot listen on {host}: {error.strerror}") from None
 
 
 def require_free(host: str, port: int) -> None:
