@@ -46,6 +46,15 @@ def test_somebody_is_invited_comes_in_and_is_removed_at_once(service: Service, a
     assert take_up(service, link).get("/app").status_code == 200
 
 
+def test_a_role_is_changed_in_a_search(service: Service, ada: Browser) -> None:
+    take_up(service, invite(ada, "sue@acme.example", "Sue & Co"))
+    ada.get("/app/people?q=Sue+%26+Co")
+    path = unescape(
+        re.findall(rf'action="(/app/people/{user_id(service, "sue@acme.example")}/role[^"]*)"', ada.page.text)[0]
+    )
+    assert ada.post(path, role="viewer").headers["location"] == "/app/people?q=Sue+%26+Co"
+
+
 def test_a_new_link_ends_the_one_before(service: Service, ada: Browser) -> None:
     first = invite(ada, "fay@acme.example")
     answer = ada.submit("/app/people", f"/app/people/{user_id(service, 'fay@acme.example')}/invitation")

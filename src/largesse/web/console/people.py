@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import Response
@@ -107,15 +108,22 @@ async def give_role(context: RequestContext) -> Response:
     person, role = context.person, context.form.choice("role", ROLES)
     if context.form.errors:
         return context.see("/app/people")
+    people = of_list(context, "/app/people")
     is_own = context.number("user") == person.user_id and role != ADMIN
     if is_own and context.form["sure"] != "yes":
         return context.see(f"/app/people/{person.user_id}/role?role={role}")
     try:
         member = await set_role(context.actor, context.number("user"), role)
     except InvalidRequest:
-        return context.see("/app/people", context.say(_LAST))
+        return context.see(people, context.say(_LAST))
     said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))
-    return context.see("/app" if is_own else "/app/people", said)
+    return context.see("/app" if is_own else people, said)
+
+
+def of_list(context: PageContext, path: str) -> str:
+    """Returns the path of a list of people with the search and the page that the address names."""
+    kept = {name: context.query(name) for name in ("q", "state", "page") if context.query(name)}
+    return f"{path}?{urlencode(kept)}" if kept else path
 
 
 async def one(context: RequestContext) -> Response:

@@ -15,7 +15,7 @@ from largesse.customers.roles import ROLES
 from largesse.customers.service_accounts import NameTaken, TooManyServiceAccounts, create_service_account
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
-from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page
+from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page, of_list
 from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, switch_as_chosen
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
@@ -74,9 +74,9 @@ async def give_role(context: OfficeContext) -> Response:
         member = await set_role(acting_for(context), context.number("user"), role)
     except InvalidRequest:
         said = context.say("A customer needs an administrator: make somebody else one first.")
-        return context.see(_here(context), said)
+        return context.see(of_list(context, _here(context)), said)
     said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))
-    return context.see(_here(context), said)
+    return context.see(of_list(context, _here(context)), said)
 
 
 async def ask_reset(context: OfficeContext) -> Response:
