@@ -104,6 +104,7 @@ def test_a_form_of_another_mode_or_company_is_refused_with_a_page_that_says_so(
     refused = ada.post("/app/keys", token=old, **key)
     assert refused.status_code == 409
     assert "In another tab you switched the company" in refused.text
+    assert 'type="hidden" name="name" value="of test mode"' in refused.text, "what was typed can be sent from here"
     assert service.sql("SELECT count(*) FROM api_keys WHERE key = 'of test mode'")[0][0] == 0
     ada.submit("/app", "/app/environment", environment="production")
     assert ada.post("/app/keys", token=old, **key).status_code == 200, "back where the page was opened"

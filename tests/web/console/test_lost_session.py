@@ -8,6 +8,7 @@ import re
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, link_for, signed_in
+from tests.web.console.sending import begin
 from tests.web.console.test_security import set_up, without_second_steps
 
 GONE = {
@@ -70,6 +71,25 @@ def test_what_was_typed_is_sent_after_signing_in_with_a_second_step(service: Ser
     assert ada.submit("/app/second-step", code=codes[0]).headers["location"] == "/app"
     assert ada.post("/app/contacts", **carried(lost.text)).status_code == 303
     without_second_steps(service)
+
+
+def test_pasted_recipients_are_kept_and_a_file_is_not(service: Service) -> None:
+    ada = signed_in(service, "ada@acme.example")
+    path = begin(ada, service) + "/recipients"
+    ada.get(path)
+    service.sql(GONE["ended elsewhere"])
+    parts = {
+        "token": (None, ada.token),
+        "rows": (None, "zoë@acme.example, Zoë\r\nbo@acme.example"),
+        "taking": (None, "replace"),
+    }
+    lost = ada._send("POST", path, files=parts)
+    file = ada.upload(path.replace("/recipients", "/file"), b"a@acme.example", taking="replace")
+    assert "You were signed out" not in file.text
+    assert "You were signed out" in lost.text
+    again(ada, "ada@acme.example")
+    assert ada.post(path, **carried(lost.text)).status_code == 303
+    assert "bo@acme.example" in ada.read(path)
 
 
 def test_it_is_carried_out_for_nobody_else(service: Service) -> None:

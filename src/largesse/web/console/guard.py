@@ -45,6 +45,8 @@ _FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a sess
 _DAY_S = 24 * 3600
 _YEAR_S = 365 * _DAY_S
 _LASTS_S = 14 * _DAY_S
+# Of a form that may have files, posted after its session ended: its typed fields are carried along, a file is not.
+_LOST_BYTES = 1024 * 1024
 # How long an invalid form of a signed-in person takes at least. With their two forms at once, that is 20 a second.
 _INVALID_FORM_S = 0.1
 
@@ -201,11 +203,11 @@ class Guard(Generic[AnyContext, AnySession]):
             return nullcontext()
         return self._services.form_turns.turn((self.session_cookie, context.session.person_id))
 
-    async def _read_form(self, context: AnyContext, share: BodyShare) -> OneTimeToken:
+    async def _read_form(self, context: AnyContext, share: BodyShare, *, most_bytes: int | None = None) -> OneTimeToken:
         """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not valid."""
         route = self._route
         # The form may contain the fields of step-up too.
-        limits = replace(route.limits, most_bytes=route.limits.most_bytes + MOST_BYTES)
+        limits = replace(route.limits, most_bytes=(most_bytes or route.limits.most_bytes) + MOST_BYTES)
         parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
         timeouts = self._services.timeouts
@@ -245,19 +247,15 @@ class Guard(Generic[AnyContext, AnySession]):
 
     async def _take_lost(self, context: AnyContext) -> Response:
         """Answers a form whose session has ended with a page that contains the typed fields and offers to sign in."""
-        if not self._route.takes_files:
-            context.token_of = context.cookie or context.token_of
-            with (
-                suppress(BadForm, TooLarge),
-                self._services.body_memory.share(("person", context.origin.address)) as share,
-            ):
-                await self._read_form(context, share)
+        context.token_of = context.cookie or context.token_of
+        with suppress(BadForm, TooLarge), self._services.body_memory.share(("person", context.origin.address)) as share:
+            await self._read_form(context, share, most_bytes=_LOST_BYTES if self._route.takes_files else None)
         return self._lost(context) or context.trouble(401, context.say(_ENDED))
 
     def _lost(self, context: AnyContext) -> Response | None:
-        """Returns the page that contains the typed fields; None if nothing was typed or the session is still valid."""
+        """Returns the page that contains the typed fields; None if nothing was typed, a file came with them, or the session is still valid."""
         typed = context.form.without(NOT_CARRIED)
-        if context.session is not None or not typed.fields or not context.page_of:
+        if context.session is not None or not typed.fields or context.files or not context.page_of:
             return None
         has_secret = len(typed.fields) < len(context.form.fields) - 1
         response = context.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
@@ -292,12 +290,19 @@ class Guard(Generic[AnyContext, AnySession]):
     async def _carry_out(self, context: AnyContext, place: str) -> Response:
         """Calls the handler, unless the form applies to another place or the person must first prove who they are."""
         if self._route.is_of_customer and context.place != place:
-            return context.trouble(409, context.say(_SWITCHED))
+            return self._switched(context)
         if (refusal := await take_proof(context)) is not None:
             return refusal
         if self._route.step_up:
             context.require_proof()
         return await self._route.handler(context)
+
+    def _switched(self, context: AnyContext) -> Response:
+        """Returns the page about a form of another company or environment. Contains the typed fields, unless a file came with them."""
+        carried = [] if context.files else context.form.without(NOT_CARRIED).fields
+        if not carried:
+            return context.trouble(409, context.say(_SWITCHED))
+        return context.page("switched.html", status=409, action=context.address, carried=carried, notice=None)
 
     async def _store(self, context: AnyContext, post: Post, response: Response) -> None:
         assert context.session is not None, "only answers of a session are stored"
