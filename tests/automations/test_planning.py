@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from babel.core import get_global
 from tests.automations.conftest import add_contact, move_to, perform, rule, runs, work
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import run_store, store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
-from largesse.automations.service import AutomationFault, change_automation, next_days, preview
+from largesse.automations.service import MAIN_ZONES, AutomationFault, change_automation, next_days, preview
 from largesse.contacts.group_store import save_members
 
 PLACE = (1, "production")
@@ -73,6 +74,20 @@ def test_planning_and_the_model_agree(service: Service, changes: dict[str, Any])
     assert {(row["contact_id"], row["on_day"], row["send_on"]) for row in rows} == expected
     assert len(rows) == len(expected)
     assert [row["send_on"] for row in rows] == sorted(row["send_on"] for row in rows)
+
+
+def test_a_contact_gets_the_gift_in_the_morning_of_most_people_of_the_country(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    """The first zone of the United States in the CLDR is that of the Aleutians, five hours behind New York."""
+    move_to(service, "2027-05-05T00:00Z")
+    for country in ("US", "ID"):
+        add_contact(service, f"Sam{country}", birthday=506, country=country)
+    automation()
+    work(service, places=False)
+    due = service.sql("SELECT due_at FROM automation_runs ORDER BY due_at")
+    assert [row["due_at"].hour for row in due] == [2, 13]  # in UTC
+    assert all(zone in get_global("territory_zones")[country] for country, zone in MAIN_ZONES.items())
 
 
 def test_a_zone_that_the_server_does_not_know_stops_no_other_automation(

@@ -52,6 +52,21 @@ from largesse.templates import service as templates
 from largesse.templates.store import Template, TemplateContent, lock_template
 
 MOST_LISTED = 500  # days of a preview
+# The zone with most people, for countries of several zones whose first one in the CLDR has another time. That of the United States is in the Aleutians.
+MAIN_ZONES = {
+    "AU": "Australia/Sydney",
+    "CA": "America/Toronto",
+    "CD": "Africa/Kinshasa",
+    "CL": "America/Santiago",
+    "EC": "America/Guayaquil",
+    "GL": "America/Nuuk",
+    "ID": "Asia/Jakarta",
+    "KI": "Pacific/Tarawa",
+    "MN": "Asia/Ulaanbaatar",
+    "PF": "Pacific/Tahiti",
+    "RU": "Europe/Moscow",
+    "US": "America/New_York",
+}
 
 
 class TooManyAutomations(BrokenRule):
@@ -82,10 +97,10 @@ class AutomationChanged(BrokenRule):
 
 @cache
 def country_zones() -> Sequence[tuple[str, str]]:
-    """Returns a time zone for each country: the first one in the CLDR that this machine knows."""
+    """Returns a time zone for each country: the one with most people, or the first one in the CLDR that this machine knows."""
     found = []
     for country, zones in get_global("territory_zones").items():
-        zone = next((name for name in zones if is_zone(name)), None)
+        zone = next((name for name in (MAIN_ZONES.get(country, ""), *zones) if is_zone(name)), None)
         if zone is not None:
             found.append((country, zone))
     return tuple(found)
