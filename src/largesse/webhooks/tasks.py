@@ -63,7 +63,12 @@ TASKS = RoomTasks(
         PeriodicTask("fan_out_events", _fan_out_events, finishes=True, on_orders=True),
         PeriodicTask("end_previous_secrets", _end_previous_secrets, every_s=60.0),
     ),
-    retention=(Old("delivery_attempts", "started_at", 30), Old("deliveries", "created_at", 30, "state <> 'pending'")),
+    retention=(
+        Old("delivery_attempts", "started_at", 30),
+        Old("deliveries", "created_at", 30, "state <> 'pending'"),
+        # One that waits goes before its event, without which it can never be made: no worker has run for a month.
+        Old("deliveries", "created_at", 34),
+    ),
     queues=(
         Waiting(
             "deliveries",
