@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from largesse_client import Largesse
-from largesse_client.mcp.quotes import Quoted
+from largesse_client.mcp.quotes import reference_of
 
 SAM = {"email": "sam@example.com", "name": "Sam"}
 
@@ -244,7 +243,19 @@ async def test_an_order_that_was_placed_counts_where_it_cannot_be_read(
     """As after a lost answer, with a key that may not read: the service says that the reference is used, and no more."""
     async with in_process(LARGESSE_MCP_MOST_PER_DAY="20 GBP") as tools:
         quote = (await _quote(tools, account, product, 2))["quote"]
-        reference = Quoted("gift", {}, Decimal(20), "GBP", quote).reference
+        reference = reference_of(quote)
         largesse.send.gift(product, value=10, code_quantity=1, account_id=account, external_reference=reference)
         assert "differs in" in await tools.refusal("send", quote=quote)
         assert "20.0 GBP today" in await tools.refusal("send", quote=(await _quote(tools, account, product))["quote"])
+
+
+async def test_a_send_is_repeated_after_a_restart(
+    in_process: Any, largesse: Largesse, account: int, product: int
+) -> None:
+    before = balance(largesse, account)
+    async with in_process() as tools:
+        quote = (await _quote(tools, account, product))["quote"]
+        sent = await tools.call("send", quote=quote)
+    async with in_process() as tools:
+        assert await tools.call("send", quote=quote) == sent
+    assert before - balance(largesse, account) == 10

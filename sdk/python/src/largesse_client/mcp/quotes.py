@@ -28,7 +28,12 @@ class Quoted:
     @property
     def reference(self) -> str:
         """The order's external reference: one for each quote, so that it is placed once however often it is sent."""
-        return "mcp-" + hashlib.sha256(self.quote.encode()).hexdigest()[:40]
+        return reference_of(self.quote)
+
+
+def reference_of(quote: str) -> str:
+    """Returns the external reference of the order that a quote places."""
+    return "mcp-" + hashlib.sha256(quote.encode()).hexdigest()[:40]
 
 
 class QuoteStore:

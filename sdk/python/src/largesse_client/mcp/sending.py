@@ -12,8 +12,9 @@ from pydantic import AwareDatetime, BaseModel, Field
 from largesse_client import AsyncLargesse, Recipient
 from largesse_client.errors import Problem, ReferenceUsed
 from largesse_client.mcp.answers import ACTS_ONCE, LOOKS, Answer, plain, with_readable_errors, without_pins
-from largesse_client.mcp.quotes import Quoted, QuoteStore
+from largesse_client.mcp.quotes import Quoted, QuoteStore, reference_of
 from largesse_client.mcp.spending import CapReached, Spending
+from largesse_client.models import Order
 
 SOURCE = "mcp"
 _UNCLEAR = (408, 429)
@@ -104,10 +105,7 @@ def add_sending(
         """Places the order that was quoted, and spends what was quoted. Ask the person first. To repeat it is harmless."""
         quoted = quotes.find(quote)
         if quoted is None:
-            raise ToolError(
-                "Nothing was placed: `quote` was not issued here within the last day. Quote the order, show what it costs to "
-                "the person, and send with the `quote` of that answer."
-            )
+            return without_pins(plain(await _placed_before(largesse, quote)), shows_pins=shows_pins)
         is_counted = spending.take(quoted.reference, quoted.cost, quoted.currency)
         try:
             order = await getattr(largesse.send, quoted.kind)(
@@ -126,6 +124,16 @@ def _order(delivery: Delivery) -> dict[str, Any]:
     if delivery.recipients is not None:
         given["recipients"] = [Recipient(**to.model_dump()) for to in delivery.recipients]
     return given | {"source": SOURCE}
+
+
+async def _placed_before(largesse: AsyncLargesse, quote: str) -> Order:
+    """Returns the order of a quote that is not stored here, as after a restart. Raises ToolError if none was placed with it."""
+    for found in await largesse.orders.newest(external_reference=reference_of(quote)):
+        return await largesse.orders.get(str(found.reference))
+    raise ToolError(
+        "Nothing was placed: `quote` was not issued here within the last day. Quote the order, show what it costs to "
+        "the person, and send with the `quote` of that answer."
+    )
 
 
 def _is_refusal(problem: Problem) -> bool:
