@@ -29,7 +29,7 @@ _LIST = """
     JOIN service_accounts s ON s.id = k.service_account_id
     LEFT JOIN users u ON u.id = k.made_by
     WHERE ($1::text IS NULL OR c.key = $1) AND ($2::int IS NULL OR k.customer_id = $2) AND (k.deleted_at IS NULL OR $3)
-      AND ($4::int IS NULL OR k.id = $4)
+      AND ($4::int IS NULL OR k.id = $4) AND ($5::int IS NULL OR k.made_by = $5)
     ORDER BY k.id
 """
 _LOCK = """
@@ -122,10 +122,11 @@ async def list_keys(
     *,
     customer_id: int | None = None,
     key_id: int | None = None,
+    made_by: int | None = None,
     with_deleted: bool = False,
 ) -> list[ApiKey]:
-    """Returns API keys, oldest first: all, those of a customer (by key or id), or the one of an id."""
-    rows = await connection.fetch(_LIST, customer, customer_id, with_deleted, key_id)
+    """Returns API keys, oldest first: all, those of a customer (by key or id), the one of an id, or those that a user created."""
+    rows = await connection.fetch(_LIST, customer, customer_id, with_deleted, key_id, made_by)
     return [ApiKey(**row) for row in rows]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser, SignIn, user_id
 
 from largesse.customers.api_keys import numbered
 from largesse.customers.restrictions import SCOPES
@@ -45,6 +45,19 @@ def key_id(service: Service, name: str) -> int:
 def ask(service: Service, secret: str, path: str, host: str = "192.0.2.9") -> int:
     headers = {"Authorization": f"Bearer {secret}", "X-Forwarded-For": host}
     return service.client().get(path, headers=headers).status_code
+
+
+def test_the_keys_of_somebody_who_is_removed_are_named(service: Service, ada: Browser) -> None:
+    """Who created a key may know its secret."""
+    make(service, ada, "known to Ada")
+    removing = f"/app/people/{user_id(service, 'ada@acme.example')}/remove"
+    assert "They created the API key known to Ada and may know its secret." in ada.read(removing)
+    ada.submit("/app", "/app/environment", environment="staging")
+    assert "They created the API key known to Ada (Live) and" in ada.read(removing)
+    ada.submit("/app", "/app/environment", environment="production")
+    ada.get("/app/keys")
+    ada.post(f"/app/keys/{key_id(service, 'known to Ada')}/delete")
+    assert "They created" not in ada.read(removing)
 
 
 def test_a_key_is_made_used_and_deleted_at_once(service: Service, ada: Browser) -> None:

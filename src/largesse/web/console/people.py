@@ -11,6 +11,7 @@ from starlette.responses import Response
 from largesse.automations.service import list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
+from largesse.customers.key_store import list_keys
 from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
 from largesse.customers.members import AlreadyThere, Invitation, invite, invite_again, remove, set_role
 from largesse.customers.principal import ADMIN
@@ -143,14 +144,15 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether to remove a member, and names the automations that send as them. Raises NotFound."""
+    """Asks whether to remove a member, and names the automations that send as them and the API keys that they created. Raises NotFound."""
     try:
         member = await _member(context)
     except NotFound:
         return context.see("/app/people")
     automations = await list_in_both(context.database, context.person.customer_id)
     own = [one for one in automations if one.user_id == member.id]
-    return context.page("remove_person.html", member=member, automations=own)
+    keys = await context.read(list_keys, customer_id=context.person.customer_id, made_by=member.id)
+    return context.page("remove_person.html", member=member, automations=own, keys=keys)
 
 
 async def take_away(context: RequestContext) -> Response:
