@@ -163,8 +163,8 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
 
 async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
-    """Returns the requests that wait and the newest others, as far as the person may see them."""
-    requests = await store.list_requests(connection, *actor.place, most=MOST_LISTED)
+    """Returns the requests that wait, the newest others and the person's own, as far as the person may see them."""
+    requests = await store.list_requests(connection, *actor.place, most=MOST_LISTED, user_id=actor.user_id)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
     decided = await _list_decided(actor, connection)

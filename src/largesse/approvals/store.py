@@ -64,7 +64,9 @@ _LIST = compose(
         (SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND state = 'waiting'
          ORDER BY asked_at DESC, id LIMIT $3)
         UNION ALL (SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND state <> 'waiting'
-                   ORDER BY asked_at DESC, id LIMIT $3)),
+                   ORDER BY asked_at DESC, id LIMIT $3)
+        UNION (SELECT * FROM approval_requests WHERE customer_id = $1 AND environment = $2 AND user_id = $4
+               AND asked_at > (SELECT clock_now()) - interval '30 days' ORDER BY asked_at DESC, id LIMIT $3)),
     sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = ANY(ARRAY(SELECT id FROM r)))
     SELECT {request_columns} FROM r ORDER BY r.asked_at DESC, r.id
 """,
@@ -191,10 +193,10 @@ async def find_request(
 
 
 async def list_requests(
-    connection: Connection, customer_id: int, environment: str, *, most: int
+    connection: Connection, customer_id: int, environment: str, *, most: int, user_id: int | None = None
 ) -> list[ApprovalRequest]:
-    """Returns the newest requests that wait, and the newest others, at most so many of each, the newest first."""
-    return [_request(row) for row in await connection.fetch(_LIST, customer_id, environment, most)]
+    """Returns the newest requests that wait, the newest others, and those of a user in the last 30 days, at most so many of each, the newest first."""
+    return [_request(row) for row in await connection.fetch(_LIST, customer_id, environment, most, user_id)]
 
 
 async def save_request(connection: Connection, request: ApprovalRequest) -> int | None:

@@ -72,16 +72,20 @@ def test_a_send_that_waits_is_listed_however_many_newer_ones_are_decided(
         INSERT INTO approval_requests
             (customer_id, environment, id, user_id, state, rule_ids, quote, digest, total_minor, currency, gift_name, code_count,
              draft_changed_at, asked_at, expires_at, ended_at)
-        SELECT customer_id, environment, 'DECIDED-' || n, user_id, 'approved', rule_ids, quote, digest, total_minor, currency, gift_name,
+        SELECT customer_id, environment, 'DECIDED-' || n, $3, 'approved', rule_ids, quote, digest, total_minor, currency, gift_name,
                code_count, draft_changed_at, asked_at + interval '1 second', expires_at, now()
         FROM approval_requests, generate_series(1, $2::int) AS n WHERE id = $1 RETURNING 1
         """,
         reference,
         MOST_LISTED,
+        user_id(service, "mel"),
     )
     assert "1 send waits for your approval" in ada.read("/app")
     ada.get("/app/approvals")
     assert f"/app/approvals/{reference}" in ada.links
+    decided(ada, reference, "decline")
+    cem.get("/app/approvals")
+    assert f"/app/approvals/{reference}" in cem.links, "it is their own"
     service.sql("DELETE FROM approval_requests WHERE id LIKE 'DECIDED-%' RETURNING 1")
 
 
