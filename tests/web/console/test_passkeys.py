@@ -212,13 +212,13 @@ def test_app_and_passkeys_stand_beside_each_other_and_the_last_takes_the_codes_a
     assert service.sql("SELECT count(*) FROM audit_events WHERE act = 'person.passkey_removed'")[0][0] == 1
 
 
-def reset_person(service: Service, email: str) -> None:
-    """Does what `users reset --second-step` does."""
+def reset_person(service: Service, email: str) -> str:
+    """Does what `users reset --second-step` does, and returns the path of its link."""
 
-    async def work(database: Database, vault: Vault) -> None:
-        await reset(await actor_on(database, vault), email, second_step=True, mails=False)
+    async def work(database: Database, vault: Vault) -> str:
+        return await reset(await actor_on(database, vault), email, second_step=True, mails=False)
 
-    service.on_pool(work)
+    return f"/app/link/{service.on_pool(work)}"
 
 
 def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Service) -> None:
@@ -232,11 +232,14 @@ def test_what_matters_is_proved_by_a_passkey_and_reset_forgets_it(service: Servi
         answer = passkey.sign(asked(ida.page.text))
         shown = ida.post("/app/security/recovery-codes", proof="", passkey=answer)
         assert "Your recovery codes" in shown.text
-    reset_person(service, "ida@acme.example")
+    link = reset_person(service, "ida@acme.example")
     assert not service.sql(
         "SELECT FROM passkeys k JOIN people p ON p.id = k.person_id WHERE p.email = 'ida@acme.example'"
     )
-    assert enter(service, "ida@acme.example").get("/app").status_code == 200
+    assert enter(service, "ida@acme.example").page.status_code == 403, "the old password ends with it"
+    ida = Browser(service)
+    assert ida.submit(link, password="a new password of Ida's").status_code == 303
+    assert ida.get("/app").status_code == 200
 
 
 def test_there_are_ten_at_most(service: Service) -> None:
