@@ -77,13 +77,19 @@ def test_one_of_five_thousand_is_found_while_typing_and_forty_rows_are_fixed_at_
     page.get_by_role("link", name="Continue with 5,000").wait_for()
     assert page.get_by_role("link", name="To fix").count() == 0 or page.get_by_text("Nothing to fix any more.").count()
 
-    # What was typed into the list is asked about before it is lost.
-    page.goto(page.url.partition("?")[0] + "?edit=2")
+    # What was typed into the list is asked about before it is lost, and so are contacts that were chosen and not added.
+    recipients = page.url.partition("?")[0]
+    page.goto(recipients + "?edit=2")
     page.get_by_label("Name, 2").fill("Somebody else")
     asked: list[str] = []
     page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    contact = {"email": "chosen@example.com", "name": "Chosen"}
+    assert demo.reader(admin).submit("/app/contacts/new", "/app/contacts", **contact).status_code == 303
+    page.goto(recipients.replace("/recipients", "/contacts"))
+    page.locator("input[name=contact]").first.check()
+    page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
     page.goto(demo.url + "/app")
-    assert asked == ["beforeunload"]
+    assert asked == ["beforeunload", "beforeunload"]
     assert one.said == []
 
 

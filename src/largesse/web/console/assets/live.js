@@ -1,6 +1,6 @@
 // Everything works without this script. With it, a list is searched while somebody types, a choice takes effect at once, progress is updated,
 // and the browser asks before it discards changes in a list.
-const isChanged = () => [...document.querySelectorAll("[data-edits] input")].some((field) => field.value !== field.defaultValue);
+const isChanged = () => [...document.querySelectorAll("[data-edits] input")].some((field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked);
 let isSent = false;
 addEventListener("submit", (event) => { isSent ||= event.target.method === "post"; });
 addEventListener("pageshow", () => { isSent = false; });
