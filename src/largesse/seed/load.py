@@ -140,6 +140,7 @@ class _Loader:
         self.warnings: list[str] = []
         self.new_users: list[int] = []
         self.customers: _Ids = {}
+        self._known: list[int] = []  # ids of customers that were there before
         self._written: list[Customer] = []  # customers that are as the file says
         self.service_accounts: _OwnIds = {}
         self.products: _Ids = {}
@@ -161,10 +162,11 @@ class _Loader:
         rows = [_values(CUSTOMERS, customer) for customer in customers]
         saved = await self._save(CUSTOMERS, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
+        self._known = [n for n, is_new in zip(saved.ids, saved.created, strict=True) if not is_new]
         self._written = [customer for customer, is_kept in zip(customers, saved.kept, strict=True) if not is_kept]
 
     async def save_users(self) -> None:
-        removed = await inactive_users(self._connection, list(self.customers.values()))
+        removed = await inactive_users(self._connection, self._known) if self._known else set()
         owned = [(customer, user) for customer in self._seed.customers for user in customer.users]
         rows = [
             _values(
@@ -181,7 +183,7 @@ class _Loader:
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
-        off = await inactive_service_accounts(self._connection, list(self.customers.values()))
+        off = await inactive_service_accounts(self._connection, self._known) if self._known else set()
         rows = [
             _values(
                 SERVICE_ACCOUNTS,
