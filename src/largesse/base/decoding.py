@@ -196,8 +196,8 @@ def _read_message(message: str) -> tuple[str, str]:
 
 def _rule(text: str) -> str:
     if length := _LENGTH.match(text):
-        unit = "items" if length["type"] == "array" else "characters"
-        return f"must have {_SIGNS[length['sign']]} {length['limit']} {unit}"
+        unit = "item" if length["type"] == "array" else "character"
+        return f"must have {_SIGNS[length['sign']]} {length['limit']} {unit}{'' if length['limit'] == '1' else 's'}"
     if limit := _RANGE.match(text):
         return f"must be {_SIGNS[limit['sign']]} {limit['limit']}"
     if type_ := _TYPE.match(text):

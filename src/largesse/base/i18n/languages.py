@@ -61,9 +61,9 @@ class Language(msgspec.Struct, frozen=True):
         """Returns a number that was counted up to one more than `most`: `1,000+` if there are more."""
         return f"{self.number(most)}+" if count > most else self.number(count)
 
-    def percent(self, share: float) -> str:
-        """Returns a share as text, in whole per cent: `82%`, `82 %`."""
-        return str(format_percent(share, locale=self.locale))
+    def percent(self, share: float, decimals: int = 0) -> str:
+        """Returns a share as text, in per cent with at most so many decimals: `82%`, `8,2 %`."""
+        return str(format_percent(round(share, 2 + decimals), locale=self.locale, decimal_quantization=False))
 
     def country(self, code: str) -> str:
         """Returns the name of a country in this language, or its code (ISO 3166-1 alpha-2) if it has none."""

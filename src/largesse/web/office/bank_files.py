@@ -189,7 +189,9 @@ def _back(context: OfficeContext, said: str) -> Response:
 
 def _why(context: OfficeContext, why: Why) -> str:
     values: dict[str, Any] = {
-        name: context.language.short_day(value, with_year=True) if isinstance(value, datetime) else value
+        name: context.language.short_day(value.astimezone(context.zone), with_year=True)
+        if isinstance(value, datetime)
+        else value
         for name, value in why.values.items()
     }
     if "came_minor" in values:

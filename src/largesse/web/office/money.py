@@ -180,7 +180,7 @@ async def _costs(context: OfficeContext, since: date, until: date) -> list[tuple
         margin, percent = None, ""
         if row["currency"] == row["value_currency"]:
             margin = row["value_minor"] - row["cost_minor"]
-            percent = f"{100 * margin / row['value_minor']:.1f} %" if row["value_minor"] else ""
+            percent = context.language.percent(margin / row["value_minor"], 1) if row["value_minor"] else ""
         found.append((row, margin, percent))
     return found
 
