@@ -158,6 +158,7 @@ def test_an_order_is_placed_whole_or_not_at_all(
     def send(at: int = 0) -> Any:
         return service.send("gift", "shop", value=0.01, codeQuantity=codes, externalReference=f"full-{codes}-{at}")
 
+    service.state()  # opens a connection, which may need to write: PostgreSQL's file of its catalogue may have to be made again
     small_disk.fill()
     placed = 0
     while (refused := send(placed)).status_code == 200:  # as long as there is room in the tables
