@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database, own_service, service, staging, start_service
 
+from largesse.automations import placing
 from largesse.customers.sign_in_links import new_link
 
 __all__ = ["own_service", "service", "staging", "start_service"]
@@ -133,6 +134,14 @@ SignIn = Callable[[str], Browser]
 def user_id(service: Service, email: str) -> int:
     """The id of the first user of that address."""
     return service.sql("SELECT id FROM users WHERE email = $1 ORDER BY id", email)[0]["id"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def placing_stands_still() -> Iterator[None]:
+    """A service looks for due gifts of automations as it starts and no more: every 15 seconds would be in the middle of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placing, "_EVERY_S", 3600.0)
+        yield
 
 
 @pytest.fixture
