@@ -52,7 +52,7 @@ from largesse.templates import service as templates
 from largesse.templates.store import Template, TemplateContent, lock_template
 
 MOST_LISTED = 500  # days of a preview
-# The zone with most people, for countries of several zones whose first one in the CLDR has another time. That of the United States is in the Aleutians.
+# For countries with several time zones: the one with most people, if the CLDR lists one with another time first, such as the Aleutians'.
 MAIN_ZONES = {
     "AU": "Australia/Sydney",
     "CA": "America/Toronto",
@@ -194,7 +194,7 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
 
 
 async def list_in_both(database: Database, customer_id: int) -> list[Automation]:
-    """Returns the automations of a customer in both environments: people and templates have none of their own."""
+    """Returns the automations of a customer in both environments, as people and templates belong to both."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
         return [one for place in places for one in await store.list_automations(connection, *place)]

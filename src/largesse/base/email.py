@@ -98,7 +98,7 @@ def email_key(email: str) -> str:
 
 
 def address_pattern(email: str) -> re.Pattern[str]:
-    """Returns a pattern that finds an address in texts, in any letter case, and not as a part of another: `ed@a.example` of `fred@a.example`."""
+    """Returns a pattern that finds an address in texts, in any letter case. It does not find `ed@a.example` in `fred@a.example`."""
     return re.compile(rf"(?<![a-z0-9]){re.escape(email)}(?![a-z0-9])", re.IGNORECASE)
 
 

@@ -76,6 +76,12 @@ def search_words(text: str) -> list[str]:
     return [word for part in folded(text).split() if (word := part.strip(",;"))]
 
 
+def has_words(text: str, words: Iterable[str]) -> bool:
+    """Returns whether a text contains each of some `search_words`, whatever its letter case and accents."""
+    searched = folded(text)
+    return all(word in searched for word in words)
+
+
 def like_containing(word: str) -> str:
     """Returns the pattern of SQL's LIKE for texts that contain the word. Wildcards in it stand for themselves."""
     literal = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -12,7 +12,7 @@ _ADD = """
     INSERT INTO campaign_asks (customer_id, environment, campaign_id, mailbox, email, language, asked_at)
     VALUES ($1, $2, $3, $4, $5, $6, clock_now())
 """
-# A request that got no mail, as one above the limit, leaves the code before it valid: anybody can make it.
+# A request above the limit gets no mail, and the code before it stays valid. Otherwise anybody could make a visitor's code worthless.
 _LATEST = """
     SELECT id, email, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
     WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 AND state <> 'ignored' ORDER BY id DESC LIMIT 1 FOR UPDATE
@@ -60,7 +60,7 @@ async def insert_ask(connection: Connection, campaign: Campaign, email: str, lan
 
 
 async def lock_latest(connection: Connection, campaign: Campaign, mailbox: str) -> tuple[int, str, bool] | None:
-    """Returns and locks the last code request for a mailbox that was not ignored: its number, the address as typed, and whether its code is still valid."""
+    """Returns and locks the last code request for a mailbox, apart from ignored ones: its number, the address as typed, and whether its code is still valid."""
     row = await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
     return None if row is None else (row["id"], row["email"], row["counts"])
 

@@ -10,7 +10,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Protocol, TypeVar
 
 from largesse.base.money import exponent
-from largesse.base.text import folded, search_words
+from largesse.base.text import has_words, search_words
 from largesse.catalogue.model import Collection, Product, least_collection_minor, least_gift_minor
 
 # The serialized form, ready to be sent. The catalogue keeps it and never looks into it.
@@ -108,12 +108,7 @@ def in_currency(items: Iterable[AnyItem], currency: str) -> list[AnyItem]:
 def named(items: Iterable[AnyItem], keyword: str) -> list[AnyItem]:
     """Returns the items whose name contains each word of `keyword`, without regard to letter case and accents."""
     words = search_words(keyword)
-    found = []
-    for item in items:
-        name = folded(item.name)
-        if all(word in name for word in words):
-            found.append(item)
-    return found
+    return [item for item in items if has_words(item.name, words)]
 
 
 def costing_at_most(

@@ -189,7 +189,7 @@ def _listening(host: str, port: int, *, shared: bool) -> Listening:
         if shared:
             raise OperatorError("--reuse-port does not go with a socket that systemd hands over: leave it out")
         return Listening(*_address_of(inherited, host, port), inherited)
-    if shared or host == "::":  # of which uvicorn's own socket would leave out IPv4
+    if shared or host == "::":  # uvicorn's own socket would be for IPv6 alone
         return Listening(host, port, bound_socket(host, port, shared=shared), shared=shared)
     require_free(host, port)
     return Listening(host, port)

@@ -201,7 +201,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Registers the connection with the manager."""
         super().connection_made(transport)
-        if self.client is not None:  # IPv6 names an address of IPv4 so, which no proxy is trusted by
+        # A socket for IPv4 and IPv6 names 127.0.0.1 as ::ffff:127.0.0.1, by which no proxy is trusted.
+        if self.client is not None:
             self.client = (self.client[0].removeprefix("::ffff:"), self.client[1])
         self._manager.enter(self)
 

@@ -61,7 +61,7 @@ def placeholder(text: str) -> Fragment:
 
 
 def holds_address(searched: Fragment) -> Fragment:
-    """Returns SQL for whether a text in small letters holds the address $1, and not as a part of another: `ed@a.example` of `fred@a.example`.
+    """Returns SQL for whether a text in lower case contains the address $1 as a whole, as `address_pattern` finds it.
 
     The text may be JSON, where a line break before the address is a backslash and a letter.
     """

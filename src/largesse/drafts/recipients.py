@@ -12,7 +12,7 @@ import msgspec
 from largesse.base.cooperative import CooperativeRunner, Result, Steps
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
-from largesse.base.text import folded, search_words
+from largesse.base.text import folded, has_words, search_words
 from largesse.base.timeouts import Timeouts
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
@@ -357,5 +357,4 @@ def _matches(row: CheckedRow, words: str) -> bool:
     """Returns whether a row has all these words, without regard to letter case and accents, or is the row with that number."""
     if words.translate(_GROUPED) == str(row.number):
         return True
-    text = folded(f"{row.name} {row.email}")
-    return all(word in text for word in search_words(words))
+    return has_words(f"{row.name} {row.email}", search_words(words))

@@ -32,7 +32,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedE
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 # The type of a cell with an error, such as `#N/A`.
 _ERROR_TYPE = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt=["'])e(?=["'])""")
-# A cell with a formula and no value: the program that wrote it computes none. The empty text of a formula has a type.
+# A cell with a formula and no value: the program that wrote the file computes none. A formula whose value is an empty text has `t="str"`.
 _NOT_COMPUTED = re.compile(
     rb"<((?:\w+:)?)c((?:\s+(?!t=)[\w:]+=(?:\"[^\"<>]*\"|'[^'<>]*'))*)\s*>\s*"
     rb"<\1f(?:\s[^<>]*)?(?:/>|>[^<>]*</\1f>)\s*(?:<\1v\s*(?:/>|></\1v\s*>)\s*)?</\1c\s*>"

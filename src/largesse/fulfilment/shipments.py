@@ -274,9 +274,9 @@ async def _find(connection: Connection, environment: str, number: int, parcel: S
 async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:
     at = await read_now(connection)
     sendings = await connection.fetchval(store.MARK_SHIPPED, *key, at, parcel.carrier, parcel.tracking_number)
-    if (
-        await read_progress(connection, key)
-    ).state is State.CHOSEN:  # not if it is sent again, or was packed before its address was erased
+    progress = await read_progress(connection, key)
+    # Fulfilled if it is sent again; expired if its address was erased after it was packed.
+    if progress.state is State.CHOSEN:
         await record_move(connection, key, State.FULFILLED, at)
     await write_notification(connection, vault, key, f"{SHIPPED}_{sendings}" if is_again else SHIPPED, at)
 

@@ -36,8 +36,10 @@ async def erase_addresses(connection: Connection, order: tuple[int, int], number
     The caller has locked the lines.
     """
     rows = await connection.fetch(store.ERASE_ADDRESSES, *order, list(numbers))
-    for number in sorted(row["number"] for row in rows if row["is_unsent"]):
-        await record_move(connection, LineKey(*order, number), State.EXPIRED, await read_now(connection))
+    if unsent := sorted(row["number"] for row in rows if row["is_unsent"]):
+        at = await read_now(connection)
+        for number in unsent:
+            await record_move(connection, LineKey(*order, number), State.EXPIRED, at)
     return len(rows)
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from largesse.base.email import email_key, is_erased
-from largesse.base.text import folded, search_words
+from largesse.base.text import has_words, search_words
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.lines.states import State
@@ -141,8 +141,7 @@ def choose(recipients: Sequence[Recipient], *, words: str, state: str, page: int
 
 
 def _has(recipient: Recipient, words: Iterable[str]) -> bool:
-    text = folded(f"{recipient.name or ''} {recipient.email or recipient.number}")
-    return all(word in text for word in words)
+    return has_words(f"{recipient.name or ''} {recipient.email or recipient.number}", words)
 
 
 async def read_recipients(connection: Connection, order: Row) -> list[Recipient]:

@@ -171,7 +171,7 @@ _NOT_ERASED = Fragment(
 
 
 def _due(condition: Fragment) -> Fragment:
-    """Returns SQL for the first $2 orders at their end for $1 days, without those with a parcel that came back and waits to be sent again."""
+    """Returns SQL for the first $2 orders that ended $1 days ago or earlier. Leaves out those with a parcel that waits to be sent again."""
     return compose(
         """
         SELECT customer_id, order_id, codes FROM report_orders r

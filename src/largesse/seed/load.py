@@ -200,7 +200,7 @@ class _Loader:
     def _is_active(
         self, customer: Customer, one: User | ServiceAccount, name: str, inactive: set[tuple[int, str]]
     ) -> bool:
-        """Returns what the file says. Otherwise a person who was removed, and what was switched off, stays so."""
+        """Returns what the file says. If it says nothing, returns what holds now, and warns of what is not active."""
         if one.active is not None:
             return one.active
         is_off = (self.customers[customer.key], name) in inactive

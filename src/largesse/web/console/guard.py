@@ -45,7 +45,7 @@ _FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a sess
 _DAY_S = 24 * 3600
 _YEAR_S = 365 * _DAY_S
 _LASTS_S = 14 * _DAY_S
-# Of a form that may have files, posted after its session ended: its typed fields are carried along, a file is not.
+# The most that is read of a form that may have files when its session has ended. The next page contains the typed fields, but no files.
 _LOST_BYTES = 1024 * 1024
 # How long an invalid form of a signed-in person takes at least. With their two forms at once, that is 20 a second.
 _INVALID_FORM_S = 0.1
