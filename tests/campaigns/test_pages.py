@@ -110,7 +110,7 @@ def test_who_types_a_code_too_late_is_told_why(service: Service) -> None:
     service.sql("UPDATE clock SET ahead_by = ahead_by + interval '16 minutes'")
     late = visitor.type(code)
     assert late.status_code == 403
-    assert "A code is good for 15 minutes, and yours is older. Type your address again" in words(late)
+    assert "A code is valid for 15 minutes, and yours is older. Type your address again" in words(late)
     assert 'name="email"' in late.text
 
 

@@ -64,7 +64,7 @@ def test_without_a_day_nothing_is_stored(ada: Browser, service: Service) -> None
     assert claim_by(service, place(ada, ready(ada, service))) is None
 
 
-DAY_IS_OVER = "This day is over before the gifts leave. Choose a later one."
+DAY_IS_OVER = "The gifts leave after this day. Choose a later one."
 
 
 @pytest.mark.parametrize(

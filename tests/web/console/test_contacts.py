@@ -92,7 +92,7 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     checked = ada.upload("/app/contacts/import", FILE.encode())
     assert checked.status_code == 200
     ada.page = checked
-    ada.says("2 rows are ready. 2 rows are to be fixed.")
+    ada.says("2 rows are ready. 2 rows to fix.")
     ada.says("bo@example Bo The part after @ is incomplete. Birthday “31/02”: No year has this day.")
     ada.says(
         "cy@example.com Cy Birthday “14 Tober 1990”: Type a day and a month, such as 14/03. Start date “soon”: Type a date, such as 31/03/2024."

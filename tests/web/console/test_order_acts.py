@@ -268,7 +268,7 @@ def test_a_schedule_is_changed_and_then_sent_now(ada: Browser, service: Service,
     fields = seen(ada, scheduled)
     assert "The mail leaves on 1 Jan 2999, 09:00 (UTC)." in ada.text
     assert "Send 4 gifts now" in ada.text  # to three people
-    for wrong, said in (("", "Choose a day and a time."), ("2020-01-01T10:00", "This time is over.")):
+    for wrong, said in (("", "Choose a day and a time."), ("2020-01-01T10:00", "This time has passed.")):
         ada.page = ada.post(f"/app/orders/{scheduled}/schedule", **fields, when="later", at=wrong)
         assert ada.page.status_code == 422
         assert said in ada.text

@@ -53,7 +53,7 @@ _STATES = {
     "sent": ("good", text("Approved and sent")),
     "changed": ("still", text("Changed since")),
 }
-_ENDED = text("This send does not wait any more: it was decided or taken back meanwhile.")
+_ENDED = text("This send no longer waits for approval: it was approved, declined or changed meanwhile.")
 _CHANGED = text("This send changed after approval was requested. Its sender has to request approval again.")
 _OWN = text("Nobody approves their own send.")
 _AGAIN = text("You approved this send before. Your answer was not changed.")
@@ -62,7 +62,7 @@ _MORE = text("You approved it. Somebody else has to approve it too.")
 _DECLINED = text("Declined. Nothing was sent or charged.")
 _NO_BALANCE = text("Approved, but the order was not placed: the account's balance is too low.")
 _NO_PERSON = text("Approved, but the order was not placed: the sender may not send any more.")
-_OTHER_PRICE = text("Not approved: the price changed after approval was requested. Look again.")
+_OTHER_PRICE = text("Not approved: the price changed after approval was requested. Review it again.")
 _ASK_AGAIN = text("The price changed. Request approval again if you still want to send it.")
 _NOT_PLACED = text("Approved, but the order was not placed. The sender sees why, and can send it.")
 

@@ -192,7 +192,7 @@ async def change_schedule(context: RequestContext) -> Response:
         )
         return back(context, said)
     except TooEarly:
-        form.error("at", context.say("This time is over. Choose a later one."))
+        form.error("at", context.say("This time has passed. Choose a later one."))
         return await show(context)
     except AfterClaimBy:
         form.error(
@@ -210,7 +210,7 @@ def _new_time(context: RequestContext) -> datetime | None:
     if at is None:
         context.form.error("at", context.say("Choose a day and a time."))
     elif at <= clock.now():
-        context.form.error("at", context.say("This time is over. Choose a later one."))
+        context.form.error("at", context.say("This time has passed. Choose a later one."))
         return None
     return at
 

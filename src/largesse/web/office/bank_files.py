@@ -50,7 +50,7 @@ _WHY: Mapping[str, str] = {
     "several": text("It names several top-ups: %(references)s."),
     "other_currency": text("It is in another currency than the account: %(currency)s."),
     "shared_sign": _SHARED_SIGN,
-    "no_amount": text("Its amount cannot be read. Say which sign stands before decimals."),
+    "no_amount": text("Its amount cannot be read. Choose the sign before decimals."),
     "confirmed": text("The top-up is confirmed already. It may have been paid twice."),
     "cancelled": text("The top-up was cancelled."),
     "expired": text("The top-up expired on %(at)s."),

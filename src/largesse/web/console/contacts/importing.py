@@ -35,7 +35,7 @@ from largesse.web.console.send.recipients import ENCODINGS, columns_in, hidden_r
 _CHOOSE_FILE = text("Choose a file.")
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
 _TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
-_NOBODY = text("There is nobody to import.")
+_NOBODY = text("The file has no contact to import.")
 _CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
 _SHOWN = 200  # rows to fix on the page
 _NAMED = 20  # rows with a repeated address that the page lists

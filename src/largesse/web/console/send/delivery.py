@@ -22,10 +22,10 @@ from largesse.web.console.send.opening import Open, change, chosen, open_draft, 
 
 _NO_TIME = text("Choose a day and a time.")
 _AT_ONCE = text("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time.")
-_PAST = text("This time is over. Choose a later one.")
+_PAST = text("This time has passed. Choose a later one.")
 _NO_ACCOUNT = text("Choose the account that pays.")
 _CLAIM_DAY = text("Choose a day, or leave it empty.")
-_CLAIM_EARLY = text("This day is over before the gifts leave. Choose a later one.")
+_CLAIM_EARLY = text("The gifts leave after this day. Choose a later one.")
 _CLAIM_LATE = text("Choose a day at most %(most)s days after the gifts leave.")
 _REMINDERS = text("Type at most %(most)s numbers from 1 to %(days)s, each greater than the one before, such as 3, 10.")
 _REMINDER_LATE = text("The last reminder would leave after the claim-by date. Choose fewer days, or a later date.")

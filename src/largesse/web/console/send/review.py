@@ -48,7 +48,7 @@ _MEND = {
     "wrapping_key": ("message", text("The wrapping cannot be used.")),
     "from_name": ("message", text("The sender's name cannot be used.")),
     "message": ("message", text("The message cannot be used.")),
-    "send_at": ("delivery", text("The time it was to be sent at is over. Choose a later one.")),
+    "send_at": ("delivery", text("The time to send it has passed. Choose a later one.")),
     "claim_by": (
         "delivery",
         text("The claim-by date is over before the gifts leave, or too far away. Choose another."),
@@ -58,7 +58,7 @@ _MEND = {
     "external_reference": ("delivery", text("Another order has your reference. Choose another.")),
 }
 _DRY = text("The account's balance is too low. Choose another account, or top it up.")
-_CHANGED = text("The price or the draft has changed since you saw it. Nothing was charged: look again.")
+_CHANGED = text("The price or the draft has changed since you saw it. Nothing was charged: review it again.")
 _EXPIRED = text("This page was open for a while. Nothing was charged: look once more, and send.")
 _NEEDS_APPROVAL = text("This send needs approval. Nothing was charged: ask for it below.")
 _NOBODY = text("Not enough people may approve it: nobody approves their own. Ask an administrator.")
