@@ -22,6 +22,7 @@ from largesse.customers.access_store import FIND_KEYS
 from largesse.customers.api_keys import narrow_key
 from largesse.customers.authenticator import Authenticator, _base62, new_secret, secret_hash, well_formed
 from largesse.customers.key_store import delete_key, list_keys
+from largesse.customers.restrictions import parse_network
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
@@ -330,3 +331,17 @@ async def test_two_who_narrow_a_key_at_once_narrow_it_in_both_ways(database: Dat
     async with database.connection(OPERATOR) as connection:
         [key] = await list_keys(connection, key_id=key_id)
     assert (key.scopes, key.networks) == (["read"], networks)
+
+
+@pytest.mark.parametrize(
+    ("typed", "network"),
+    [
+        ("::ffff:192.0.2.7", "192.0.2.7/32"),
+        (" ::ffff:192.0.2.0/120", "192.0.2.0/24"),
+        ("::ffff:0:0/96", "0.0.0.0/0"),
+        ("::fffe:0:0/95", "::fffe:0:0/95"),  # IPv4 is half of it
+        ("2001:db8::/32", "2001:db8::/32"),
+    ],
+)
+def test_ipv4_written_as_ipv6_is_ipv4_as_callers_addresses_are(typed: str, network: str) -> None:
+    assert parse_network(typed) == ip_network(network)

@@ -24,6 +24,7 @@ from largesse.customers.principal import Principal
 
 READ, SEND, CODES, WEBHOOKS, CONTACTS = SCOPES = ("read", "send", "codes", "webhooks", "contacts")
 MOST_NETWORKS = 100  # of a key
+_IPV4_IN_IPV6 = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
 class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,8 +58,11 @@ def write_limits(limits: Mapping[str, Limit]) -> str | None:
 
 
 def parse_network(typed: str) -> Network:
-    """Returns the network of a CIDR or of one address. Raises ValueError, which says what is wrong."""
-    return ipaddress.ip_network(typed.strip())
+    """Returns the network of a CIDR or of one address, in IPv4 if it is written as IPv6. Raises ValueError, which says what is wrong."""
+    network = ipaddress.ip_network(typed.strip())
+    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_IPV4_IN_IPV6):
+        return ipaddress.IPv4Network((network.network_address.packed[-4:], network.prefixlen - _IPV4_IN_IPV6.prefixlen))
+    return network
 
 
 def stored_scopes(scopes: Collection[str]) -> list[str] | None:

@@ -106,9 +106,9 @@ async def record_reading(
 
 
 async def list_acts(connection: Connection, customer_id: int, order_id: int) -> list[OrderAct]:
-    """Returns what was done with an order after it was placed, newest first, at most MOST_ACTS."""
+    """Returns what was done with an order after it was placed, newest first, at most one more than MOST_ACTS."""
     acts, corrected = [], set()
-    for row in await connection.fetch(_ACTS, customer_id, order_id, MOST_ACTS):
+    for row in await connection.fetch(_ACTS, customer_id, order_id, MOST_ACTS + 1):
         columns = dict(row)
         number, email = columns.pop("line_number"), row["email"]
         if email is not None and is_erased(email):

@@ -52,9 +52,7 @@ _SHOWN_WRONG = 5
 _BETWEEN = re.compile(r"[\s,;]+")
 _NO_SCOPE = text("Choose at least one scope.")
 _UNKNOWN_SCOPE = text("Choose one of the options.")
-_NO_NETWORK = text(
-    "Not a network: %(found)s. Type an address, such as 192.0.2.7, or a range, such as 198.51.100.0/24."
-)
+_NO_NETWORK = text("Not a network: %(found)s. Type an address, such as 192.0.2.7, or a range, such as 198.51.100.0/24.")
 _TOO_MANY = text("At most %(most)s networks are allowed.")
 
 

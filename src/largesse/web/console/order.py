@@ -111,6 +111,7 @@ class _Read(msgspec.Struct, frozen=True):
     listed: ListedOrder
     recipients: list[Recipient]
     acts: list[OrderAct]
+    has_more_acts: bool  # whether there are more than MOST_ACTS
     claims: tuple[datetime | None, datetime | None]
     entries: list[StatementEntry]
     has_more_refunds: bool  # whether there are more than _MOST_REFUNDS
@@ -174,7 +175,7 @@ async def show(context: RequestContext) -> Response:
         seen=scheduled and scheduled.isoformat(),
         scheduled_local=scheduled and in_zone(scheduled, context.zone).strftime(LOCAL),
         entry_words=ENTRIES,
-        most_acts=MOST_ACTS if len(read.acts) == MOST_ACTS else None,
+        most_acts=MOST_ACTS if read.has_more_acts else None,
         most_refunds=_MOST_REFUNDS if read.has_more_refunds else None,
         deliveries=DELIVERIES,
         mailbox=_mailbox(context),
@@ -211,7 +212,8 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         order=order,
         listed=listed,
         recipients=await read_recipients(connection, order),
-        acts=acts,
+        acts=acts[:MOST_ACTS],
+        has_more_acts=len(acts) > MOST_ACTS,
         claims=await read_claim_times(connection, *key),
         claim_by=claim_by,
         lapses=lapses,
