@@ -49,6 +49,25 @@ async def test_the_server_knows_the_limits(database_url: str) -> None:
     assert shown["idle_in_transaction_session_timeout"] == "5s"
 
 
+async def test_what_statements_rely_on_holds_whatever_the_database_has_set(
+    database_url: str, beside: asyncpg.Connection
+) -> None:
+    name = await beside.fetchval("SELECT quote_ident(current_database())")
+    relied_on = {
+        "default_transaction_isolation": "read committed",
+        "bytea_output": "hex",
+        "standard_conforming_strings": "on",
+        "search_path": "public",
+    }
+    others = ("'repeatable read'", "escape", "off", "elsewhere")
+    for setting, other in zip(relied_on, others, strict=True):
+        await beside.execute(f"ALTER DATABASE {name} SET {setting} = {other}")
+    database = await Database.connect(database_url)
+    shown = {setting: await database.fetchval(OPERATOR, f"SHOW {setting}") for setting in relied_on}
+    await database.close()
+    assert shown == relied_on
+
+
 @pytest.mark.parametrize(
     ("peer", "own", "encrypted", "readable"),
     [

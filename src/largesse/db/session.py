@@ -79,6 +79,15 @@ UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=Tr
 # Values of the scope's settings while no scope is set. They are not arrays, so a policy fails with an error that shows the reason.
 _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
 
+# What a server, a database or a login may have set otherwise, and statements rely on: reads after a lock see what others committed before it,
+# definitions compare with those of the release, and a backslash in a text is one.
+_RELIED_ON = {
+    "default_transaction_isolation": "read committed",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+    "search_path": "public",
+}
+
 # PostgreSQL's arrays, by the fixed ids of their types and of their elements' types (pg_type.dat). The driver reads
 # each type it does not know from the catalog, which takes the server 10 ms for each new session (MagicStack/asyncpg#1272).
 _ARRAY_TYPES = [
@@ -280,7 +289,7 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {**session, **_UNSAID, **_KEEPALIVE, **distribution, **limits.settings, "jit": "off"},
+            else {**session, **_UNSAID, **_RELIED_ON, **_KEEPALIVE, **distribution, **limits.settings, "jit": "off"},
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 
