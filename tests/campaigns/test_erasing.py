@@ -26,6 +26,10 @@ def test_a_visitor_is_exported_and_erased(service: Service, run: Run) -> None:
     ask(service, token, ZOE)
     exported = json.loads(run("privacy", "export", ZOE).stdout)
     assert len(exported["campaigns"]) == 2
+    requests = [
+        (one["customer"], one["environment"], one["email"], one["language"]) for one in exported["code_requests"]
+    ]
+    assert requests == [("acme", "production", ZOE, "en")] * 2
     assert "yan@" not in json.dumps(exported)
 
     receipt = json.loads(run("privacy", "erase", ZOE, "--json").stdout)

@@ -48,7 +48,14 @@ _DECIDE = """
 """
 _ORDER_ID = "SELECT id FROM orders WHERE customer_id = $1 AND reference = $2"
 _OF_MAILBOX = Fragment("WHERE mailbox = $1 AND ($2::int IS NULL OR customer_id = $2)")
-_COUNT = compose("SELECT count(*) FROM campaign_asks {of_mailbox}", of_mailbox=_OF_MAILBOX)
+_LIST = compose(
+    """
+    SELECT k.key AS customer, a.environment, c.name AS campaign, a.email, a.language, a.state, a.asked_at
+    FROM (SELECT * FROM campaign_asks {of_mailbox}) AS a JOIN campaigns c ON c.customer_id = a.customer_id AND c.id = a.campaign_id
+    JOIN customers k ON k.id = a.customer_id ORDER BY a.asked_at, a.id
+""",
+    of_mailbox=_OF_MAILBOX,
+)
 _DROP = compose("DELETE FROM campaign_asks {of_mailbox}", of_mailbox=_OF_MAILBOX)
 _DROP_OF_CAMPAIGN = "DELETE FROM campaign_asks WHERE customer_id = $1 AND campaign_id = $2"
 
@@ -94,9 +101,9 @@ async def drop_asks_of(connection: Connection, campaign: Campaign) -> None:
     await connection.execute(_DROP_OF_CAMPAIGN, campaign.customer_id, campaign.id)
 
 
-async def count_asks(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Returns the number of recent code requests for a mailbox, of one customer's campaigns or of all."""
-    return int(await connection.fetchval(_COUNT, mailbox_of(email), customer_id))
+async def list_asks(connection: Connection, email: str, customer_id: int | None) -> list[Row]:
+    """Returns the recent code requests for a mailbox, of one customer's campaigns or of all, the earliest first."""
+    return await connection.fetch(_LIST, mailbox_of(email), customer_id)
 
 
 async def forget_asks(connection: Connection, email: str, customer_id: int | None) -> int:

@@ -12,7 +12,7 @@ import msgspec
 
 from largesse.approvals.store import decisions_mentioning, erase_decisions_mentioning
 from largesse.base.errors import NotFound
-from largesse.campaigns.ask_store import count_asks, find_order_id, forget_asks
+from largesse.campaigns.ask_store import find_order_id, forget_asks, list_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor
@@ -89,7 +89,7 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     }
     drafts = await count_drafts_with(connection, email, customer_id)
     contacts = await count_contacts_with(connection, email, customer_id)
-    asked = await count_asks(connection, email, customer_id) + await count_codes_to(connection, email, customer_id)
+    asked = len(await list_asks(connection, email, customer_id)) + await count_codes_to(connection, email, customer_id)
     noted = len(await notes_mentioning(connection, email, customer_id))
     decided = len(await decisions_mentioning(connection, email, customer_id))
     return Occurrences(lines, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted, decided)
@@ -143,6 +143,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         taken_part = ("customer", "environment", "name", "taken_at")
         people = await find_people(connection, email, customer_id)
         campaigns = [{name: row[name] for name in taken_part} for row in people]
+        asked = [dict(row) for row in await list_asks(connection, email, customer_id)]
         members = await store.read_members(connection, email, customer_id)
         customer_notes = await notes_mentioning(connection, email, customer_id)
         approval_notes = await decisions_mentioning(connection, email, customer_id)
@@ -156,6 +157,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         "drafts": found.drafts,
         "contacts": contacts,
         "campaigns": campaigns,
+        "code_requests": asked,
         "people": members,
         "customer_notes": customer_notes,
         "approval_notes": approval_notes,
