@@ -225,6 +225,26 @@ def test_another_program_that_answers_in_json_is_no_service(
     assert (failed.exit_code, failed.output) == (1, said)
 
 
+@pytest.mark.parametrize("answer", [Answer(0, b"away"), Answer(200, b'{"events": []}'), Answer(200, b'[{"id": 1}]')])
+def test_a_service_that_is_away_for_a_night_is_asked_again(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
+    """Also when another program has its port meanwhile."""
+    monkeypatch.setattr("largesse.cli.listen.ask", lambda *_: answer)
+    shown: list[str] = []
+    waits: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2_000:
+            raise Ended
+
+    listener = Listener(Asked("http://127.0.0.1:9", "x"), "http://127.0.0.1:9", secret_of("x"), (), shown.append)
+    with pytest.raises(Ended):
+        listener.follow(pause)
+    assert waits[:7] == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert waits[-1] == 30.0
+    assert shown[-1].endswith(" Trying again in 30 s.")
+
+
 def test_a_wrong_key_is_said(staging: Service) -> None:
     failed = run("trigger", "gift.claimed", "--service", staging.url, "--key", "wrong")
     assert "answered 401: " in failed.output

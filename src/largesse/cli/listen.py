@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -30,6 +30,8 @@ _PAGE = 200
 _KEPT_BYTES = 2_048
 _KEY = re.compile(r"[\x21-\x7e]+")
 _SECRET_BYTES = 33  # as `webhooks.signing.new_secret` draws them
+
+_Shape = TypeVar("_Shape")
 
 _key_option = click.option(
     "--key", envvar="LARGESSE_API_KEY", required=True, help="The API key, by default LARGESSE_API_KEY."
@@ -101,6 +103,14 @@ class Me(msgspec.Struct, rename="camel"):
     environment: str
 
 
+class Event(msgspec.Struct):
+    """An event of the stream."""
+
+    cursor: str
+    event: str
+    data: dict[str, Any]
+
+
 class Service:
     """The API of a service, asked with a key."""
 
@@ -135,8 +145,15 @@ class Service:
 
     def me(self) -> Me:
         """Returns whom the key acts for. Raises OperatorError as `get` does."""
+        return self._convert(self.get("/me"), Me)
+
+    def events(self, **query: str | int) -> list[Event]:
+        """Returns events of the stream. Raises OperatorError as `get` does."""
+        return self._convert(self.get(f"/events?{urlencode(query)}"), list[Event])
+
+    def _convert(self, body: object, shape: type[_Shape]) -> _Shape:
         try:
-            return msgspec.convert(self.get("/me"), Me)
+            return msgspec.convert(body, shape)
         except msgspec.ValidationError:
             raise self._not_ours(200) from None
 
@@ -160,44 +177,42 @@ class Listener(msgspec.Struct):
 
     def begin(self) -> None:
         """Moves to the end of the stream: what happens from now on is forwarded."""
-        newest = self.service.get("/events?limit=1")
-        self.cursor = newest[0]["cursor"] if newest else "start"
+        newest = self.service.events(limit=1)
+        self.cursor = newest[0].cursor if newest else "start"
 
     def step(self) -> bool:
         """Forwards the next events; returns whether there were any. Raises OperatorError where the stream cannot be read."""
-        query = urlencode({"after": self.cursor, "limit": _PAGE})
-        found = self.service.get(f"/events?{query}")
+        found = self.service.events(after=self.cursor, limit=_PAGE)
         for event in found:
-            if not self.events or event["event"] in self.events:
+            if not self.events or event.event in self.events:
                 self._forward(event)
-            self.cursor = event["cursor"]
+            self.cursor = event.cursor
         return bool(found)
 
     def follow(self, pause: Callable[[float], None]) -> None:
         """Forwards events for ever; goes on when a service that was away is back."""
-        failures = 0
+        failed_s = _POLL_S
         while True:
             try:
                 wait_s = 0.0 if self.step() else _POLL_S
-                failures = 0
+                failed_s = _POLL_S
             except OperatorError as error:
-                failures += 1
-                wait_s = min(2.0**failures * _POLL_S, _LONGEST_WAIT_S)
+                wait_s = failed_s = min(2 * failed_s, _LONGEST_WAIT_S)
                 self.show(f"{error}. Trying again in {wait_s:g} s.")
             pause(wait_s)
 
-    def _forward(self, event: dict[str, Any]) -> None:
+    def _forward(self, event: Event) -> None:
         """Posts one event, once: what the program under test answers is shown, and nothing is retried."""
         signer = self._signer or Signer(self.secret.encode())
         self._signer = signer
         # The id of a delivery, the same for an event however often it is forwarded.
-        number = int.from_bytes(hashlib.sha256(event["cursor"].encode()).digest()[:6])
+        number = int.from_bytes(hashlib.sha256(event.cursor.encode()).digest()[:6])
         self.sent += 1
-        body = json.dumps(event["data"], ensure_ascii=False, separators=(",", ":")).encode()
-        answer = ask("POST", self.forward_to, signer.headers(number, event["event"], body), body)
-        about = event["data"].get("reference") or event["data"].get("accountName") or ""
+        body = json.dumps(event.data, ensure_ascii=False, separators=(",", ":")).encode()
+        answer = ask("POST", self.forward_to, signer.headers(number, event.event, body), body)
+        about = event.data.get("reference") or event.data.get("accountName") or ""
         said = str(answer.status) if answer.status else f"no answer ({answer.body.decode(errors='replace')})"
-        self.show(f"{event['event']} {about} -> {said}")
+        self.show(f"{event.event} {about} -> {said}")
 
 
 def _require_staging(service: Service, *, is_live_allowed: bool) -> Me:
