@@ -231,15 +231,26 @@ def test_pauses_skips_and_changes(service: Service, automation: Callable[..., in
     assert len(placed(service, 2044)) == 1
 
 
-def test_who_may_not_send_any_more_sends_nothing(service: Service, automation: Callable[..., int]) -> None:
+def test_the_gift_of_who_may_not_send_any_more_waits_three_days_for_somebody_else(
+    service: Service, automation: Callable[..., int]
+) -> None:
     move_to(service, "2045-05-14 06:00Z")
-    add_contact(service, "May", birthday=515)
-    automation()
-    service.sql("UPDATE users SET is_active = false WHERE name = 'Ada'")
-    move_to(service, "2045-05-15 12:00Z")
-    work(service)
-    assert [state for _, _, state in runs(service)] == ["failed"]
+    for number in range(2):
+        add_contact(service, f"P{number}", birthday=515 + 10 * number)
+    own = automation()
+    service.sql("UPDATE automations SET user_id = (SELECT id FROM users WHERE name = 'Cem')")
+    service.sql("UPDATE users SET is_active = false WHERE name = 'Cem'")
+    seen = []
+    for at in ("15 12:00Z", "18 06:00Z", "18 09:00Z", "25 12:00Z"):
+        move_to(service, f"2045-05-{at}")
+        work(service)
+        seen.append([(name, state) for name, _, state in runs(service)])
+    assert seen == [[("P0", "waiting")], [("P0", "waiting")], [("P0", "failed")], [("P0", "failed"), ("P1", "waiting")]]
     assert placed(service, 2045) == []
+    perform(service, change_automation, own, rule(service))
+    work(service)
+    assert [(name, state) for name, _, state in runs(service)] == [("P0", "failed"), ("P1", "placed")]
+    assert service.findings() == []
 
 
 def test_an_account_that_is_too_low_is_tried_again_for_three_days(

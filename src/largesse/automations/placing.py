@@ -46,7 +46,7 @@ from largesse.base.errors import (
     Unauthorized,
 )
 from largesse.customers.authenticator import Caller, person_calls
-from largesse.db.pool import DATABASE_FAILED, Database
+from largesse.db.pool import DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.orders.follow_ups import read_defaults
 from largesse.orders.recipients import Recipient
@@ -160,7 +160,7 @@ class AutomationRunner:
                     session_id=None,
                 )
             except Unauthorized as refusal:
-                await run_store.set_run(connection, key, FAILED, reason=refusal.detail)
+                await _try_again(connection, key, run["now"], until, refusal.detail)
                 return None
             await run_store.set_run(connection, key, PLACING)
         principal = replace(caller.principal, automation_id=automation.id)
@@ -168,27 +168,31 @@ class AutomationRunner:
         return caller, _request(caller, automation, key, contact[0], contact[1]), until
 
     async def _send(self, key: RunKey, caller: Caller, request: SendRequest, until: datetime) -> None:
-        state, reason, reference = PLACED, None, None
+        reason, reference = None, None
         try:
             reference = (await self._orders.send(caller, request)).reference
         except ReferenceUsed as used:
             reference = used.holder
         except Problem as problem:
-            state, reason = FAILED, _reason(problem)
+            reason = _reason(problem)
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             run = await run_store.lock_run(connection, key)
             if run is None:
                 return
             if reference is not None and not await run_store.is_of_automation(connection, key.customer_id, reference):
-                state, reason, reference = (
-                    FAILED,
-                    f"Order {reference} has the reference {key.external_reference}.",
-                    None,
-                )
-            if state == FAILED and run["now"] + _AGAIN_AFTER <= until:
-                await run_store.set_run(connection, key, WAITING, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
+                reason = f"Order {reference} has the reference {key.external_reference}."
+            if reason is not None:
+                await _try_again(connection, key, run["now"], until, reason)
             else:
-                await run_store.set_run(connection, key, state, reason=reason, order_reference=reference)
+                await run_store.set_run(connection, key, PLACED, order_reference=reference)
+
+
+async def _try_again(connection: Connection, key: RunKey, now: datetime, until: datetime, reason: str) -> None:
+    """Records why a gift could not be placed. It is tried again while there is time, else it has failed."""
+    is_late = now + _AGAIN_AFTER > until
+    await run_store.set_run(
+        connection, key, FAILED if is_late else WAITING, reason=reason, look_at=None if is_late else now + _AGAIN_AFTER
+    )
 
 
 def _verdict(
