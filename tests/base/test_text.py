@@ -1,14 +1,16 @@
-"""Which characters texts and addresses may hold: the same for callers, seed files and pages."""
+"""Which characters texts and addresses may hold: the same for callers, seed files and pages. Cells that spreadsheets do not compute."""
 
 from __future__ import annotations
 
+import csv
+import io
 import unicodedata
 
 import pytest
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, OperatorError
-from largesse.base.text import cleaned, trimmed, unfit, unfit_key
+from largesse.base.text import cleaned, plain_text, trimmed, unfit, unfit_key, without_apostrophe
 from largesse.orders.options import read_key, read_text
 from largesse.seed.reading import parse_seed
 from largesse.web.claim.addresses import check_address
@@ -106,3 +108,43 @@ def test_blanks_and_invisible_characters_around_a_typed_text_are_removed() -> No
         "within a word they belong to it"
     )
     assert trimmed("\u2068 \u2069") == ""
+
+
+@pytest.mark.parametrize("first", "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+def test_a_cell_that_would_begin_a_formula_has_an_apostrophe(first: str) -> None:
+    cell = plain_text(f"{first}cmd|' /C calc'!A0")
+    assert cell[0] == "'"
+    assert without_apostrophe(cell) == cell[1:]
+
+
+@pytest.mark.parametrize("own", ",;")
+@pytest.mark.parametrize("other", ",;\t")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ada;=cmd|' /C calc'!A0",
+        "Ada,=1+1,b",
+        "Ada\t=1+1",
+        "1 High Street\n=1+1",
+        'Ada;"=1+1";b',
+        'Ada,""=1+1"",b',
+        "Ada;-1+1;b",
+        "Ada;+cmd|' /C calc'!A0",
+        "Ada;--1",
+        "Ada;@SUM(1)",
+        "Ada;\uff1d1+1",
+    ],
+)
+def test_a_cell_is_no_formula_wherever_a_spreadsheet_splits_it(text: str, own: str, other: str) -> None:
+    """Excel splits at the separator of its own country, whatever the file has."""
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=own).writerow(["F76P6C4XX61C", plain_text(text), "30.00"])
+    [[_, cell, _]] = csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=own)
+    assert without_apostrophe(cell) == text
+    split = csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=other)
+    assert not [one for row in split for one in row if one.startswith(tuple("=+-@\uff1d"))]
+
+
+def test_texts_that_begin_no_formula_stay_as_they_are() -> None:
+    for text in ("Thank you ;-)", "Ada - and Grace, too; = fine", "ada+1@example.com", "l'été, 'quoted'", "one\n- two"):
+        assert plain_text(text) == without_apostrophe(text) == text

@@ -97,7 +97,7 @@ async def test_each_of_many_parcels_is_exported_once(database: Database, actor: 
     assert len(await exported(actor, again=True)) == 1_000, "nobody packs a parcel without an address"
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1"])
 async def test_no_address_is_a_formula(database: Database, actor: Actor, name: str) -> None:
     await wait_for_parcels(database, 1, name)
     [row] = await exported(actor)

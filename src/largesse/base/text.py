@@ -105,15 +105,22 @@ def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "
     return key
 
 
-# If a cell begins with one of these, spreadsheets read it as a formula (OWASP, CSV injection).
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# If a cell begins with one of these, spreadsheets read it as a formula, some also with a full-width sign (OWASP, CSV injection).
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# A spreadsheet may split at the separator of its own country, whatever the file has, and quotes inside a cell do not prevent that. So what
+# follows one may begin a formula too. The smiley ";-)" does not.
+_SPLIT = r'([,;\t\r\n]"*)'
+_BEGINS_FORMULA = r"(?=[=@\uff1d\uff0b\uff0d\uff20]|[+-][\w(.\"'+-])"
+_INSIDE = re.compile(_SPLIT + _BEGINS_FORMULA)
+_INSIDE_PLAIN = re.compile(f"{_SPLIT}'{_BEGINS_FORMULA}")
 # The byte order mark, which tells spreadsheets that a file is UTF-8.
 _MARK = "\ufeff"
 
 
 def plain_text(text: str) -> str:
-    """Returns a text that no spreadsheet computes: one that would begin a formula gets an apostrophe in front."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    """Returns a text that no spreadsheet computes: what would begin a formula gets an apostrophe in front."""
+    plain = _INSIDE.sub(r"\1'", text)
+    return f"'{plain}" if text.startswith(_FORMULA) else plain
 
 
 # Longer numbers lose digits in spreadsheets, and zeros in front are dropped.
@@ -126,9 +133,9 @@ def whole_number(text: str | None) -> str | None:
 
 
 def without_apostrophe(text: str) -> str:
-    """Returns the text of a cell without the apostrophe that `plain_text` or `whole_number` added."""
+    """Returns the text of a cell without the apostrophes that `plain_text` or `whole_number` added."""
     bare = text.removeprefix("'")
-    return bare if bare.startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare) else text
+    return _INSIDE_PLAIN.sub(r"\1", bare if bare.startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare) else text)
 
 
 def csv_file(rows: Iterable[Iterable[str]]) -> bytes:
