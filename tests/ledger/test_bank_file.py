@@ -94,6 +94,9 @@ def test_the_column_of_what_came_is_found(tmp_path: Path, head: str, row: str) -
         ("Amount;Currency;Credit Debit Indicator", "5,00;EUR;DBIT", "5,00;EUR;CRDT"),
         ("Sens;Montant;Devise", "Débit;5,00;EUR", "Crédit;5,00;EUR"),
         ("D/C;Amount;Currency", "D;-5,00;EUR", "C;+5,00;EUR"),
+        ("Betrag;Währung;Af Bij", "5,00;EUR;Af", "5,00;EUR;Bij"),
+        ("Währung;Umsatz; ", "EUR;5,00;S", "EUR;5,00;H"),
+        ("Transaction Type;Amount;Currency", "Debit;5,00;EUR", "Credit;5,00;EUR"),
     ],
 )
 def test_a_column_may_say_what_was_paid_out(tmp_path: Path, head: str, out: str, came: str) -> None:
@@ -101,6 +104,22 @@ def test_a_column_may_say_what_was_paid_out(tmp_path: Path, head: str, out: str,
     lines = read(tmp_path, f"{head}\n{out}\n{came}\n")
     assert [read_decimal(line.amount) for line in lines] == [Decimal(-5), Decimal(5)]
     assert [is_no_payment(line.amount) for line in lines] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("head", "not_booked", "booked"),
+    [
+        ("State;Amount;Currency", "PENDING;5.00;GBP", "COMPLETED;5.00;GBP"),
+        ("State;Amount;Currency", "REVERTED;+5.00;GBP", "COMPLETED;+5.00;GBP"),
+        ("Status;Betrag;Währung", "Vorgemerkt;5,00;EUR", "Gebucht;5,00;EUR"),
+        ("Betrag;Währung;Info", "5,00;EUR;Umsatz vorgemerkt", "5,00;EUR;Umsatz gebucht"),
+    ],
+)
+def test_a_column_may_say_that_the_money_has_not_come(tmp_path: Path, head: str, not_booked: str, booked: str) -> None:
+    """Else it would be credited although the bank never books it, or takes it back."""
+    lines = read(tmp_path, f"{head}\n{not_booked}\n{booked}\n")
+    assert [is_no_payment(line.amount) for line in lines] == [True, False]
+    assert read_decimal(lines[1].amount) == 5
 
 
 def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:

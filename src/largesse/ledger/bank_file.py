@@ -37,9 +37,16 @@ _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
 # Some banks write amounts without a sign, and in a column of its own which of them were paid out.
 _DIRECTIONS = frozenset((
     "s/h", "soll/haben", "soll-/haben-kennzeichen", "d/c", "c/d", "dr/cr", "cr/dr", "debit/credit", "credit/debit", "débit/crédit",
-    "credit debit indicator", "creditdebitindicator", "cdtdbtind", "sens",
+    "credit debit indicator", "creditdebitindicator", "cdtdbtind", "sens", "af bij", "af/bij", "bij/af",
 ))  # fmt: skip
-_OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit"))
+_OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit", "af"))
+# Words that say so in any column, whatever its heading, such as "Transaction type".
+_OUT_ANYWHERE = frozenset(("soll", "dbit", "debit", "débit"))
+# What a column of states says of money that has not come, or not stayed.
+_NOT_BOOKED = frozenset((
+    "pending", "on hold", "declined", "rejected", "denied", "failed", "cancelled", "canceled", "reverted", "reversed", "returned",
+    "vorgemerkt", "umsatz vorgemerkt", "abgelehnt", "storniert", "en attente", "refusé", "rejeté", "annulé",
+))  # fmt: skip
 # A sign before or after the number, beside that of the currency. The minus of `25,-` is none.
 _SIGN_BEFORE = re.compile("(?P<before>[^0-9]*?)(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*[0-9].*)")
 _SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*)")
@@ -83,7 +90,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
             "--currency-column, or the one currency with --currency",
         )
     at, amount, currency = heading
-    direction = next((place for place, cell in enumerate(rows[at][1]) if _folded(cell) in _DIRECTIONS), -1)
+    directions = _directions(rows[at][1])
     found: list[BankLine] = []
     seen: Counter[tuple[str, ...]] = Counter()
     for line, cells in rows[at + 1 :]:
@@ -95,7 +102,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
         found.append(
             BankLine(
                 line,
-                _signed(_cell(cells, amount), _cell(cells, direction)),
+                _signed(_cell(cells, amount), cells, directions),
                 columns.all_in or _cell(cells, currency).upper(),
                 _references(cells),
                 _mark(cells, seen[cells]),
@@ -128,9 +135,21 @@ def is_no_payment(amount: str) -> bool:
     return re.search(NO_PAYMENT, amount) is not None
 
 
-def _signed(amount: str, direction: str) -> str:
-    """Returns an amount with a minus if a column of its own says that it was paid out."""
-    return f"-{amount}" if amount and _folded(direction) in _OUT and not _sign(amount)[0] else amount
+def _directions(heading: Sequence[str]) -> list[int]:
+    """Returns the columns that may say what was paid out. Some banks give theirs no heading."""
+    named = [at for at, cell in enumerate(heading) if _folded(cell) in _DIRECTIONS]
+    return named[:1] or [at for at, cell in enumerate(heading) if not cell]
+
+
+def _signed(amount: str, cells: Sequence[str], directions: Sequence[int]) -> str:
+    """Returns an amount with a minus if another column says that it was paid out, or has not come: `8.00 - pending`."""
+    if not amount or _sign(amount)[0] == "-":
+        return amount
+    words = [_folded(cell) for cell in cells if len(cell) <= _LONGEST_CELL]
+    if state := next((word for word in words if word in _NOT_BOOKED), None):
+        return f"{amount} - {state}"
+    is_out = any(_folded(_cell(cells, at)) in _OUT for at in directions) or not _OUT_ANYWHERE.isdisjoint(words)
+    return f"-{amount}" if is_out and not _sign(amount)[0] else amount
 
 
 def _sign(text: str) -> tuple[str, str]:
