@@ -237,6 +237,15 @@ async def test_no_value_reaches_the_log(logging_server: EmbeddedServer, statemen
     assert "SECRET-CODE" not in (logging_server._data_dir / "postgres.log").read_text()
 
 
+def test_looking_whether_the_server_runs_leaves_no_line_in_its_log(logging_server: EmbeddedServer) -> None:
+    """Each process looks every second: the log grew by 30 MB a day."""
+    for _ in range(20):
+        logging_server.ensure_running()
+    query(logging_server.url(), "SELECT 1")
+    log = (logging_server._data_dir / "postgres.log").read_text()
+    assert "could not receive data from client" not in log
+
+
 @pytest.fixture(scope="module")
 def logging_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     """A server with a table of unique codes."""

@@ -139,6 +139,8 @@ def _knock(socket_dir: str) -> tuple[bytes, int | None]:
         connection.sendall(startup)
         head = connection.recv(9, socket.MSG_WAITALL)  # a kind, a length, and for `R` a number
         wanted = struct.unpack("!I", head[5:9])[0] if head[:1] == b"R" and len(head) == 9 else None
+        if wanted:  # what is left unread resets the connection, and the server's log has a line for it
+            connection.recv(struct.unpack("!I", head[1:5])[0] - 8, socket.MSG_WAITALL)
         if wanted == 0:
             connection.sendall(struct.pack("!cI", b"X", 4))
         return head[:1], wanted
