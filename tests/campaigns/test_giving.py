@@ -22,12 +22,12 @@ from largesse.orders.acts import cancel_order, read_receipt
 HOST = "203.0.113.7"
 
 
-def ask(service: Service, token: str, *emails: str, host: str = HOST) -> None:
+def ask(service: Service, token: str, *emails: str, host: str = HOST, language: str = "en") -> None:
     """Visitors ask for codes, and the worker decides."""
 
     async def run(desk: Desk) -> None:
         for email in emails:
-            await desk.services.visiting.ask(token, email, host, "en")
+            await desk.services.visiting.ask(token, email, host, language)
 
     on_desk(service, run)
     work(service)
@@ -37,8 +37,8 @@ def take(service: Service, token: str, email: str, code: str | None, host: str =
     return on_desk(service, lambda desk: desk.services.visiting.take(token, email, code or "", host))
 
 
-def prove(service: Service, token: str, email: str) -> Any:
-    ask(service, token, email)
+def prove(service: Service, token: str, email: str, language: str = "en") -> Any:
+    ask(service, token, email, language=language)
     return take(service, token, email, code_of(service, email))
 
 

@@ -11,13 +11,17 @@ from typing import Any
 import httpx
 import pytest
 from tests.campaigns.conftest import code_of, on_desk, reserve, taken, work
-from tests.campaigns.test_giving import campaign_id, move, wrong
-from tests.web.api.conftest import Service
+from tests.campaigns.test_giving import campaign_id, move, prove, wrong
+from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import HOSTS
 
 from largesse.base.i18n.languages import DEFAULT
 from largesse.campaigns.service import close_campaign, pause_campaign
+from largesse.campaigns.visiting import Outcome
+from largesse.encryption.vault import Vault
 from largesse.lines.attempts import ASKS_ALLOWANCE, FAILURES_TO_PAUSE
+from largesse.mail.messages import Message
+from largesse.mail.messages import take as take_messages
 
 LONGEST = f"{'a' * 64}@{'b' * 63}.{'c' * 63}.acme.example"
 
@@ -255,3 +259,22 @@ def test_its_pages_and_mails_are_in_the_language_of_the_visitor(service: Service
     assert page.headers["content-language"] == language
     visitor.ask("zoe@acme.example")
     assert service.sql("SELECT language FROM campaign_asks ORDER BY id DESC LIMIT 1")[0][0] == language
+
+
+def test_mail_about_the_gift_is_in_the_language_in_which_its_visitor_asked(service: Service) -> None:
+    token = reserve(service, domains=(), mailboxes=("zoe@acme.example", "yan@acme.example"))
+    for email, language in (("zoe@acme.example", "fr"), ("yan@acme.example", "de")):
+        assert prove(service, token, email, language).outcome is Outcome.GIVEN
+
+    async def letters(connection: Any) -> list[Message]:
+        async with connection.transaction():
+            return await take_messages(
+                connection, 100, Vault(service.settings.master_keys), lambda _: "https://gifts.example"
+            )
+
+    found = {
+        one.letter.email: one.letter.language.tag
+        for one in on_database(service.database_url, letters)
+        if one.letter.kind == "gift"
+    }
+    assert (found["zoe@acme.example"], found["yan@acme.example"]) == ("fr", "de")

@@ -14,7 +14,7 @@ _ADD = """
 """
 # A request above the limit gets no mail, and the code before it stays valid. Otherwise anybody could make a visitor's code worthless.
 _LATEST = """
-    SELECT id, email, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
+    SELECT id, email, language, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
     WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 AND state <> 'ignored' ORDER BY id DESC LIMIT 1 FOR UPDATE
 """
 # Another worker that reads the same rows waits, and then finds them decided.
@@ -66,10 +66,9 @@ async def insert_ask(connection: Connection, campaign: Campaign, email: str, lan
     await connection.execute(_ADD, *key, mailbox_of(email), email, language)
 
 
-async def lock_latest(connection: Connection, campaign: Campaign, mailbox: str) -> tuple[int, str, bool] | None:
-    """Returns and locks the last code request for a mailbox, apart from ignored ones: its number, the address as typed, and whether its code is still valid."""
-    row = await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
-    return None if row is None else (row["id"], row["email"], row["counts"])
+async def lock_latest(connection: Connection, campaign: Campaign, mailbox: str) -> Row | None:
+    """Returns and locks the last code request for a mailbox, apart from ignored ones: `id`, `email` as typed, `language`, and whether its code `counts`."""
+    return await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
 
 
 async def take_new(connection: Connection, limit: int) -> list[Row]:

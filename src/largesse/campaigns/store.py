@@ -100,8 +100,9 @@ _CANCELLATIONS = """
 """
 _GIFT_OF = "SELECT number FROM campaign_people WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3"
 _GIVE = """
-    INSERT INTO campaign_people (customer_id, environment, campaign_id, mailbox, number, taken_at) VALUES ($1, $2, $3, $4, $5, clock_now())
-    ON CONFLICT (customer_id, campaign_id, mailbox) DO UPDATE SET number = excluded.number, taken_at = excluded.taken_at
+    INSERT INTO campaign_people (customer_id, environment, campaign_id, mailbox, number, language, taken_at)
+    VALUES ($1, $2, $3, $4, $5, $6, clock_now())
+    ON CONFLICT (customer_id, campaign_id, mailbox) DO UPDATE SET number = excluded.number, language = excluded.language, taken_at = excluded.taken_at
     WHERE campaign_people.number IS NULL RETURNING number
 """
 _GIVEN = "UPDATE campaigns SET given_through = $3 WHERE customer_id = $1 AND id = $2"
@@ -286,10 +287,10 @@ async def read_gift_of(connection: Connection, campaign: Campaign, mailbox: str)
     return (False, None) if row is None else (True, row["number"])
 
 
-async def give(connection: Connection, campaign: Campaign, mailbox: str, line: LineKey) -> bool:
-    """Notes that a mailbox has a gift; False if it has one already. Call it inside a transaction that has locked the campaign and the line."""
+async def give(connection: Connection, campaign: Campaign, mailbox: str, line: LineKey, language: str) -> bool:
+    """Notes that a mailbox has a gift, and the language of its mail; False if it has one already. Call it inside a transaction that has locked the campaign and the line."""
     given = await connection.fetchval(
-        _GIVE, campaign.customer_id, campaign.environment, campaign.id, mailbox, line.number
+        _GIVE, campaign.customer_id, campaign.environment, campaign.id, mailbox, line.number, language
     )
     await connection.execute(_GIVEN, campaign.customer_id, campaign.id, line.number)
     return given is not None

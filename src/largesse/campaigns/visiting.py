@@ -124,7 +124,7 @@ class Visiting:
         mailbox = mailbox_of(email)
         # The row stays locked, so that wrong codes for a mailbox are counted one after the other.
         asked = await ask_store.lock_latest(connection, campaign, mailbox)
-        ask_id, address, counts = asked or (_NOTHING_ASKED, email, False)
+        ask_id = _NOTHING_ASKED if asked is None else asked["id"]
         secret = b"campaign/%d/%d/%s" % (campaign.customer_id, campaign.id, mailbox.encode())
         guesses = await read_guesses(connection, self._vault, secret, host)
         if guesses.wait:
@@ -132,14 +132,14 @@ class Visiting:
             self._slowed.tell(network_of(host), wait_s)
             raise TooManyRequests("Too many wrong codes came from your network.", retry_after_s=wait_s)
         is_right = is_asked_code(self._vault, campaign.customer_id, ask_id, typed)
-        if not (is_right and counts) or guesses.is_paused:
+        if asked is None or not (is_right and asked["counts"]) or guesses.is_paused:
             await record_failure(connection, guesses)
             return Visit(Outcome.REFUSED)
         await commit_as_one(connection)
         await forget_failures(connection, guesses)
-        return await self._give(connection, campaign, mailbox, address)
+        return await self._give(connection, campaign, mailbox, asked)
 
-    async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, address: str) -> Visit:
+    async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, asked: Row) -> Visit:
         """Gives a mailbox its gift, or the one that it has.
 
         Who has a gift, and that all are gone, is found without the lock of the campaign, for which a crowd would wait: neither changes back.
@@ -153,11 +153,12 @@ class Visiting:
             return await self._had(connection, LineKey(*key, number))
         if await store.next_line(connection, key, campaign.given_through) is None:
             return Visit(Outcome.NOT_OPEN)
-        return await self._give_next(connection, campaign, order, mailbox, address)
+        return await self._give_next(connection, campaign, order, mailbox, asked)
 
     async def _give_next(
-        self, connection: Connection, campaign: Campaign, order: Row, mailbox: str, address: str
+        self, connection: Connection, campaign: Campaign, order: Row, mailbox: str, asked: Row
     ) -> Visit:
+        address = asked["email"]
         key = (campaign.customer_id, order["id"])
         locked = await store.lock_campaign(connection, campaign.customer_id, self._environment, campaign.id)
         assert locked is not None, "campaigns are never deleted"
@@ -173,7 +174,7 @@ class Visiting:
             if line is None:
                 return Visit(Outcome.NOT_OPEN)
             await address_line(connection, line, address)
-        given = await store.give(connection, locked, mailbox, line)
+        given = await store.give(connection, locked, mailbox, line, asked["language"])
         assert given, "the campaign is locked"
         await add_gift_mail(connection, line, self._environment, address)
         await remember_recipient(connection, order, address)  # the search finds the order by the address

@@ -100,7 +100,7 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT, UPDATE(state)", worker="UPDATE(state), DELETE", office="DELETE", operator="DELETE"
     ),
     "campaign_people": Writes(
-        app="INSERT, UPDATE(number), UPDATE(taken_at), DELETE",
+        app="INSERT, UPDATE(number), UPDATE(language), UPDATE(taken_at), DELETE",
         worker="UPDATE(mailbox), DELETE",
         office="UPDATE(mailbox), DELETE",
         operator="UPDATE(mailbox), DELETE",

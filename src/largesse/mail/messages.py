@@ -194,6 +194,8 @@ async def _read_names(connection: Connection, taken: Sequence[Row], orders: Mapp
         [_ask_of(row) for row in taken],
         [row["environment"] for row in taken],
         [email_key(row["email"]) for row in taken],
+        [orders[row["id"]]["campaign_order"] for row in taken],
+        [next(iter(row["line_numbers"]), None) for row in taken],
     )
     return {row["id"]: row for row in rows}
 
@@ -231,7 +233,7 @@ def _message(
         reference=reference,
         edition=row["edition"],
         environment=row["environment"],
-        language=language_of(named["language"] or order["language"] or named["of_contact"], order["country"]),
+        language=language_of(named["language"] or order["language"] or named["known_language"], order["country"]),
         email=row["email"],
         name=row["name"],
         sender=order["from_name"],

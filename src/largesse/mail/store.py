@@ -72,7 +72,8 @@ ORDERS_OF_MESSAGES = grouped(
                 ORDER BY own.number LIMIT 1), orders.message) ELSE orders.message END AS message,
            orders.wrapping_key, orders.value_minor,
            orders.currency, orders.country, orders.expiry_after_days, orders.recipient_count,
-           orders.product_id, orders.collection_id, notified.product_id AS settled_id,
+           orders.product_id, orders.collection_id, CASE WHEN orders.source = 'campaign' THEN orders.reference END AS campaign_order,
+           notified.product_id AS settled_id,
            (SELECT claim_by FROM follow_ups
             WHERE follow_ups.customer_id = orders.customer_id AND follow_ups.order_id = orders.id
             {within follow_ups.customer_id}) AS claim_by,
@@ -105,16 +106,21 @@ NAMES_OF_MESSAGES = """
            settled.name AS settled, carrier, tracking_number, coalesce(settled.picture, products.picture) AS picture,
            coalesce(settled.description, products.description) AS description,
            coalesce(settled.how_to_redeem, products.how_to_redeem) AS how_to_redeem,
-           coalesce(settled.terms, products.terms) AS terms, asks.language, contacts.language AS of_contact
+           coalesce(settled.terms, products.terms) AS terms, asks.language,
+           coalesce(visitors.language, contacts.language) AS known_language
     FROM unnest($1::bigint[], $2::timestamptz[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[],
-            $10::text[], $11::text[])
-        AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped, asked, environment, email_key)
+            $10::text[], $11::text[], $12::text[], $13::int[])
+        AS taken (id, since, product_id, collection_id, settled_id, customer_id, order_id, shipped, asked, environment, email_key,
+                  campaign_order, number)
     LEFT JOIN products ON products.id = taken.product_id
     LEFT JOIN collections ON collections.id = taken.collection_id
     LEFT JOIN products AS settled ON settled.id = taken.settled_id
     LEFT JOIN shipments ON shipments.customer_id = taken.customer_id
         AND shipments.order_id = taken.order_id AND shipments.number = taken.shipped
     LEFT JOIN campaign_asks AS asks ON asks.customer_id = taken.customer_id AND asks.id = taken.asked
+    LEFT JOIN campaigns ON campaigns.customer_id = taken.customer_id AND campaigns.order_reference = taken.campaign_order
+    LEFT JOIN campaign_people AS visitors ON visitors.customer_id = taken.customer_id AND visitors.campaign_id = campaigns.id
+        AND visitors.number = taken.number
     LEFT JOIN contacts ON contacts.customer_id = taken.customer_id AND contacts.environment = taken.environment
         AND contacts.email_key = taken.email_key
 """
