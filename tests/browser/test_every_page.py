@@ -147,3 +147,15 @@ def test_a_gift_with_a_long_word_in_its_name_stays_in_its_card(visit: Visits, de
             "(name) => document.querySelectorAll('.card strong').forEach((one) => { one.textContent = name; })", NAME
         )
         assert [wrong for width in WIDTHS for wrong in wrong_with(page, width)] == [], path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_text_of_twice_the_size_stays_in_the_window(
+    visit: Visits, demo: Any, admin: dict[str, Any], width: int
+) -> None:
+    page = visit("desktop", "light", storage_state=admin, viewport={"width": width, "height": 900}).page
+    page.context.new_cdp_session(page).send("Page.setFontSizes", {"fontSizes": {"standard": 32, "fixed": 26}})
+    for path in ("/app/funding", "/app/webhooks", "/app/budgets", "/app/branding"):
+        page.goto(demo.url + path)
+        assert page.evaluate(BEYOND) == [], path

@@ -11,7 +11,7 @@ import pytest
 from largesse.web.kit import assets
 
 CSS = (Path(assets.__file__).parent / "shared/tokens.css").read_text()
-CONSOLE = (Path(assets.__file__).parents[1] / "console/assets").glob("*.css")
+CONSOLE = sorted((Path(assets.__file__).parents[1] / "console/assets").glob("*.css"))
 SIZES = {"12", "13", "14", "15", "22", "26"}
 TEXT = [
     *itertools.product(("ink", "soft", "link"), ("panel", "ground", "raised")),
@@ -63,3 +63,12 @@ def test_the_web_application_has_six_sizes_of_letters() -> None:
             assert (
                 re.fullmatch(r"var\(--t\d\d\)", size) or size in {"1rem", "inherit"} or re.fullmatch(r"\d\dpx", size)
             ), (path.name, size)
+
+
+def test_lines_and_layouts_grow_with_the_letters() -> None:
+    for path in CONSOLE:
+        css = path.read_text()
+        assert re.findall(r"line-height: \d+px", css) == [], path.name
+        assert re.findall(r"@media \([^{]*\dpx[^{]*", css) == [], (
+            f"{path.name}: of who has larger letters, em is larger"
+        )
