@@ -76,6 +76,7 @@ def test_all_that_is_wrong_with_all_rows_is_said_at_once() -> None:
     ("cell", "birthday"),
     [
         ("1990-12-10", 1210), ("1988-02-29 00:00:00", 229), ("14.03.1990", 314), ("14/3/90", 314), ("14-Mar-90", 314), ("14. März 1990", 314),
+        ("14.03.1990 00:00:00", 314), ("14/03/1990, 12:00:00 AM", 314),
     ],
 )  # fmt: skip
 def test_a_birthday_in_a_file_loses_its_year(cell: str, birthday: int) -> None:
@@ -94,6 +95,7 @@ def test_a_birthday_in_a_file_loses_its_year(cell: str, birthday: int) -> None:
         (["13/14/1990", "3/4/90", "02/32"], [None, 403, None], False),
         (["03/14/1990", "14/03/1990", "3/4/90"], [None, 314, 403], False),
         (["03/14/1990", "03/15/1990", "14/03/1990", "3/4/90"], [314, 315, None, 304], True),
+        (["03/14/1990 12:00:00 AM", "3/4/1990 0:00"], [314, 304], True),
         # A dot stands after the day everywhere.
         (["03.14.1990", "3.4.90"], [None, 403], False),
     ],
@@ -105,6 +107,19 @@ def test_the_month_of_a_column_is_first_where_more_dates_can_only_mean_that(
     found = checked(f"email;birthday\n{rows}")
     assert [None if row.faults else row.change.birthday for row in found.rows] == birthdays
     assert found.month_first == (("birthday",) if month_first else ())
+
+
+def test_a_start_date_with_a_time_is_the_date() -> None:
+    found = checked(
+        "Personalnummer;Name;Vorname;Einstellungsdatum;E-Mail\n7;Byron;Ada;01.09.2019 00:00:00;ada@example.com\n"
+    )
+    assert found.bad == []
+    assert found.rows[0].change.start_date == date(2019, 9, 1)
+
+
+def test_numbers_of_personnel_are_no_names() -> None:
+    found = checked("Employee #,Last name, First name,Work email\n101,Byron,Ada,ada@example.com\n")
+    assert [row.name for row in found.rows] == ["Ada Byron"]
 
 
 def test_each_column_of_dates_is_judged_by_itself() -> None:

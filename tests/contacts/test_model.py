@@ -95,6 +95,8 @@ def test_countries_and_languages_by_code_and_name() -> None:
         "GB": ("GBR", "England"),
         "DE": ("DEU",),
         "AT": ("Oesterreich",),
+        "TR": ("Turkey", "Türkiye", "Türkei"),
+        "HK": ("Hong Kong", "Hongkong"),
     }.items():
         assert {read_country(one) for one in names} == {code}
     assert [read_language(one) for one in ("en-GB", "Deutsch", "French", "allemand", "")] == [

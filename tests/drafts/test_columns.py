@@ -40,6 +40,11 @@ def sheet(*rows: str) -> Sheet:
         (["Contact|Name", "a@example.com|Ada"], Columns(0, (1,), None, True)),
         (["Email|Contact", "a@example.com|a@home.example"], Columns(0, (), None, True)),
         (["Name|Contact", "Ada|a@example.com", "Bo @ Acme|b@example.com"], Columns(1, (0,), None, True)),
+        # A heading of names above numbers of personnel or of telephones.
+        (["Employee #|Last name, First name|Work email", "101|Byron, Ada|a@example.com"], Columns(2, (1,), None, True)),
+        (["Mitarbeiter|E-Mail", "EMP-0012|a@example.com", "EMP-0013|b@example.com"], Columns(1, (), None, True)),
+        (["Contact|E-mail", "+44 7700 900123|a@example.com"], Columns(1, (), None, True)),
+        (["Name|E-mail", "Ada 2|a@example.com"], Columns(1, (0,), None, True)),
         # Of two columns of addresses the one in which they differ.
         (
             ["Manager mail|Staff mail", "m@example.com|a@example.com", "m@example.com|b@example.com"],

@@ -70,6 +70,12 @@ def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) 
             'Ada <a@x.com>; "Byron, Ada" <b@x.com>, c@x.com\nd@x.com',
             [("a@x.com", "Ada", 1), ("b@x.com", "Ada Byron", 1), ("c@x.com", None, 1), ("d@x.com", None, 1)],
         ),
+        (
+            "To: Ada <a@x.com>; Bob <b@x.com>\nCc: c@x.com, d@x.com",
+            [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1), ("c@x.com", None, 1), ("d@x.com", None, 1)],
+        ),
+        ("An: Byron, Ada <a@x.com>; Bob <b@x.com>", [("a@x.com", "Ada Byron", 1), ("b@x.com", "Bob", 1)]),
+        ("\xc0\xa0: Ada <a@x.com>", [("a@x.com", "Ada", 1)]),
         ("a@x.com\tb@x.com", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
         ("a@x.com\tAda\t2\nb@x.com\tBob\t1", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
         ("a@x.com, Ada, 3\nb@x.com", [("a@x.com", "Ada", 3), ("b@x.com", None, 1)]),

@@ -37,8 +37,8 @@ from largesse.drafts.sheet import Sheet, SheetRow, is_error, is_rounded
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
-    "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum"}),
-    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "dateofhire", "joiningdate", "dateofjoining", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "beginn"}),
+    "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum", "gebdatum"}),
+    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "originalhiredate", "datehired", "dateofhire", "joindate", "employmentstartdate", "joiningdate", "dateofjoining", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "einstellungsdatum", "beginn"}),
     "language": frozenset({"language", "lang", "locale", "langue", "sprache"}),
     "country": frozenset({"country", "countrycode", "pays", "land"}),
     "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),

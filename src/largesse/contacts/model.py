@@ -141,8 +141,9 @@ def read_email(typed: str) -> str:
     raise ContactFault("email", fault_of(email))
 
 
+_TIME = r"(?:,? \d{1,2}:\d{2}.*)?"  # as databases and spreadsheets write it after a date, midnight in most cases
 _YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
-_YEAR_LAST = re.compile(r"(?P<day>\d{1,2})[-/.]\s?(?P<month>\d{1,2})[-/.]\s?\d{2,4}")
+_YEAR_LAST = re.compile(rf"(?P<day>\d{{1,2}})[-/.]\s?(?P<month>\d{{1,2}})[-/.]\s?\d{{2,4}}{_TIME}")
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\s?[./]\s?(?P<month>\d{1,2})\.?")
 _MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
 # `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. `Mar-14` is none: there it is a month and a year.
@@ -216,7 +217,7 @@ def written_birthday(birthday: int) -> str:
 
 _ISO_DAY = re.compile(r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?:[ T].*)?")
 _FIRST_YEAR = 1900
-_WRITTEN_DAY = re.compile(r"(?P<day>\d{1,2})\s?[-./]\s?(?P<month>\d{1,2})\s?[-./]\s?(?P<year>\d{4})")
+_WRITTEN_DAY = re.compile(rf"(?P<day>\d{{1,2}})\s?[-./]\s?(?P<month>\d{{1,2}})\s?[-./]\s?(?P<year>\d{{4}}){_TIME}")
 
 
 def read_start_date(typed: str) -> date | None:
@@ -234,7 +235,7 @@ def read_start_date(typed: str) -> date | None:
 
 # `03/14/1990`, `03-14-1990` or `03/14`. `03-14` without a year always has the month first.
 _TWO_NUMBERS = re.compile(
-    r"(?P<first>\d{1,2})(?P<mark>[/-])(?P<second>\d{1,2})(?P<year>(?P=mark)(?:\d{2}|\d{4})|(?<=/\d)|(?<=/\d\d))"
+    r"(?P<first>\d{1,2})(?P<mark>[/-])(?P<second>\d{1,2})(?P<year>(?P=mark)(?:\d{4}|\d{2})|(?<=/\d)|(?<=/\d\d))" + _TIME
 )
 
 
@@ -283,6 +284,9 @@ _OTHER_COUNTRIES = {
     **dict.fromkeys(("holland", "the netherlands"), "NL"),
     **dict.fromkeys(("czech republic",), "CZ"),
     **dict.fromkeys(("oesterreich",), "AT"),
+    **dict.fromkeys(("turkey",), "TR"),
+    **dict.fromkeys(("hong kong", "hongkong"), "HK"),
+    **dict.fromkeys(("ivory coast",), "CI"),
 }
 
 

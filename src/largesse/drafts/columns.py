@@ -37,6 +37,8 @@ _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuy
 _SIGNS = re.compile(r"[\W_]+")
 # What people type for a number of codes, right or wrong. Longer numbers are of telephones and the like.
 _NUMBER = re.compile(r"[0-9]{1,4}(?:[.,]0{1,2})?")
+# A number of personnel or of a telephone: `101`, `EMP-0012`, `+44 7700 900123`.
+_IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _DECIMALS = re.compile(r"([0-9]+)[.,]00?")
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
@@ -62,7 +64,7 @@ def guess_columns(sheet: Sheet) -> Columns:
     first = sheet.rows[0].cells
     headings = [plain_heading(cell) for cell in first]
     for at, heading in enumerate(headings):
-        if heading in _ALL_NAMES and _holds_addresses(sheet, at):  # as `Recipient` and `Contact` may
+        if heading in _ALL_NAMES and not _holds_names(sheet, at):
             headings[at] = ""
     known = _by_heading(headings, sheet)
     has_heading = known != Columns() or (len(sheet.rows) > 1 and not _is_recipient(sheet))
@@ -190,10 +192,10 @@ def _holds_numbers(sheet: Sheet, at: int) -> bool:
     return 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
-def _holds_addresses(sheet: Sheet, at: int) -> bool:
-    """Returns whether most cells of a column below its heading may be addresses."""
+def _holds_names(sheet: Sheet, at: int) -> bool:
+    """Returns whether half of the cells of a column below its heading may be names: `Contact` may have addresses, and `Employee #` has numbers."""
     cells = _cells(Sheet(sheet.rows[1:_SAMPLED_ROWS]), at)
-    return 2 * sum("@" in cell for cell in cells) > len(cells)
+    return 2 * sum("@" in cell or _IDENTIFIER.fullmatch(cell) is not None for cell in cells) <= len(cells)
 
 
 def _cells(sheet: Sheet, at: int) -> list[str]:

@@ -26,6 +26,8 @@ _TOKENS = re.compile(
 _NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTED = re.compile(r"""".*"|'.*'|[\u201c\u201e].*[\u201c\u201d]|\xab.*\xbb""")
+# What stands before the recipients where the head of a mail is copied, in the languages of the pages.
+_HEADER = re.compile(r"\s*(?:to|cc|bcc|an|kopie|blindkopie|\xe0|cci)\s*:", re.IGNORECASE)
 _CHARACTERS_A_STEP = 2_000
 _PARTS_A_STEP = 50
 _TOKENS_A_STEP = 200
@@ -96,7 +98,8 @@ def _list_in(line: str) -> Steps[list[Mailbox | str] | None]:
     if not 0 < addresses <= MAX_ROWS + 1 or _count(line, ",;\t", most) > most or _count(line, '<"', most) > most:
         return None
     parts: list[Mailbox | str] = []
-    for part in _parts_of(line):
+    header = _HEADER.match(line)
+    for part in _parts_of(line[header.end() :] if header else line):
         if part:
             parts.append(part)
         if not part or len(parts) % _PARTS_A_STEP == 0:

@@ -86,6 +86,11 @@ def test_all_fields_are_checked_at_once_and_the_first_wrong_one_has_the_focus(ad
     assert re.findall(r'id="(\w+)"[^>]* autofocus', refused.text) == ["email"]
 
 
+def test_new_groups_are_typed_as_a_file_has_them(service: Service, ada: Browser) -> None:
+    create(ada, email="ada@example.com", groups='Sales; Berlin, "HR, Paris"')
+    assert {row["name"] for row in service.sql("SELECT name FROM contact_groups")} == {"Sales", "Berlin", "HR, Paris"}
+
+
 def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Service, ada: Browser) -> None:
     create(ada, email="ADA@example.com", name="A", groups="London")
     ada.get("/app/contacts/import")

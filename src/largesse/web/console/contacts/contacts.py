@@ -30,6 +30,7 @@ from largesse.contacts.model import (
     country_codes,
     read_birthday,
     read_email,
+    read_groups,
     read_start_date,
     written_groups,
 )
@@ -235,7 +236,6 @@ async def _contact(context: RequestContext) -> Contact:
 async def _read(context: RequestContext) -> ContactChange:
     """Returns the values in the form. Adds errors to the form."""
     form = context.form
-    new_groups = [name for one in form["groups"][:_MOST_NEW_GROUPS].split(",") if (name := one.strip())]
     said: dict[str, Any] = {
         "name": form.text("name", MAX_NAME, required=False) or None,
         "external_id": form["external_id"],
@@ -243,7 +243,7 @@ async def _read(context: RequestContext) -> ContactChange:
         "language": form["language"] or None,
         "country": form["country"] or None,
         "is_active": form["left"] != "yes",
-        "groups": tuple(dict.fromkeys([*form.all("group"), *new_groups])),
+        "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"][:_MOST_NEW_GROUPS])])),
     }
     readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:
