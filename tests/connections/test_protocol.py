@@ -220,3 +220,31 @@ def test_an_upgrade_is_not_made(service, wire, upgrade: str) -> None:
     asking = get("/health", f"Upgrade: {upgrade}", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABk")
     for data in (asking, get("/health"), asking, get("/nothing")):
         assert connection.ask(data).status == (404 if b"nothing" in data else 200)
+
+
+# Java's client, Kotlin's and Scala's on it, and `curl --http2` send these without TLS.
+ASKS_FOR_HTTP2 = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+
+
+@pytest.mark.parametrize("size", [1 << 20, 400, 100, 1])
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_is_read_whatever_protocol_is_asked_for(service, wire, size: int, is_chunked: bool) -> None:
+    body = httpx.Request("POST", "http://x", json=service.body("gift", "coffee", value=5)).content
+    headers = (*ASKS_FOR_HTTP2, JSON, f"X-Api-Key: {service.keys['hr']}")
+    lines = ("POST /quote/gift HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers, "", "")
+    asking = chunked("/quote/gift", body, *headers) if is_chunked else "\r\n".join(lines).encode() + body
+    connection = wire(service.url)
+    data = asking + get("/health") + asking
+    for at in range(0, len(data), size):
+        connection.send(data[at : at + size])
+    assert [connection.answer().status for _ in range(3)] == [200, 200, 200]
+
+
+def test_what_follows_the_head_of_a_connect_is_no_request(service, wire) -> None:
+    connection = wire(service.url)
+    check(
+        connection.ask(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n" + get("/health")),
+        400,
+        "invalid-request",
+    )
+    assert connection.answer() is None

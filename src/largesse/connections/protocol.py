@@ -221,9 +221,7 @@ class Connection(HttpToolsProtocol):
             return
         scope = self.scope
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # answered like a request without an upgrade
+            self._parse(data)
         except httptools.HttpParserError as error:
             self._refuse_malformed(error)
             return
@@ -237,6 +235,29 @@ class Connection(HttpToolsProtocol):
             self.refuse(TooLarge(f"The body with its chunks has more than {_MAX_WRAPPED_BODY_BYTES} bytes."))
         elif self._reads is _Reads.BODY and self._is_answered():
             self._discard()
+
+    def _parse(self, data: bytes) -> None:
+        """Feeds the parser. A request that asks for another protocol is answered as if it did not (RFC 9110, 7.8).
+
+        Java's client and `curl --http2` ask for HTTP/2 with every request, also with a body. The parser reads no body after
+        `Upgrade`, so it gets the head once more without that header.
+        """
+        while data:
+            read, data = data, b""
+            try:
+                self.parser.feed_data(read)
+            except httptools.HttpParserUpgrade as upgrade:
+                if self._asks_for_upgrade():
+                    data = self._head_without_upgrade() + read[upgrade.args[0] :]
+
+    def _head_without_upgrade(self) -> bytes:
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        lines = lines_of([header for header in self.headers if header[0] != b"upgrade"])
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, lines)
+
+    def _asks_for_upgrade(self) -> bool:
+        """Returns whether the current request asks for another protocol. After the head of CONNECT, there is no HTTP."""
+        return bool(self.parser.should_upgrade()) and self.parser.get_method() != b"CONNECT"
 
     def _refuse_malformed(self, error: httptools.HttpParserError) -> None:
         MALFORMED.inc()
@@ -290,6 +311,8 @@ class Connection(HttpToolsProtocol):
         Raises InvalidRequest if too many requests wait, and unless the request has one valid Host header (RFC 9112, 3.2): of several, two
         programs might each use a different one. HTTP/1.0 needs none.
         """
+        if self._asks_for_upgrade():
+            return  # `_parse` feeds the head once more
         if len(self.pipeline) >= MAX_PIPELINED:
             raise InvalidRequest(f"More than {MAX_PIPELINED} requests wait for the answers before them.")
         hosts = [value for name, value in self.headers if name == b"host"]
@@ -325,6 +348,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Ends the request. If it was answered already, the connection is idle."""
+        if self._asks_for_upgrade():
+            return
         self._reads = _Reads.NOTHING
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
