@@ -119,7 +119,7 @@ def test_a_report_adds_up_what_there_is(own_service: Service) -> None:
     Recipient(service).gift(codes["codes"][0])
     work(service)
     ada.sees("/app/reports?by=source", "survey 1 £20.00 1 £0.00", "crm 1 £30.00 0 £0.00", "Spent and claimed in GBP")
-    ada.says("Within an hour 1 of 13")
+    ada.says("Up to an hour 1 of 13")
     assert "<svg" in ada.page.text
     ada.sees("/app/reports?by=placed_by&period=12-months", "HR bot 3 £80.00 1 £0.00", "Cem 1 £30.00 0 £0.00")
     assert "appear here" in ada.read("/app/reports?period=last-month&by=x")

@@ -35,11 +35,11 @@ BY = {
     "service_account": text("Service account"),
 }
 AGES = {
-    "within_hour": text("Within an hour"),
-    "within_day": text("Within a day"),
-    "within_week": text("Within a week"),
-    "within_month": text("Within 30 days"),
-    "later": text("Later"),
+    "within_hour": text("Up to an hour"),
+    "within_day": text("1 to 24 hours"),
+    "within_week": text("1 to 7 days"),
+    "within_month": text("7 to 30 days"),
+    "later": text("After 30 days"),
 }
 _NOTHING = Sums()
 _SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of groups and of the period before
