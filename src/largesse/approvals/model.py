@@ -146,3 +146,8 @@ def is_approved(rules: Collection[ApprovalRule], approvals: Mapping[int, str], r
 def can_be_met(rules: Iterable[ApprovalRule], people: Mapping[int, str], requester_id: int) -> bool:
     """Returns whether there are enough people, given by user id and role, to meet every rule."""
     return all(rule.is_met(people, requester_id) for rule in rules)
+
+
+def rules_short_of(rules: Iterable[ApprovalRule], people: Mapping[int, str]) -> list[ApprovalRule]:
+    """Returns the rules that too few of these people, given by user id and role, may approve."""
+    return [rule for rule in rules if not rule.is_met(people, 0)]

@@ -26,13 +26,16 @@ from largesse.approvals.model import (
     can_be_met,
     is_approved,
     may_decide,
+    rules_short_of,
 )
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
+from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer, require_currency
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Database
+from largesse.db.scope import for_customers
 from largesse.db.statements import read_now
 from largesse.jobs.outbox import mail_approval
 
@@ -249,6 +252,17 @@ async def list_answers(
         )
         for one in decisions
     ]
+
+
+async def list_needing(database: Database, customer_id: int, user_id: int) -> list[ApprovalRule]:
+    """Returns the rules of both environments that enough people may approve now, and too few without a person."""
+    places = [(customer_id, environment) for environment in ENVIRONMENTS]
+    async with database.connection(for_customers(places)) as connection:
+        rules = [rule for place in places for rule in await store.list_rules(connection, *place)]
+        people = await store.list_people(connection, customer_id)
+    others = {one: role for one, role in people.items() if one != user_id}
+    already = rules_short_of(rules, people)
+    return [rule for rule in rules_short_of(rules, others) if rule not in already]
 
 
 async def expire_requests(connection: Connection) -> int:

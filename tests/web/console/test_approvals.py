@@ -169,6 +169,27 @@ def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_
     assert orders_of(service, reference) == []
 
 
+def test_pages_say_when_too_few_people_may_approve(service: Service, sign_in: SignIn) -> None:
+    ada, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "cem"))
+    set_rule(ada, needed="2")
+    reference, few = asked(cem, service), "Too few people may still approve"
+    decided(ada, reference)
+    assert few not in cem.read(f"/app/approvals/{reference}")
+    assert few not in ada.read("/app/approvals/rules")
+    bea = f"/app/people/{user_id(service, 'bea')}/remove"
+    ada.sees(bea, "Too few people may then approve under the rule Above ten.")
+    ada.post("/app/environment", environment="staging")
+    ada.sees(bea, "under the rule Above ten (Live).")
+    ada.post("/app/environment", environment="production")
+    assert ada.submit(bea).status_code == 303
+    for browser in (cem, ada):
+        browser.sees(f"/app/approvals/{reference}", f"{few} this send. An administrator has to end the rule.")
+    assert "Somebody else has to approve it too" not in ada.text
+    ada.sees("/app/approvals/rules", f"{few}. Create another rule, and end this one.")
+    fin = f"/app/people/{user_id(service, 'fin')}/remove"
+    assert "Too few people" not in ada.read(fin)
+
+
 @pytest.mark.slow
 def test_named_people_approve_and_administrators_do_not(service: Service, sign_in: SignIn) -> None:
     ada, cem, fin = (sign_in(f"{name}@acme.example") for name in ("ada", "cem", "fin"))

@@ -194,7 +194,7 @@ def test_a_sheet_is_read_again_only_as_was_offered(ada: Browser, given: dict[str
 def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", b"email\nada@example.com\nADA@example.com\nbo@example.com\nnobody\n")
-    ada.says("3 rows are ready. 1 row has the address of a row before it: both become one contact. 1 row is")
+    ada.says("3 rows are ready. 1 row has the address of a row before it: both become one contact. 1 row to fix.")
     ada.says("Row 3 has the address of row 2.", "Leave them out and import 2 contacts")
 
 

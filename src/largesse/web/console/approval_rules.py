@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule
+from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule, rules_short_of
 from largesse.approvals.service import (
     MOST_CHOSEN,
     MOST_NAME,
@@ -45,6 +45,7 @@ async def show(context: RequestContext) -> Response:
     return context.page(
         "approval_rules.html",
         rules=rules,
+        short_of=rules_short_of(rules, {one.id: one.role for one in members if one.is_active}),
         names=names,
         offered={
             "account": [(one.id, one.name, one.currency) for one in accounts if not one.is_closed],

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest
+from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest, can_be_met
 from largesse.approvals.service import (
     MOST_NOTE,
     AlreadyDecided,
@@ -216,6 +216,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     is_changed = not request.is_sent and changed_at != request.draft_changed_at
     content = None if draft is None or is_changed else draft.content
     sender = members[request.user_id]
+    roles = {one.id: one.role for one in members.values() if one.is_active}
     checked = None
     if draft is not None and content is not None and content.code_quantity is None:
         checked = await context.services.drafts.rows.checked(context.principal, draft)
@@ -230,6 +231,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         is_own=request.user_id == person.user_id,
         sender_may=sender.is_active and sender.role in RIGHTS[Right.SEND],
         is_changed=is_changed,
+        has_too_few=request.is_waiting and not can_be_met(found.rules, roles, request.user_id),
         has_draft=draft is not None,
         state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
         content=content,

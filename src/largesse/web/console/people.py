@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import Response
 
+from largesse.approvals.service import list_needing
 from largesse.automations.service import list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
@@ -152,7 +153,8 @@ async def ask_removal(context: RequestContext) -> Response:
     automations = await list_in_both(context.database, context.person.customer_id)
     own = [one for one in automations if one.user_id == member.id]
     keys = await context.read(list_keys, customer_id=context.person.customer_id, made_by=member.id)
-    return context.page("remove_person.html", member=member, automations=own, keys=keys)
+    rules = await list_needing(context.database, context.person.customer_id, member.id)
+    return context.page("remove_person.html", member=member, automations=own, keys=keys, rules=rules)
 
 
 async def take_away(context: RequestContext) -> Response:
