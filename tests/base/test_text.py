@@ -145,6 +145,12 @@ def test_a_cell_is_no_formula_wherever_a_spreadsheet_splits_it(text: str, own: s
     assert not [one for row in split for one in row if one.startswith(tuple("=+-@\uff1d"))]
 
 
+def test_a_text_whose_zeros_a_program_has_kept_is_read_without_the_formula() -> None:
+    assert without_apostrophe('="00123"') == "00123"
+    assert without_apostrophe('="1"&"2"') == '="1"&"2"'
+    assert without_apostrophe(plain_text('="00123"')) == '="00123"'
+
+
 def test_texts_that_begin_no_formula_stay_as_they_are() -> None:
     for text in ("Thank you ;-)", "Ada - and Grace, too; = fine", "ada+1@example.com", "l'été, 'quoted'", "one\n- two"):
         assert plain_text(text) == without_apostrophe(text) == text

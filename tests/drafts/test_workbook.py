@@ -13,7 +13,8 @@ import openpyxl
 import pytest
 
 from largesse.base.cooperative import finish_soon
-from largesse.drafts.sheet import MAX_CELL, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused, is_error
+from largesse.base.text import is_error
+from largesse.drafts.sheet import MAX_CELL, MAX_COLUMNS, MAX_FILE_BYTES, MAX_ROWS, Sheet, SheetRefused
 from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 

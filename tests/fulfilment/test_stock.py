@@ -158,6 +158,9 @@ async def test_numbers_that_were_there_are_named_by_line_and_why(
         ("number\nSECRET,SECRET\n", "too_wide"),
         ("number\n1.23457E+11\n", "shortened"),
         ("number;pin\nSECRET;1,23457e+11\n", "shortened"),
+        ("number\n#N/A\n", "formula"),
+        ("number,pin\nSECRET,#REF!\n", "formula"),
+        ("number\nSECRET\n########\n", "formula"),
         ("number,pin\n,1\n", "empty"),
         ("A1\nB2\nC3\n", "too_many_lines"),
     ],
@@ -174,6 +177,12 @@ async def test_a_file_is_refused_whole_with_a_line_and_without_a_number(
 
 async def test_as_many_numbers_as_there_may_be(database: Database) -> None:
     assert (await bring(database, "one", "A1\n" + "S" * 100 + "\n", most=2)).added == 2
+
+
+@pytest.mark.parametrize("cell", ['="00123"', "'00123", '"=""00123"""'])
+async def test_a_number_is_read_without_what_keeps_its_zeros_in_a_spreadsheet(database: Database, cell: str) -> None:
+    await bring(database, "one", "number\n00123\n")
+    assert await bring(database, "one", f"number\n{cell}\n") == Imported(0, 1, 0)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])

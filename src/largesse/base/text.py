@@ -132,10 +132,32 @@ def whole_number(text: str | None) -> str | None:
     return f"'{text}" if text and _NOT_WHOLE.fullmatch(text) else text
 
 
+# How programs keep the zeros of a text from spreadsheets: `="00123"`.
+_QUOTED = re.compile('="([^"]*)"')
+
+
 def without_apostrophe(text: str) -> str:
-    """Returns the text of a cell without the apostrophes that `plain_text` or `whole_number` added."""
+    """Returns the text of a cell without the apostrophes that `plain_text` or `whole_number` added, and that of `="00123"`."""
+    if quoted := _QUOTED.fullmatch(text):
+        return quoted[1]
     bare = text.removeprefix("'")
     return _INSIDE_PLAIN.sub(r"\1", bare if bare.startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare) else text)
+
+
+# What spreadsheets show where a formula failed, `#N/A`, `#NV`, `#REF!`, `#NAME?`, and save where a column is too narrow, `####`.
+_ERROR = re.compile(r"#(?:N/A|NV|[A-Z]{3,11}[!?]|DIV/0!|#{2,})")
+# A long number as spreadsheets save it: `4.90123E+12`.
+_ROUNDED = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}|[0-9]{16,}\.0")
+
+
+def is_error(cell: str) -> bool:
+    """Returns whether a cell, or a word of a name from several, is the error of a formula."""
+    return "#" in cell and any(map(_ERROR.fullmatch, cell.split()))
+
+
+def is_rounded(cell: str) -> bool:
+    """Returns whether a cell is a number of which a spreadsheet saved only the first digits."""
+    return _ROUNDED.fullmatch(cell) is not None
 
 
 def csv_file(rows: Iterable[Iterable[str]]) -> bytes:

@@ -11,6 +11,7 @@ import msgspec
 
 from largesse.base.cooperative import Steps
 from largesse.base.email import email_key
+from largesse.base.text import is_error, is_rounded
 from largesse.contacts.model import (
     MAX_ADDRESS,
     MAX_EXTERNAL_ID,
@@ -33,7 +34,7 @@ from largesse.contacts.model import (
 )
 from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading, unread_columns
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
-from largesse.drafts.sheet import Sheet, SheetRow, is_error, is_rounded
+from largesse.drafts.sheet import Sheet, SheetRow
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {

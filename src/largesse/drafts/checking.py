@@ -9,10 +9,10 @@ import msgspec
 from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key, is_mistyped
 from largesse.base.errors import InvalidRequest
-from largesse.base.text import csv_file
+from largesse.base.text import csv_file, is_error
 from largesse.drafts.columns import Columns, is_quantity, plain_quantity
 from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
-from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow, is_error
+from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
 # The faults of a row, in English; pages have their own texts.

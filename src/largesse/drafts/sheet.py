@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -18,11 +17,6 @@ MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 # Marks that programs copy along and nobody sees; the database cannot hold the first.
 _UNSEEN = dict.fromkeys(map(ord, "\0\u200b\u200e\u200f\u061c\ufeff"))
-# What spreadsheets show where a formula failed, `#N/A`, `#NV`, `#REF!`, `#NAME?`, and save where a column is too narrow, `####`.
-_ERROR = re.compile(r"#(?:N/A|NV|[A-Z]{3,11}[!?]|DIV/0!|#{2,})")
-# A long number as spreadsheets save it: `4.90123E+12`.
-_ROUNDED = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}|[0-9]{16,}\.0")
-
 # Why a sheet is refused, in English; pages have their own texts.
 REFUSALS = {
     "bytes": "The file has more than {limit} bytes.",
@@ -80,16 +74,6 @@ def lines_of(text: str) -> Iterator[str]:
         end = text.find("\n", at) + 1 or len(text)
         yield text[at:end]
         at = end
-
-
-def is_error(cell: str) -> bool:
-    """Returns whether a cell, or a word of a name from several, is the error of a formula."""
-    return "#" in cell and any(map(_ERROR.fullmatch, cell.split()))
-
-
-def is_rounded(cell: str) -> bool:
-    """Returns whether a cell is a number of which a spreadsheet saved only the first digits."""
-    return _ROUNDED.fullmatch(cell) is not None
 
 
 class SheetMaker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain, islice
@@ -20,6 +20,7 @@ from largesse.base.confidential import Confidential
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.file_text import NotText, open_text
 from largesse.base.money import label
+from largesse.base.text import is_error, is_rounded, without_apostrophe
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
@@ -31,7 +32,6 @@ _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
 _BLANK = _DELIMITERS + " \r\n"  # what an empty line of a spreadsheet consists of
 _DIGIT = re.compile("[0-9]")
-_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+", re.IGNORECASE)  # a long number in a spreadsheet's cell
 
 
 class Upload(Confidential, frozen=True):
@@ -84,19 +84,27 @@ def _read(
         if len(fields) > len(names):
             said = f"line {at}: there are {len(fields)} fields, the heading has {len(names)}"
             raise FileRefused("too_wide", said, line=at, most=len(names))
-        row = {name: field.strip() for name, field in zip(names, fields, strict=False) if name in known}
-        if any(len(field) > _LONGEST_FIELD for field in row.values()):
-            said = f"line {at}: a field has more than {_LONGEST_FIELD} characters"
-            raise FileRefused("too_long", said, line=at, most=_LONGEST_FIELD)
-        if any(map(_SHORTENED.fullmatch, row.values())):
-            said = (
-                f"line {at}: a spreadsheet has shortened a number to one such as 1.23E+11: make its column text there"
-            )
-            raise FileRefused("shortened", said, line=at)
+        row = {
+            name: without_apostrophe(field.strip()) for name, field in zip(names, fields, strict=False) if name in known
+        }
+        _refuse_unreadable(at, row.values())
         for name in required:
             if not row.get(name):
                 raise FileRefused("empty", f"line {at}: {name} is empty", line=at, column=name)
         yield at, row
+
+
+def _refuse_unreadable(at: int, fields: Collection[str]) -> None:
+    """Raises FileRefused for a field that is too long, or that a spreadsheet has spoilt."""
+    if any(len(field) > _LONGEST_FIELD for field in fields):
+        said = f"line {at}: a field has more than {_LONGEST_FIELD} characters"
+        raise FileRefused("too_long", said, line=at, most=_LONGEST_FIELD)
+    if any(map(is_error, fields)):
+        said = f"line {at}: a spreadsheet has written what it shows for a failed formula or a column that is too narrow, such as #N/A or ####"
+        raise FileRefused("formula", said, line=at)
+    if any(map(is_rounded, fields)):
+        said = f"line {at}: a spreadsheet has shortened a number to one such as 1.23E+11: make its column text there"
+        raise FileRefused("shortened", said, line=at)
 
 
 def _heading(file: Iterator[str]) -> tuple[int, str, str, list[str]]:

@@ -16,6 +16,9 @@ _TOO_LARGE = text("The file is larger than %(most)s MB.")
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "empty": text("Line %(line)s has nothing in the column %(column)s."),
+        "formula": text(
+            "Line %(line)s has what a spreadsheet shows for a failed formula or a column that is too narrow, such as #N/A or ####. Correct it there, and save the file again."
+        ),
         "no_csv": text("This is not a CSV file."),
         "no_heading": text(
             "The first line must be a heading. These columns are missing: %(lacks)s. It may have: %(may_have)s."
