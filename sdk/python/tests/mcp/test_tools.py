@@ -211,9 +211,10 @@ async def test_the_orders_of_a_day_cost_no_more_than_their_cap(
     async with in_process(**settings) as tools:
         first = (await _quote(tools, account, product, 2))["quote"]
         await tools.call("send", quote=first)
-        assert "over the cap for the orders of a day" in await tools.refusal(
-            "send", quote=(await _quote(tools, account, product, 2))["quote"]
-        )
+        too_much = await _quote(tools, account, product, 2)
+        assert "20.0 GBP after 20.0 GBP today is over the cap for the orders of a day" in too_much["notSendable"]
+        assert too_much["notSendable"] in await tools.refusal("send", quote=too_much["quote"])
+        assert (await _quote(tools, account, product))["notSendable"] is None
         await tools.call("send", quote=first)  # the same order: it costs nothing more
     # Another start does not begin a new day.
     async with in_process(**settings) as tools:

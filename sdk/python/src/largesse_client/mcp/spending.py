@@ -38,34 +38,43 @@ class Spending:
         self._now = now
 
     def check(self, amount: Decimal, currency: str) -> None:
-        """Raises CapReached when one order may not cost so much."""
-        most = self._per_order.of(currency)
-        if most is not None and amount > most:
-            raise CapReached(_text(amount, currency, "one order", most, "LARGESSE_MCP_MOST_PER_ORDER"))
+        """Raises CapReached when an order may not cost so much, by what was spent today until now."""
+        self._check_order(amount, currency)
+        if self._per_day.of(currency) is not None:
+            with self._transaction() as connection:
+                self._check_day(connection, amount, currency)
 
     def take(self, reference: str, amount: Decimal, currency: str) -> bool:
         """Counts an order, unless it was counted before, which the answer tells. Raises CapReached, and nothing is counted."""
-        self.check(amount, currency)
-        most = self._per_day.of(currency)
-        if most is None:
+        self._check_order(amount, currency)
+        if self._per_day.of(currency) is None:
             return False
-        today = self._now().date().isoformat()
         with self._transaction() as connection:
             key = (self._payer, reference)
             if connection.execute("SELECT 1 FROM spent WHERE payer = ? AND reference = ?", key).fetchone():
                 return False
-            rows = connection.execute(
-                "SELECT amount FROM spent WHERE payer = ? AND day = ? AND currency = ?", (self._payer, today, currency)
-            )
-            spent = sum((Decimal(row[0]) for row in rows), Decimal(0))
-            if spent + amount > most:
-                raise CapReached(
-                    _text(amount, currency, "the orders of a day", most, "LARGESSE_MCP_MOST_PER_DAY", spent)
-                )
-            long_ago = (self._now().date() - _KEPT).isoformat()
+            self._check_day(connection, amount, currency)
+            today = self._now().date()
+            long_ago = (today - _KEPT).isoformat()
             connection.execute("DELETE FROM spent WHERE payer = ? AND day < ?", (self._payer, long_ago))
-            connection.execute("INSERT INTO spent VALUES (?, ?, ?, ?, ?)", (*key, today, currency, str(amount)))
+            connection.execute(
+                "INSERT INTO spent VALUES (?, ?, ?, ?, ?)", (*key, today.isoformat(), currency, str(amount))
+            )
         return True
+
+    def _check_order(self, amount: Decimal, currency: str) -> None:
+        most = self._per_order.of(currency)
+        if most is not None and amount > most:
+            raise CapReached(_text(amount, currency, "one order", most, "LARGESSE_MCP_MOST_PER_ORDER"))
+
+    def _check_day(self, connection: sqlite3.Connection, amount: Decimal, currency: str) -> None:
+        most, today = self._per_day.of(currency), self._now().date().isoformat()
+        rows = connection.execute(
+            "SELECT amount FROM spent WHERE payer = ? AND day = ? AND currency = ?", (self._payer, today, currency)
+        )
+        spent = sum((Decimal(row[0]) for row in rows), Decimal(0))
+        if most is not None and spent + amount > most:
+            raise CapReached(_text(amount, currency, "the orders of a day", most, "LARGESSE_MCP_MOST_PER_DAY", spent))
 
     def give_back(self, reference: str) -> None:
         """Takes back what `take` has just counted: the order was not placed."""
