@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from largesse.base.errors import InvalidRequest
@@ -30,6 +32,9 @@ from largesse.notes.model import NoteTooLong, NoteWithLink, has_link, read_note
         "203.0.113.7",
         "bit.ly/x",
         "(evil.com)",
+        "_evil.com",
+        "a_.b-.de",
+        "http-evil-.example?x",
     ],
 )
 def test_what_a_mail_program_makes_a_link_of_is_refused(text: str) -> None:
@@ -62,6 +67,14 @@ def test_a_note_has_at_most_500_characters() -> None:
     assert read_note(f"  {'x' * 500}\r\n") == "x" * 500
     with pytest.raises(NoteTooLong):
         read_note("x" * 501)
+
+
+@pytest.mark.parametrize("text", ["\u3316", "\u3316.", "\u3316-", "a.", "a@", "1."])
+def test_no_note_takes_long_to_look_through(text: str) -> None:
+    """U+3316 becomes six letters: a note of it kept the process from answering anybody for a second."""
+    began_s = time.perf_counter()
+    has_link((text * 500)[:500])
+    assert time.perf_counter() - began_s < 0.2
 
 
 def test_blanks_are_no_note_and_line_breaks_are_one_character() -> None:
