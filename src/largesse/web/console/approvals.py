@@ -245,5 +245,4 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         answers=answers,
         has_decided=found.has_decided,
         names={one.id: one.name for one in members.values()},
-        most_note=MOST_NOTE,
     )

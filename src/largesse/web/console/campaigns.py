@@ -368,6 +368,4 @@ async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
         closes=closes.astimezone(context.zone).strftime(DAY),
         zone=str(context.zone),
         most_name=MOST_NAME,
-        most_greeting=MOST_GREETING,
-        most_bytes=MOST_BYTES,
     )

@@ -214,6 +214,5 @@ def _narrowing(context: RequestContext, key: ApiKey | None) -> dict[str, Any]:
         "scope_names": NAMES,
         "scopes": scopes,
         "networks": networks_typed(key.networks if key else None),
-        "most_networks": MOST_TYPED,
         "address": context.origin.address,
     }

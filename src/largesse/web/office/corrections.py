@@ -69,10 +69,7 @@ async def ask(context: OfficeContext) -> Response:
     """Shows the form for a correction of an account. Raises NotFound."""
     account = await context.read(find_correctable, context.number("account"))
     return context.page(
-        "correction_form.html",
-        account=account,
-        kinds=[(one, context.say(KIND_NAMES[one])) for one in KINDS],
-        longest=LONGEST_REASON,
+        "correction_form.html", account=account, kinds=[(one, context.say(KIND_NAMES[one])) for one in KINDS]
     )
 
 

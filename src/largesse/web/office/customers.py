@@ -152,7 +152,6 @@ async def one(context: OfficeContext) -> Response:
         accounts=accounts,
         unspendable=", ".join(context.language.amount(minor, currency) for currency, minor in held),
         notes=notes,
-        longest_note=LONGEST_NOTE,
         **_choices(context, currencies),
     )
 

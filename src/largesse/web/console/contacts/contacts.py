@@ -277,7 +277,7 @@ async def _show(context: RequestContext, contact: Contact | None) -> Response:
         languages=[("", context.say("Not known")), *((tag, one.name) for tag, one in LANGUAGES.items())],
         countries=[("", context.say("Not known")), *names],
         is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
-        most={"name": MAX_NAME, "address": MAX_ADDRESS, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD},
+        most={"name": MAX_NAME, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD},
     )
 
 
