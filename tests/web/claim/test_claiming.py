@@ -53,6 +53,11 @@ def test_the_link_and_its_pin_open_the_gift(
     assert states(service, code) == [("opened",), ("claimed",), ("chosen",), ("fulfilled",)]
 
 
+def test_an_address_typed_with_a_slash_at_its_end_leads_to_the_form(recipient: Any) -> None:
+    answer = recipient.get("/claim/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/claim")
+
+
 def test_a_typed_code_opens_the_gift_however_it_is_typed(service: Any, recipient: Any, codes: Codes) -> None:
     code = codes("collection", "treats", value=10)[0]
     typed = code["code"].lower().replace("-", " ").replace("0", "o").replace("1", "l")

@@ -130,6 +130,14 @@ def test_nobody_is_sent_elsewhere(browser: Browser, elsewhere: str) -> None:
     assert own_path(elsewhere, "/app") == "/app"
 
 
+@pytest.mark.parametrize(
+    ("typed", "page"), [("/app/", "/app"), ("/app/orders/", "/app/orders"), ("/app/x//", "/app/x")]
+)
+def test_an_address_with_a_slash_at_its_end_leads_to_its_page(browser: Browser, typed: str, page: str) -> None:
+    answer = browser.get(typed)
+    assert (answer.status_code, answer.headers["location"]) == (303, page)
+
+
 def test_no_form_sends_anybody_elsewhere(service: Service, ada: str) -> None:
     for elsewhere in ("https://evil.example/", "//evil.example", "/app//evil.example", "/app/\\evil.example"):
         browser = Browser(service)

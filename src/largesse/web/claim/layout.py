@@ -79,6 +79,10 @@ class Layout:
         """Returns the address of a claimed gift."""
         return f"{self.base}/claim/gift/{handle}"
 
+    async def see_entrance(self, _: Request) -> Response:
+        """Redirects to the page on which a code is typed."""
+        return see(f"{self.base}/claim", HEADERS)
+
     def see_gift(self, handle: str, part: str = "") -> Response:
         """Redirects to the page of a gift, with more of an address such as `#open`."""
         return see(self.gift_address(handle) + part, HEADERS)

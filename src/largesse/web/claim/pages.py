@@ -111,6 +111,7 @@ def claim_pages(services: PageServices) -> Sequence[BaseRoute]:
 
     return [
         route("GET", "/claim", entering.type_code),
+        route("GET", "/claim/", layout.see_entrance),  # as somebody types it from a card
         route("POST", "/claim", entering.claim_typed),
         *layout.assets.routes(),
         route("GET", _GIFT, gift.show),

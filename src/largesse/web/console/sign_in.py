@@ -118,8 +118,11 @@ async def switch_environment(context: RequestContext) -> Response:
 
 
 async def nothing(context: PageContext) -> Response:
-    """Raises NotFound, for unknown paths below the root of the pages."""
-    raise NotFound(context.request.url.path)
+    """Leads to the page of an address with a slash at its end. Raises NotFound for other unknown paths below the root of the pages."""
+    path = context.request.url.path
+    if path.endswith("/"):
+        return context.see(path.rstrip("/"))
+    raise NotFound(path)
 
 
 def new_password(context: PageContext, email: str, field: str = "password") -> str | None:
