@@ -125,8 +125,10 @@ def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
 
     from largesse.base.i18n.templates import read_templates
     from largesse.base.zones import known_zones
+    from largesse.web.kit.assets import icons
     from largesse.web.pages import all_pages
 
+    icons()
     read_templates()
     known_zones()
     return all_pages

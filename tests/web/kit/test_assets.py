@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import httpx
-import lucide
 import pytest
 from starlette.routing import Router
 from tests.catalogue.images import jpeg, png
@@ -16,7 +15,8 @@ from tests.web.api.conftest import Service, on_database, service, staging, start
 import largesse.web
 from largesse.catalogue.pictures import read_picture, save_pictures
 from largesse.web.console.routes import ROUTES
-from largesse.web.kit.assets import Assets, icon
+from largesse.web.kit import assets as drawing
+from largesse.web.kit.assets import Assets, icon, icons
 
 __all__ = ["service", "staging", "start_service"]
 
@@ -118,8 +118,16 @@ def test_an_icon_is_hidden_and_has_no_style_of_its_own() -> None:
     assert len(drawn) < 500
 
 
+def test_the_archive_of_icons_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening it takes longer than drawing a page, and a page has some forty."""
+    icons()
+    icon.cache_clear()
+    monkeypatch.setattr(drawing, "ZipFile", None)
+    assert icon("gift") != icon("house")
+
+
 def test_a_name_that_is_no_icon_is_an_error() -> None:
-    with pytest.raises(lucide.IconDoesNotExist):
+    with pytest.raises(KeyError):
         icon("no-such-icon")
 
 
