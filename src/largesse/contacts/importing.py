@@ -43,8 +43,8 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
     "language": frozenset({"language", "lang", "locale", "langue", "sprache"}),
     "country": frozenset({"country", "countrycode", "pays", "land"}),
     "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),
-    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "matricule", "yourid", "ihrekennung", "votreidentifiant"}),
-    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse"}),
+    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "personalnr", "persnr", "mitarbeiternummer", "mitarbeiternr", "matricule", "yourid", "ihrekennung", "votreidentifiant"}),
+    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse", "strassenr", "strassehausnummer", "strasseundhausnummer"}),
     "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl"}),
     "address_3": frozenset({"city", "town", "ville", "stadt", "ort"}),
 }  # fmt: skip
