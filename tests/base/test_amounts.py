@@ -69,6 +69,8 @@ def test_two_languages_read_one_amount_or_differ_by_a_mark_before_three_digits(c
         ("0,500", "KWD", EN, 500),
         ("500.00", "JPY", EN, 500),
         (" £25 ", "GBP", EN, 2500),
+        ("\u202d25.50\u202c", "GBP", EN, 2550),
+        ("25\u00a0€\u200b", "EUR", DE, 2500),
         ("25 gbp", "GBP", EN, 2500),
         ("GBP 25 £", "GBP", EN, 2500),
         ("€ 25,00", "EUR", EN, 2500),

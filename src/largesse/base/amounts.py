@@ -16,6 +16,7 @@ from babel.numbers import format_decimal, get_currency_name, get_currency_symbol
 
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, text
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_minor
+from largesse.base.text import trimmed
 
 # Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.
 LONGEST_AMOUNT = 40
@@ -86,8 +87,8 @@ def readings(number: str) -> Readings:
 
 
 def normal_marks(typed: str) -> str:
-    """Returns a text without surrounding spaces, and with one kind of space and of apostrophe."""
-    return _APOSTROPHES.sub("'", _SPACES.sub(" ", typed.strip()))
+    """Returns a text without the blanks and invisible marks around it, and with one kind of space and of apostrophe."""
+    return _APOSTROPHES.sub("'", _SPACES.sub(" ", trimmed(typed)))
 
 
 def number_in(typed: str, currency: str) -> str:
@@ -116,7 +117,7 @@ def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
 
     Raises UnreadableAmount.
     """
-    example, typed = example_amount(currency, language), typed.strip()
+    example, typed = example_amount(currency, language), trimmed(typed)
     if not typed:
         raise UnreadableAmount(_MISSING, example=example)
     shown = typed if len(typed) <= LONGEST_AMOUNT else f"{typed[:LONGEST_AMOUNT]}…"

@@ -146,6 +146,11 @@ def test_a_day_ends_with_its_last_hour_where_clocks_go_back_at_midnight() -> Non
     assert form.end_of_day("day", ZoneInfo("Europe/Berlin")) == datetime(2026, 10, 29, 22, 59, 59, tzinfo=UTC)
 
 
+def test_numbers_are_read_without_the_invisible_marks_that_programs_copy_along() -> None:
+    form = Form({"gifts": "\u202d2,500\u202c", "days": "\ufeff7 "}, str)
+    assert (form.number("gifts"), form.number("days")) == (2500, 7)
+
+
 def test_an_address_in_full_width_letters_is_not_one() -> None:
     form = Form({"email": "\uff41da@example.com", "fine": "ada@\uff45xample.com"}, say=str)
     assert (form.email("email"), form.email("fine"), list(form.errors)) == ("", "ada@example.com", ["email"])

@@ -158,7 +158,7 @@ class Form:
 
     def number(self, name: str, highest: int = INT32) -> int | None:
         """Returns a whole number from 0 to `highest`, such as an id or `1,000`; None for anything else."""
-        typed = self[name].strip()
+        typed = trimmed(self[name])
         return Whole(highest).read(_BETWEEN_THOUSANDS.sub("", typed) if _IN_THOUSANDS.fullmatch(typed) else typed)
 
     def time(self, name: str, zone: tzinfo) -> datetime | None:

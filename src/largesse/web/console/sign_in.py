@@ -9,6 +9,7 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound, TooManyRequests
 from largesse.base.i18n.languages import text
 from largesse.base.settings import ENVIRONMENTS
+from largesse.base.text import trimmed
 from largesse.customers.passwords import LONGEST, SHORTEST, weakness
 from largesse.customers.sessions import list_memberships
 from largesse.customers.sign_in import Refused
@@ -32,7 +33,7 @@ async def signed_in(context: PageContext) -> Response:
     """Signs in. A wrong address and a wrong password get the same response."""
     form = context.form
     try:
-        secret = await context.signing_in.by_password(form["email"].strip(), form["password"], context.origin)
+        secret = await context.signing_in.by_password(trimmed(form["email"]), form["password"], context.origin)
     except Refused:
         form.error("password", context.say("The address or the password is not right."))
         return context.page("sign_in.html", status=403, next=form["next"])
