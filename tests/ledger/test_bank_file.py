@@ -59,6 +59,12 @@ def test_columns_may_be_named_and_the_currency_said(tmp_path: Path) -> None:
     assert both[0].amount == "1"
 
 
+def test_a_line_in_another_currency_than_the_file_was_said_to_be_in_keeps_its_own(tmp_path: Path) -> None:
+    text = "Amount,Currency\n5,EUR\n5,usd\n5,$\n5,\n5,gbp\n"
+    lines = read(tmp_path, text, Columns(all_in="GBP"))
+    assert [line.currency for line in lines] == ["EUR", "USD", "GBP", "GBP", "GBP"]
+
+
 def test_commas_in_a_text_separate_no_columns(tmp_path: Path) -> None:
     head, row = "Betrag;Text;Währung\n", "1.000,00;RF18 5390 0754 7034, Rechnungen 1, 2, 3, 4;EUR\n"
     assert [(one.amount, one.named) for one in read(tmp_path, head + row)] == [("1.000,00", ("RF18539007547034",))]

@@ -34,6 +34,7 @@ _AMOUNTS = (
     "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz",
 )  # fmt: skip
 _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
+_CODE = re.compile("[A-Z]{3}")  # ISO 4217
 # Some banks write amounts without a sign, and in a column of its own which of them were paid out.
 _DIRECTIONS = frozenset((
     "s/h", "soll/haben", "soll-/haben-kennzeichen", "d/c", "c/d", "dr/cr", "cr/dr", "debit/credit", "credit/debit", "débit/crédit",
@@ -103,7 +104,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
             BankLine(
                 line,
                 _signed(_cell(cells, amount), cells, directions),
-                columns.all_in or _cell(cells, currency).upper(),
+                _currency(_cell(cells, currency), columns.all_in),
                 _references(cells),
                 _mark(cells, seen[cells]),
             )
@@ -133,6 +134,12 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
 def is_no_payment(amount: str) -> bool:
     """Returns whether an amount is zero or less, so that nothing came, in whatever format it is."""
     return re.search(NO_PAYMENT, amount) is not None
+
+
+def _currency(said: str, all_in: str | None) -> str:
+    """Returns the currency of a line. A code in it counts also where the file was said to be in one currency."""
+    code = said.upper()
+    return code if all_in is None or _CODE.fullmatch(code) else all_in
 
 
 def _directions(heading: Sequence[str]) -> list[int]:
@@ -219,7 +226,9 @@ def _heading(rows: Sequence[Sequence[str]], columns: Columns) -> tuple[int, int,
     for at, cells in enumerate(rows):
         names = [_folded(cell) for cell in cells]
         amount = _place(names, columns.amount, _AMOUNTS)
-        currency = -1 if columns.all_in else _place(names, columns.currency, _CURRENCIES)
+        currency = _place(names, columns.currency, _CURRENCIES)
+        if currency is None and columns.all_in:
+            currency = -1
         if amount is not None and currency is not None:
             return at, amount, currency
     return None
