@@ -222,15 +222,19 @@ def test_an_upgrade_is_not_made(service, wire, upgrade: str) -> None:
         assert connection.ask(data).status == (404 if b"nothing" in data else 200)
 
 
-# Java's client, Kotlin's and Scala's on it, and `curl --http2` send these without TLS.
-ASKS_FOR_HTTP2 = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+# What clients send without TLS: Java's and `curl --http2`, and Apache's HttpClient 5.4.
+OFFERS = {
+    "h2c": ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"),
+    "TLS": ("Connection: Upgrade", "Upgrade: TLS/1.2"),
+}
 
 
-@pytest.mark.parametrize("size", [1 << 20, 400, 100, 1])
+@pytest.mark.parametrize("offer", OFFERS)
+@pytest.mark.parametrize("size", [1 << 20, 100, 1])
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_a_body_is_read_whatever_protocol_is_asked_for(service, wire, size: int, is_chunked: bool) -> None:
+def test_a_body_is_read_whatever_protocol_is_offered(service, wire, size: int, is_chunked: bool, offer: str) -> None:
     body = httpx.Request("POST", "http://x", json=service.body("gift", "coffee", value=5)).content
-    headers = (*ASKS_FOR_HTTP2, JSON, f"X-Api-Key: {service.keys['hr']}")
+    headers = (*OFFERS[offer], JSON, f"X-Api-Key: {service.keys['hr']}")
     lines = ("POST /quote/gift HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers, "", "")
     asking = chunked("/quote/gift", body, *headers) if is_chunked else "\r\n".join(lines).encode() + body
     connection = wire(service.url)

@@ -274,6 +274,20 @@ async def test_a_resend_is_a_message_of_its_own_at_most_5_a_day(office: Office) 
     assert (await office.resend(reference, SAM)).resends == 6
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "SAM@xn--bcher-kva.example",
+        "sam@bu\u0308cher.example",
+        " sam@B\u00dcCHER.example ",
+        "sam@b\u00fccher\uff0eexample",
+    ],
+)
+async def test_a_resend_finds_a_recipient_by_each_spelling_that_a_send_takes(office: Office, spelling: str) -> None:
+    reference, _ = await office.send_order([("sam@b\u00fccher.example", "Sam", 1)])
+    assert (await office.resend(reference, spelling)).email == "sam@b\u00fccher.example"
+
+
 async def test_resends_that_race_stay_within_the_limit(office: Office) -> None:
     reference, _ = await office.send_order([(SAM, "Sam", 1)])
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.base.email import ERASED_DOMAIN, email_key, is_erased
+from largesse.base.email import ERASED_DOMAIN, email_key, is_erased, typed_key
 from largesse.base.errors import InvalidRequest, TooManyRequests
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
@@ -198,7 +198,7 @@ async def _moved_lines(connection: Connection, order: _OrderKey) -> tuple[list[i
 async def _own_message(connection: Connection, order: _OrderKey, email: str) -> Row:
     """Returns and locks the order's first message to that address, so that resends to a recipient wait for each other."""
     rows = await connection.fetch(resending_store.FIRST_MESSAGES, *order)
-    asked = email_key(email.strip())
+    asked = typed_key(email)
     first = next((row for row in rows if email_key(row["email"]) == asked), None)
     if first is None:
         if await connection.fetchval(resending_store.IS_SCHEDULED, *order):
