@@ -8,10 +8,13 @@ from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
+from tests.plans import rows_read
 from tests.webhooks.conftest import Receiver, World, make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.webhooks import delivery_store, store
 from largesse.webhooks.delivery_store import (
     DeliveryRecord,
     FailingWebhook,
@@ -169,3 +172,36 @@ async def test_webhooks_are_listed_while_they_fail_and_with_what_failed_for_good
     async with world.database.transaction(OPERATOR) as connection:
         assert await redeliver_failed(connection, world.principal, mine.id) == 1
     assert await failing(world, world.principal.customer_id) == []
+
+
+async def test_for_a_subscription_without_deliveries_none_of_others_are_read(world: World) -> None:
+    busy = await world.subscribe("https://hooks.example/busy")
+    for number in range(3):
+        await world.subscribe(f"https://hooks.example/idle-{number}")
+    async with world.database.connection(OPERATOR) as connection:
+        await connection.execute(
+            """
+            INSERT INTO deliveries (customer_id, subscription_id, event, sample, state, due_at, created_at)
+            SELECT $1, $2, 'order.created', '', 'delivered', now(), now() FROM generate_series(1, 5000)
+            """,
+            world.principal.customer_id,
+            busy.id,
+        )
+        await connection.execute(
+            """
+            INSERT INTO subscription_queues (customer_id, subscription_id, due_at, failing)
+            SELECT customer_id, id, now(), true FROM webhook_subscriptions
+            """
+        )
+        await connection.execute("ANALYZE deliveries, subscription_queues, webhook_subscriptions")
+        listed = Role.APP, "deliveries", store._SUBSCRIPTIONS_WITH_STATE, world.principal.customer_id, "production"
+        assert await rows_read(connection, *listed) == 1
+        of_all = (
+            Role.OFFICE,
+            "deliveries",
+            delivery_store._OF_ALL,
+            delivery_store.MOST_REDELIVERED,
+            *delivery_store.FIRST,
+            51,
+        )
+        assert await rows_read(connection, *of_all) == 0

@@ -80,12 +80,13 @@ _SUBSCRIPTION = Fragment("""
     s.customer_id, c.name AS customer, s.environment, s.id, s.target_url, coalesce(q.failing, false) AS is_failing, f.failed
     FROM webhook_subscriptions s JOIN customers c ON c.id = s.customer_id
 """)
+# BETWEEN and the order keep the planner from reading the deliveries of every subscription for each, as in `store`.
 _FAILED = Fragment("""
     CROSS JOIN LATERAL (
         SELECT count(*)::int AS failed FROM (
             SELECT FROM deliveries d
-            WHERE d.customer_id = s.customer_id AND d.subscription_id = s.id AND d.state IN ('dropped', 'exhausted')
-            LIMIT $1) AS few) AS f
+            WHERE d.customer_id = s.customer_id AND d.subscription_id BETWEEN s.id AND s.id AND d.state IN ('dropped', 'exhausted')
+            ORDER BY d.subscription_id DESC, d.id DESC LIMIT $1) AS few) AS f
 """)
 _OF_ALL = compose(
     """

@@ -70,6 +70,8 @@ _SUBSCRIPTIONS = """
     WHERE customer_id = $1 AND environment = $2
     ORDER BY created_at DESC, id
 """
+# BETWEEN, and the order that begins with the subscription, keep the planner from the deliveries of the customer's other subscriptions: it would
+# read them all for one that has none.
 _SUBSCRIPTIONS_WITH_STATE = """
     SELECT s.id, event, events, target_url, s.created_at, CASE WHEN previous_until > clock_now() THEN previous_until END AS rotates_until, coalesce(failing, false) AS is_failing, state AS last_state,
            newest.created_at AS last_at
@@ -77,7 +79,8 @@ _SUBSCRIPTIONS_WITH_STATE = """
     LEFT JOIN subscription_queues q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
     LEFT JOIN LATERAL (
         SELECT state, created_at FROM deliveries d
-        WHERE d.customer_id = s.customer_id AND d.subscription_id = s.id ORDER BY d.id DESC LIMIT 1
+        WHERE d.customer_id = s.customer_id AND d.subscription_id BETWEEN s.id AND s.id
+        ORDER BY d.subscription_id DESC, d.id DESC LIMIT 1
     ) AS newest ON true
     WHERE s.customer_id = $1 AND s.environment = $2
     ORDER BY s.created_at DESC, s.id

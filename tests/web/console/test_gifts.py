@@ -14,6 +14,7 @@ from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.gifts import PICTURE, WORLD, acts, ada, gathered, gil, made, send, with_a_picture
 
 from largesse.templates import service as templates
+from largesse.web.console.gifts.browsing import CARDS
 
 __all__ = ["WORLD", "ada", "gil", "with_a_picture"]
 
@@ -219,3 +220,23 @@ def test_a_member_makes_them_too(service: Service, sign_in: SignIn) -> None:
     mia = sign_in("mia@acme.example")
     assert made(service, mia)
     assert gathered(service, mia, "coffee")
+
+
+def test_the_oldest_of_as_many_templates_as_there_can_be_is_offered_everywhere(service: Service, ada: Browser) -> None:
+    welcome = service.ids["templates"]["welcome"]
+    service.sql(
+        """
+        INSERT INTO templates (customer_id, key, name, gift_name, product_id, value_minor, currency, country)
+        SELECT customer_id, 'many-' || n, 'Many', gift_name, product_id, value_minor, currency, country
+        FROM templates, generate_series(1, $2::int) AS n WHERE id = $1
+        """,
+        welcome,
+        templates.MOST_TEMPLATES - len(service.ids["templates"]),
+    )
+    try:
+        for form in ("automations", "campaigns"):
+            assert f'<option value="{welcome}"' in ada.get(f"/app/{form}/new").text
+        last = -(-templates.MOST_TEMPLATES // CARDS)
+        assert f"template={welcome}" in ada.get(f"/app/send?tab=templates&page={last}").text
+    finally:
+        service.sql("DELETE FROM templates WHERE key LIKE 'many-%'")

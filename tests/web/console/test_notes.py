@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from email.message import EmailMessage
+from typing import Any
 
 import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.distributed import WAITING
 from tests.mail.conftest import PostOffice
-from tests.web.api.conftest import Service
+from tests.plans import rows_read
+from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient, form_of, sent_code
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD, place, ready
@@ -26,7 +28,8 @@ from largesse.lines.states import LineKey
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.server import MailServer
 from largesse.mail.smtp import SmtpTransport
-from largesse.notes.service import note_context, write_note
+from largesse.notes.service import NEWEST, note_context, write_note
+from largesse.notes.store import _NEWEST
 
 __all__ = ["WORLD"]
 
@@ -229,3 +232,21 @@ def test_a_list_of_notes_goes_on_page_by_page(service: Service, ada: Browser) ->
     [older] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text if ada.page else "")
     assert ada.read(older).count("Note ") == 1
     assert "Newer" in ada.text
+
+
+def test_a_page_of_notes_reads_no_others(service: Service, ada: Browser) -> None:
+    rows = "".join(f"guest{n}@example.com\n" for n in range(300))
+    reference = place(ada, ready(ada, service, rows=f"email\n{rows}"))
+    service.sql(
+        """
+        INSERT INTO thank_you_notes (customer_id, environment, order_id, number, sealed, written_at)
+        SELECT l.customer_id, environment, id, number, '', now() FROM orders o JOIN lines l ON l.order_id = o.id WHERE reference = $1
+        """,
+        reference,
+    )
+
+    async def read(connection: Any) -> int:
+        await connection.execute("ANALYZE thank_you_notes, orders, lines")
+        return await rows_read(connection, Role.APP, "thank_you_notes", _NEWEST, 1, "production", NEWEST, None, 51)
+
+    assert on_database(service.database_url, read) == 51

@@ -48,6 +48,7 @@ from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
+from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automation_words import why
@@ -57,7 +58,6 @@ from largesse.web.console.layout import zone_choices
 
 HERE = "/app/automations"
 _NOBODY = ""
-_MOST_TEMPLATES = 200
 _PAST = 50
 _YEAR = timedelta(days=365)
 _LOST_FOR = timedelta(days=7)  # how long Home shows gifts that were not sent
@@ -349,7 +349,7 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
 
 async def _form(context: RequestContext, automation: Automation | None) -> Response:
     async with context.database.connection(context.person.scope) as connection:
-        templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
+        templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
         groups = await list_groups(connection, context.customer)
         accounts = await list_funding_accounts(connection, context.principal)
     zone = automation.zone if automation else str(context.zone)

@@ -44,6 +44,7 @@ from largesse.drafts.model import DraftContent
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_funding_accounts
 from largesse.orders.placeholders import unknown_placeholders
+from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import DAY, LOCAL, Text
@@ -55,7 +56,6 @@ HERE = "/app/campaigns"
 MOST_BYTES = 320 * MOST_ADDRESSES
 LIST_LIMITS = BodyLimits(MOST_BYTES, whole_s=60.0, pause_s=15.0)
 _SHOWN, _PEOPLE = 200, 50
-_MOST_TEMPLATES = 200
 STATES = {
     State.DRAFT: ("waiting", text("Not reserved")),
     State.SCHEDULED: ("still", text("Opens later")),
@@ -272,7 +272,7 @@ async def _read(context: RequestContext) -> CampaignRule:
         form.error("gifts", say(_GIFTS, most=context.language.number(MOST_GIFTS)))
     async with context.database.connection(context.person.scope) as connection:
         now = await read_now(connection)
-        templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
+        templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
         accounts = await list_funding_accounts(connection, context.principal)
     template_id, account_id = form.number("template"), form.number("account")
     if template_id not in {one.id for one in templates}:
@@ -349,7 +349,7 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
 async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         now = await read_now(connection)
-        templates = await list_templates(connection, context.principal, offset=0, limit=_MOST_TEMPLATES)
+        templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
         accounts = await list_funding_accounts(connection, context.principal)
         rule = None
         if campaign is not None:

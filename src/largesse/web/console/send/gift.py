@@ -13,6 +13,7 @@ from largesse.customers.roles import Right
 from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.store import list_drafts, list_products_sent
 from largesse.orders.request import DEFAULT_COUNTRY
+from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import Template, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import CARDS, delivered, page_number, pictured, products_found, search_values
@@ -20,7 +21,6 @@ from largesse.web.console.gifts.picking import Picked, amount_values, priced, re
 from largesse.web.console.send.opening import caller_and_catalogue, change, open_draft
 
 TABS = ("gifts", "collections", "templates")
-_MAX_TEMPLATES = 200
 _MOST_RECENT = 4
 
 
@@ -30,7 +30,7 @@ async def choose(context: RequestContext) -> Response:
     tab = context.query("tab") if context.query("tab") in TABS else TABS[0]
     principal = caller.principal
     async with context.database.connection(principal.scope) as connection:
-        templates = await list_templates(connection, principal, offset=0, limit=_MAX_TEMPLATES)
+        templates = await list_templates(connection, principal, offset=0, limit=MOST_TEMPLATES)
         drafts = await list_drafts(connection, principal)
         lately = await list_products_sent(connection, principal)
     page = page_number(context)
