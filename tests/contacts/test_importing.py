@@ -110,7 +110,9 @@ def test_the_month_of_a_column_is_first_where_more_dates_can_only_mean_that(
 
 
 def test_short_headings_of_personnel_lists() -> None:
-    found = checked("Pers.-Nr.;E-Mail;Geb.-Datum;Straße + Nr.;PLZ;Ort\n7;ada@example.com;10.12.1990;Weg 1;01067;Dresden\n")
+    found = checked(
+        "Pers.-Nr.;E-Mail;Geb.-Datum;Straße + Nr.;PLZ;Ort\n7;ada@example.com;10.12.1990;Weg 1;01067;Dresden\n"
+    )
     change = found.rows[0].change
     assert (change.external_id, change.birthday, change.address) == ("7", 1210, "Weg 1\n01067\nDresden")
 

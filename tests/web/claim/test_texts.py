@@ -70,6 +70,14 @@ def test_bad_addresses_say_what_is_wrong(changes: dict[str, str], errors: dict[s
     assert check_address("GB", good | changes).errors == errors
 
 
+@pytest.mark.parametrize(
+    ("country", "typed", "stored"), [("NL", "1012 ab", "1012 AB"), ("DE", "\uff11\uff10\uff11\uff11\uff15", "10115")]
+)
+def test_postal_codes_are_in_capitals_and_plain_digits(country: str, typed: str, stored: str) -> None:
+    checked = check_address(country, {"name": "A B", "street_address": "Weg 1", "city": "Delft", "postal_code": typed})
+    assert (checked.errors, checked.address["postal_code"]) == ({}, stored)
+
+
 def test_an_old_order_for_no_country_still_takes_an_address() -> None:
     typed = {"name": "A B", "street_address": "1 High St", "city": "Leeds"}
     assert [field.name for field in address_fields("EU")] == ["name", "company_name", "street_address", "city"]

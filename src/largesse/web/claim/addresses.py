@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 
 import msgspec
@@ -110,6 +111,8 @@ def _known(country: str) -> str:
 
 
 def _tidy(text: str, name: str) -> str:
-    """Removes surrounding blanks and empty lines. Only a street may have several lines."""
+    """Removes surrounding blanks and empty lines. Only a street may have several lines. Postal codes are in capitals and plain digits."""
+    if name == "postal_code":
+        text = unicodedata.normalize("NFKC", text).upper()
     lines = [trimmed(" ".join(line.split())) for line in text.replace("\r\n", "\n").split("\n")]
     return ("\n" if name == "street_address" else " ").join(line for line in lines if line)
