@@ -154,13 +154,10 @@ class SignInSteps(Generic[AnySession]):
         """Returns the person of the password. Raises Refused, TooManyRequests."""
         about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
         await self._spend_network(origin)
-        device = secret_hash(origin.device)
         async with self._database.connection(LOOKUP) as connection:
             known = await self._known(connection, email)
             # Also asked for an unknown person, so that both cases take the same time.
-            is_theirs = await knows_device(connection, known.id if known else 0, device, self._sql)
-        # So somebody who guesses passwords for an address locks its owner out only of browsers that the owner has not used before.
-        about += device if is_theirs and device else b""
+            about += await self._known_device(connection, known.id if known else 0, origin)
         await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
         if not await self._passwords.is_right(known.password if known else None, password):
             raise Refused
@@ -172,6 +169,8 @@ class SignInSteps(Generic[AnySession]):
         """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
         about = self._prefix + b"code/%d" % session.person_id
         await self._spend_network(origin)
+        async with self._database.connection(LOOKUP) as connection:
+            about += await self._known_device(connection, session.person_id, origin)
         await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
         async with self._database.transaction(LOOKUP) as connection:
             if step.passkey:
@@ -183,6 +182,14 @@ class SignInSteps(Generic[AnySession]):
         if not is_theirs:
             raise Refused
         await self._give_back(about, origin)
+
+    async def _known_device(self, connection: Connection, person_id: int, origin: Origin) -> bytes:
+        """Returns the browser if the person has been signed in with it, else nothing. Tries from it are counted apart.
+
+        So somebody who guesses passwords or codes locks a person out only of browsers that they have not used before.
+        """
+        device = secret_hash(origin.device)
+        return device if device and await knows_device(connection, person_id, device, self._sql) else b""
 
     async def _spend_network(self, origin: Origin) -> None:
         await spend(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))

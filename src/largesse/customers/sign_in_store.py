@@ -29,7 +29,10 @@ class SignInSql(NamedTuple):
 
     # Sessions.
     find_session_id: str = "SELECT id FROM sessions WHERE hash = $1"
-    knows_device: str = "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2)"
+    # Not one in which the password was right and the second step never came: that may be somebody else's.
+    knows_device: str = (
+        "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2 AND NOT awaits_second_step)"
+    )
     note_seen: str = "UPDATE sessions SET seen_at = clock_now() WHERE id = $1"
     end_second_step: str = """
         UPDATE sessions SET hash = $2, awaits_second_step = false, proved_at = clock_now()

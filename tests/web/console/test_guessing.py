@@ -83,6 +83,29 @@ def test_who_gets_in_uses_up_nothing_of_their_network(service: Service) -> None:
     assert OF_A_NETWORK - 1 <= left < OF_A_NETWORK, "but for the wrong code"
 
 
+def test_who_guesses_codes_with_the_password_keeps_its_owner_out_of_nothing(service: Service) -> None:
+    """Otherwise nobody could change a password that somebody else has learnt."""
+    ada = with_password(service, "ada@acme.example")
+    _, codes = set_up(service, ada)
+    with later(service, "11 minutes"):
+        device, answers = {}, []
+        for _ in range(TRIED + 2):
+            other = Browser(service, cookies=dict(device))
+            assert enter(other, "ada@acme.example") == 303
+            answers.append(other.submit("/app/second-step", code="000000").status_code)
+            device = {"device": other.cookies["device"]}
+        assert answers == [422] * TRIED + [429] * 2, (
+            "a browser in which the password alone was right has none of its own"
+        )
+        ada.get("/app/prove?next=%2Fapp%2Fsecurity")
+        assert ada.post("/app/prove", proof=codes[0], next="/app/security").status_code == 303
+        assert ada.submit("/app/security", "/app/security/password", password="another four words").status_code == 303
+        ada.submit("/app", "/app/sign-out")
+        assert enter(ada, "ada@acme.example", "another four words") == 303
+        assert ada.submit("/app/second-step", code=codes[1]).status_code == 303
+    without_second_steps(service)
+
+
 @pytest.mark.skipif(GUESSES < 100, reason="the long form: GUESSES=10000")
 def test_one_network_guesses_at_no_more_than_a_few_addresses(service: Service) -> None:
     emails = [f"p{number}@acme.example" for number in range(GUESSES)]
