@@ -38,6 +38,7 @@ _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
+MONTH_AND_DAY = "^(0[1-9]|1[0-2])-[0-3][0-9]$"
 _OF_A_TEXT = re.compile(r"( or null)?, not a string\.$")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 _TRUNCATED = "Input data was truncated"
@@ -210,6 +211,8 @@ def _rule(text: str) -> str:
     if pattern := _PATTERN.match(text):
         if letters := _LETTERS.match(pattern["pattern"]):
             return f"must have {letters['count']} letters from A to Z"
+        if pattern["pattern"] == MONTH_AND_DAY:
+            return "must be a month and a day without a year, such as 03-14"
         return f"must match {pattern['pattern']}"
     return f"is not valid: {text}"
 

@@ -49,7 +49,11 @@ def test_a_contact_is_made_read_changed_and_deleted(service: Service) -> None:
     ("members", "said"),
     [
         ({"birthday": "02-30"}, "`birthday`: No year has this day."),
-        ({"birthday": "1990-03-14"}, "`birthday`"),
+        *(
+            ({"birthday": typed}, "`birthday` must be a month and a day without a year, such as 03-14.")
+            for typed in ("1990-03-14", "3-14", "14/03", "13-01")
+        ),
+        ({"birthday": "03-14\n"}, "`birthday`: No year has this day."),
         ({"country": "ZZ"}, "`country`: The country must be a code of ISO 3166-1, such as GB."),
         ({"language": "xx"}, "`language`: The language must be one of en, fr, de."),
         ({"startDate": "2024-02-30"}, "`startDate` must be a date such as 2030-12-24."),

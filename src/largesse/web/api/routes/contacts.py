@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from largesse.base.decoding import WrongItem, decode_body, decode_part, refused
+from largesse.base.decoding import MONTH_AND_DAY, WrongItem, decode_body, decode_part, refused
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import unfit
@@ -48,10 +48,10 @@ _Country = Annotated[
 _Birthday = Annotated[
     str,
     Meta(
-        pattern="^(0[1-9]|1[0-2])-[0-3][0-9]$",
-        max_length=5,
+        pattern=MONTH_AND_DAY,
         description="Month and day, without the year",
         examples=["03-14"],
+        extra_json_schema={"maxLength": 5},
     ),
 ]
 _Address = Annotated[str, Meta(max_length=MAX_ADDRESS, description="Postal address; stored encrypted")]
@@ -224,7 +224,8 @@ def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
     birthday: Any = body.birthday
     if isinstance(birthday, str):
         month, _, day = birthday.partition("-")
-        birthday = int(month) * 100 + int(day)
+        # The pattern takes a line break at the end, as `$` does in Python: no day has it.
+        birthday = int(month) * 100 + int(day) if day.isdigit() else 0
     return shaped(
         ContactChange,
         body,
