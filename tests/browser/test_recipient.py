@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.browser.conftest import EVERY_PAGE, Visits
+from tests.browser.looks import BROKEN
 
 from largesse.orders.options import WRAPPINGS
 
@@ -126,6 +127,16 @@ def test_the_link_of_a_mail_opens_the_gift_with_one_press_and_leaves_no_pin_behi
     page.wait_for_url("**/claim/gift/**")
     page.go_back()
     assert page.url == f"{code['redemptionUrl']}?lang=de", "nor has the history"
+
+
+@pytest.mark.slow
+def test_with_text_of_twice_the_size_all_digits_show_and_no_word_is_broken(demo: Any, visit: Visits) -> None:
+    page = visit("phone", locale="de-DE").page
+    page.context.new_cdp_session(page).send("Page.setFontSizes", {"fontSizes": {"standard": 32, "fixed": 26}})
+    page.goto(birthday(demo)["redemptionUrl"])
+    page.get_by_label("PIN").fill("888888")
+    assert page.evaluate("(([pin]) => pin.scrollWidth <= pin.clientWidth)(document.querySelectorAll('.pin'))")
+    assert page.evaluate(BROKEN) == []
 
 
 def test_what_is_no_pin_is_not_filled_in(demo: Any, visit: Visits) -> None:
