@@ -31,7 +31,7 @@ MISTAKES = [
     ("role: admin", "role: owner", "7: customers[0].users[0].role: must be one of admin, member"),
     ("environment: production", "environment: live", "11: customers[0].api_keys[0].environment: must be one of production, staging"),
     (", environment: production", "", "11: customers[0].api_keys[0].environment: is required"),
-    ("digital: true", 'digital: "true"', "20: products[0].digital: must be true or false"),
+    ("digital: true", 'digital: "true"', "20: products[0].digital: must be true or false, without quotes"),
     ("digital: true", "digital: 1", "20: products[0].digital: must be true or false"),
     # Addresses
     ("ada@acme.example", "ada", "7: customers[0].users[0].email: must be an e-mail address: "),
@@ -147,6 +147,11 @@ def test_mistakes_come_in_the_order_of_lines_one_on_each() -> None:
     assert lines[0].startswith("world.yaml:2: products[0].")
     assert len(lines) == 21
     assert lines[-1] == f"… and {30 * 6 - 20} more"  # each lacks digital, currency, name, cost and postage
+
+
+@pytest.mark.parametrize("new", ["", 'digital: "true", '])
+def test_a_digital_gift_that_does_not_say_so_is_not_read_as_a_physical_one(new: str) -> None:
+    assert "\n" not in refusal(SMALL.replace("digital: true, ", new, 1))
 
 
 def test_a_mistake_in_a_gift_is_not_repeated_for_its_templates() -> None:

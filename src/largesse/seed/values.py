@@ -96,7 +96,8 @@ def flag(node: Node) -> bool:
     """Returns a boolean."""
     word = node.text.lower() if isinstance(node, Scalar) and node.plain else ""
     if word not in _TRUE and word not in _FALSE:
-        raise InvalidValue("must be true or false")
+        is_quoted = isinstance(node, Scalar) and not node.plain and node.text.lower() in _TRUE | _FALSE
+        raise InvalidValue(f"must be true or false{', without quotes' if is_quoted else ''}")
     return word in _TRUE
 
 
