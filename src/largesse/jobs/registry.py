@@ -42,7 +42,10 @@ class Old(msgspec.Struct, frozen=True):
     also: str | None = None
 
     def statement(self, shard_group: Customers = None) -> Fragment:
-        """Returns the statement that deletes up to $2 rows older than $1 days, of shard group $3 if one is given."""
+        """Returns the statement that deletes up to $2 rows older than $1 days, of shard group $3 if one is given.
+
+        In the order of their age, as otherwise the planner, which expects that a third is old, reads a whole table to find that nothing is.
+        """
         # On a node, `clock_now()` must not be part of a sum.
         long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
         old = compose(
@@ -53,18 +56,20 @@ class Old(msgspec.Struct, frozen=True):
         table = identifier(self.table)
         if shard_group is None:
             return compose(
-                "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {old} LIMIT $2))",
+                "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {old} ORDER BY {age} LIMIT $2))",
                 table=table,
                 old=old,
+                age=identifier(self.age),
             )
         return compose(
             """
             DELETE FROM {table} WHERE (customer_id, id) IN (
-                SELECT customer_id, id FROM {table} WHERE {old} AND customer_id = ANY($3::int[]) LIMIT $2)
+                SELECT customer_id, id FROM {table} WHERE {old} AND customer_id = ANY($3::int[]) ORDER BY {age} LIMIT $2)
             AND customer_id = ANY($3::int[])
             """,
             table=table,
             old=old,
+            age=identifier(self.age),
         )
 
 
