@@ -48,6 +48,8 @@ _NOT_BOOKED = frozenset((
     "pending", "on hold", "declined", "rejected", "denied", "failed", "cancelled", "canceled", "reverted", "reversed", "returned",
     "vorgemerkt", "umsatz vorgemerkt", "abgelehnt", "storniert", "en attente", "refusé", "rejeté", "annulé",
 ))  # fmt: skip
+# Such a word after the number: `1,234.50 CR`, `1.234,50 S`.
+_WORD_AFTER = re.compile("(?P<number>.*[0-9]) ?(?P<word>[cd]r|[cdhs])", re.IGNORECASE)
 # A sign before or after the number, beside that of the currency. The minus of `25,-` is none.
 _SIGN_BEFORE = re.compile("(?P<before>[^0-9]*?)(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*[0-9].*)")
 _SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*)")
@@ -150,12 +152,15 @@ def _directions(heading: Sequence[str]) -> list[int]:
 
 def _signed(amount: str, cells: Sequence[str], directions: Sequence[int]) -> str:
     """Returns an amount with a minus if another column says that it was paid out, or has not come: `8.00 - pending`."""
+    words = [_folded(cell) for cell in cells if len(cell) <= _LONGEST_CELL]
+    said = [_folded(_cell(cells, at)) for at in directions]
+    if found := _WORD_AFTER.fullmatch(normal_marks(amount)):
+        amount, said = found["number"], [*said, _folded(found["word"])]
     if not amount or _sign(amount)[0] == "-":
         return amount
-    words = [_folded(cell) for cell in cells if len(cell) <= _LONGEST_CELL]
     if state := next((word for word in words if word in _NOT_BOOKED), None):
         return f"{amount} - {state}"
-    is_out = any(_folded(_cell(cells, at)) in _OUT for at in directions) or not _OUT_ANYWHERE.isdisjoint(words)
+    is_out = not _OUT.isdisjoint(said) or not _OUT_ANYWHERE.isdisjoint(words)
     return f"-{amount}" if is_out and not _sign(amount)[0] else amount
 
 
