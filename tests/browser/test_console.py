@@ -125,6 +125,24 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, dem
     one.check("people-wrong")
 
 
+def test_a_filter_closes_with_escape_and_with_a_click_elsewhere(
+    visit: Visits, demo: Any, admin: dict[str, Any]
+) -> None:
+    page = visit("desktop", storage_state=admin).page
+    page.goto(f"{demo.url}/app/orders?state=waiting")
+    filters = page.locator(".filter[open]")
+    page.get_by_text("Period", exact=True).click()
+    assert filters.count() == 1
+    page.keyboard.press("Escape")
+    assert filters.count() == 0
+    assert page.evaluate("document.activeElement.textContent.trim()") == "Period"
+    page.keyboard.press("Enter")
+    page.get_by_label("From (UTC)").click()
+    assert filters.count() == 1
+    page.get_by_role("heading", level=1).click()
+    assert filters.count() == 0
+
+
 def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
     reader = demo.reader(admin)
     reader.get("/app/orders?state=waiting")

@@ -53,10 +53,10 @@ addEventListener("click", async (event) => {
     toast(shown);
   }
   // A click elsewhere closes menus.
-  for (const menu of document.querySelectorAll("details:is(.row-menu, .me, .means)[open]")) if (!menu.contains(event.target)) menu.open = false;
+  for (const menu of document.querySelectorAll("details:is(.row-menu, .me, .means, .filter)[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 addEventListener("keydown", (event) => {
-  const menu = event.key === "Escape" && document.querySelector("details:is(.row-menu, .me, .menu, .means)[open]");
+  const menu = event.key === "Escape" && document.querySelector("details:is(.row-menu, .me, .menu, .means, .filter)[open]");
   if (!menu) return;
   menu.open = false;
   menu.querySelector("summary").focus();
