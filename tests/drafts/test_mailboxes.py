@@ -47,6 +47,12 @@ def people(text: str) -> list[tuple[str, str | None, int]]:
             "\u201cByron, Ada\u201d <a@x.com>, \u201eHopper, Grace\u201c <b@x.com>; \xabKing, Ada\xbb <c@x.com>",
             [("Ada Byron", "a@x.com"), ("Grace Hopper", "b@x.com"), ("Ada King", "c@x.com")],
         ),
+        ("ada@x.com <mailto:ada@x.com>; Bob <MAILTO:b@x.com>", [("", "ada@x.com"), ("Bob", "b@x.com")]),
+        ("Ada Byron (a@x.com), Bob [b@x.com]", [("Ada Byron", "a@x.com"), ("Bob", "b@x.com")]),
+        ("Byron, Ada (a@x.com); Bob, <b@x.com>", [("Ada Byron", "a@x.com"), ("Bob", "b@x.com")]),
+        ("Ada (Sales);a@x.com", None),
+        ("Ada (Sales) (a@x.com)", None),
+        ("(a@x.com)", None),
         ("Ada", None),
         ("", None),
         ("Ada, a@x.com", None),
@@ -66,6 +72,7 @@ def test_lists_of_mailboxes(text: str, mailboxes: list[tuple[str, str]] | None) 
     [
         ("a@x.com, b@x.com", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
         ("Ada <a@x.com>", [("a@x.com", "Ada", 1)]),
+        ("Ada (a@x.com)\nBob <mailto:b@x.com>", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         (
             'Ada <a@x.com>; "Byron, Ada" <b@x.com>, c@x.com\nd@x.com',
             [("a@x.com", "Ada", 1), ("b@x.com", "Ada Byron", 1), ("c@x.com", None, 1), ("d@x.com", None, 1)],

@@ -23,7 +23,12 @@ _TOKENS = re.compile(
     r'"[^"]*"|[\u201c\u201e\xab][^\u201c\u201d\u201e\xab\xbb\n]*[\u201c\u201d\xbb]|<[^<>]*>|[,;\t\n]'
     r'|[^,;\t\n"<\u201c\u201e\xab]+|["<\u201c\u201e\xab]'
 )
-_NAMED = re.compile(r"(?P<name>[^<>]*)<\s*(?P<address>[^\s<>]+@[^\s<>@]+)\s*>")
+# `Ada <a@example.com>`, with `mailto:` as Outlook copies a link, or with other brackets.
+_NAMED = re.compile(
+    r"(?P<name>[^<>]*)<\s*(?:mailto:)?(?P<address>[^\s<>]+@[^\s<>@]+)\s*>"
+    r"|(?P<name_2>[^<>()\[\]@]+)[(\[]\s*(?P<address_2>[^\s<>()\[\]@]+@[^\s<>()\[\]@]+)\s*[)\]]",
+    re.IGNORECASE,
+)
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTED = re.compile(r"""".*"|'.*'|[\u201c\u201e].*[\u201c\u201d]|\xab.*\xbb""")
 # What stands before the recipients where the head of a mail is copied, in the languages of the pages.
@@ -107,7 +112,7 @@ def _list_in(line: str) -> Steps[list[Mailbox | str] | None]:
     members = _mailboxes_among(parts)
     if len(members) < len(parts):  # a list with a mistake, or a row of a table
         return parts if min(len(members), line.count("<")) > 1 else None
-    return parts if len(parts) > 1 or "<" in line else None
+    return parts if len(parts) > 1 or "<" in line or members[0][0] else None
 
 
 def _count(line: str, signs: str, most: int) -> int:
@@ -191,9 +196,9 @@ def _mailbox(part: str) -> Mailbox | None:
     named = _NAMED.fullmatch(part)
     if named is None:
         return None
-    name = trimmed(" ".join(named["name"].split()))
+    name = trimmed(" ".join((named["name"] or named["name_2"] or "").split())).rstrip(", ")
     is_quoted = _QUOTED.fullmatch(name) is not None
-    bare, address = name[1:-1].strip() if is_quoted else name, trimmed(named["address"])
+    bare, address = name[1:-1].strip() if is_quoted else name, trimmed(named["address"] or named["address_2"])
     if bare.lower() == address.lower():  # as mail programs write somebody whose name they do not know
         return "", address
     if not is_quoted and ("@" in name or '"' in name):
