@@ -72,7 +72,7 @@ async def create_subscription(
     async with actor.transaction(Right.SETTINGS) as transaction:
         created = await store.insert_subscription(transaction.connection, actor.principal, vault, target, events)
         named = {"event": created.event} if created.events is None else {"events": created.events}
-        after = {**named, "target_url": created.target_url}
+        after = {**named, "target_url": target.origin}
         await transaction.record("webhook.created", f"subscription {created.id}", after=after)
     return created
 

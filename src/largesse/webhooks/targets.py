@@ -21,6 +21,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from urllib.parse import urlsplit
 
 import idna
 import msgspec
@@ -127,6 +128,11 @@ class Target(msgspec.Struct, frozen=True):
     port: int
     path_and_query: str
     address: Address | None  # the host, if it is an address
+
+    @property
+    def origin(self) -> str:
+        """Only the scheme, the host and the port of the URL, as the rest may contain a secret."""
+        return f"{self.scheme}://{urlsplit(self.url).netloc}"
 
     @property
     def only_allowed(self) -> bool:
