@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.file_text import NotText, read_text
-from largesse.base.text import without_apostrophe
+from largesse.base.text import is_error, is_rounded, without_apostrophe
 from largesse.catalogue import draft_store, store
 from largesse.catalogue.content import NOT_YES, REQUIRED, TWICE, Content, Fault, Faulty, ProductContent
 from largesse.catalogue.draft_store import Edited
@@ -45,13 +45,16 @@ TOO_LARGE = "The file has more than %(most)s KiB."
 NO_ROWS = "The file has no rows."
 BY_FILE = "The seed file manages this. Release it first."
 HAS_DRAFT = "This has a draft. Publish or discard it first, or leave the row out."
+SPOILT = (
+    "A spreadsheet shows this for a failed formula, a column that is too narrow or a long number. Correct it there."
+)
 FIXED = "This cannot change after it was created."
 UNKNOWN_CURRENCY = "%(what)s is not a currency in use."
 BAD_KEY = "A key has at most 100 characters, and no slash, comma or semicolon."
 OTHER_KIND = "Only products of the other kind have this. Leave it empty."
 FAULTS = (
-    NOT_TEXT, NO_HEADER, MORE_VALUES, UNKNOWN_COLUMN, TOO_MANY_ROWS, TOO_LARGE, NO_ROWS, BY_FILE, HAS_DRAFT, FIXED, UNKNOWN_CURRENCY, BAD_KEY,
-    OTHER_KIND,
+    NOT_TEXT, NO_HEADER, MORE_VALUES, UNKNOWN_COLUMN, TOO_MANY_ROWS, TOO_LARGE, NO_ROWS, BY_FILE, HAS_DRAFT, SPOILT, FIXED, UNKNOWN_CURRENCY,
+    BAD_KEY, OTHER_KIND,
 )  # fmt: skip
 
 
@@ -202,6 +205,7 @@ class _SheetReader:
             raise Faulty([Fault("key", REQUIRED)])
         if is_twice:
             raise Faulty([Fault("key", TWICE, {"what": key[:40]})])
+        _refuse_spoilt(row)
         if edited is None:
             return self._read_new(row)
         content = edited.content
@@ -249,6 +253,14 @@ class _SheetReader:
         customers = {key: one for one, key in self.keys.items()}
         names = names._replace(customers={**customers, **names.customers})
         return read_product(typed, names, is_digital=is_digital, currency=currency, picture=picture)
+
+
+def _refuse_spoilt(row: Mapping[str, str]) -> None:
+    """Raises Faulty for cells that are nothing but a spreadsheet's error, and for a key that it has rounded."""
+    spoilt = [name for name, cell in row.items() if len(cell.split()) == 1 and is_error(cell)]
+    spoilt += ["key"] if is_rounded(row["key"]) else []
+    if spoilt:
+        raise Faulty([Fault(name, SPOILT) for name in spoilt])
 
 
 def _refuse_other_kind(typed: Mapping[str, str], *, is_digital: bool) -> None:

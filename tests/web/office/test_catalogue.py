@@ -225,7 +225,14 @@ def test_files_go_out_and_come_in(service: Service, sign_in: SignIn) -> None:
     assert "An amount must be more than 0." in answer.text
     assert value(service, "SELECT count(*) FROM products WHERE key LIKE 'new-%'") == 0
 
+    for key, name in (("new-a", "#N/A"), ("1.2E+11", "A"), ("new-a", "####")):
+        spoilt = wrong.replace(b"new-a,yes,GBP,,GB,0", f"{key},yes,GBP,{name},GB,5".encode())
+        browser.get("/office/catalogue/import")
+        assert sheet.SPOILT in browser.upload("/office/catalogue/import", spoilt).text, name
+    assert value(service, "SELECT count(*) FROM products WHERE key ~ '^(new-|1)'") == 0
+
     good = wrong.replace(b"GBP,,GB,0", b"GBP,A,GB,5")
+    browser.get("/office/catalogue/import")
     answer = browser.upload("/office/catalogue/import", good)
     assert answer.headers["location"] == "/office/catalogue?state=drafts"
     later = made(browser, key="new-later")
