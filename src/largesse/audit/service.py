@@ -133,7 +133,9 @@ def _json(changed: Mapping[str, Any] | None) -> str | None:
 
 
 _AT_ONCE = 1_000
-_LOOKED_AT = 5_000
+LOOKED_AT = 5_000
+LOOKED_AT_OF_CUSTOMER = 100_000
+_NEWEST = 2**63 - 1
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -168,11 +170,18 @@ class EventFilter(msgspec.Struct, frozen=True):
 
 async def newest_events(
     connection: Connection, wanted: EventFilter, *, before: int | None = None, limit: int = 50
-) -> list[AuditEvent]:
-    """Returns the newest events that pass a filter, older than the event `before`."""
-    values = (wanted.acts, wanted.who, wanted.actors, wanted.words, wanted.subjects)
-    rows = await connection.fetch(store.NEWEST, wanted.customer_id, before, *values, limit)
-    return [AuditEvent(**row) for row in rows]
+) -> tuple[list[AuditEvent], int | None]:
+    """Returns the newest events that pass a filter, older than the event `before`, and where the next page begins.
+
+    Reads at most `LOOKED_AT_OF_CUSTOMER` events, so a page may be empty although later pages are not.
+    """
+    place = wanted.customer_id, _NEWEST if before is None else before, LOOKED_AT_OF_CUSTOMER
+    values = wanted.acts, wanted.who, wanted.actors, wanted.words, wanted.subjects
+    rows = await connection.fetch(store.NEWEST, *place, *values, limit + 1)
+    events = [AuditEvent(**row) for row in rows[:limit]]
+    if len(rows) > limit:
+        return events, events[-1].id
+    return events, await connection.fetchval(store.LAST, *place)
 
 
 async def newest_of_all(
@@ -190,12 +199,12 @@ async def newest_of_all(
     Reads at most 5,000 events, so a page may be empty although later pages are not.
     """
     rows = await connection.fetch(
-        store.NEWEST_OF_ALL, _LOOKED_AT, before, customer_id, list(acts), who, words, limit + 1
+        store.NEWEST_OF_ALL, LOOKED_AT, before, customer_id, list(acts), who, words, limit + 1
     )
     events = [AuditEvent(**row) for row in rows[:limit]]
     if len(rows) > limit:
         return events, events[-1].id
-    return events, await connection.fetchval(store.LAST_LOOKED_AT, _LOOKED_AT, before, customer_id)
+    return events, await connection.fetchval(store.LAST_LOOKED_AT, LOOKED_AT, before, customer_id)
 
 
 async def list_events(

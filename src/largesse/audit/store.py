@@ -26,19 +26,28 @@ _COLUMNS = Fragment("""
     e.id, e.at, c.key AS customer, e.environment, e.actor, e.actor_id, e.actor_name, e.address, e.request_id, e.act, e.subject,
     e.before::text, e.after::text
 """)
-# The newest events of customer $1, older than the event $2, of the act $3, by somebody whose name contains $4.
+# Looks at the newest $3 events of customer $1 before the event $2. Of these: with one of the acts $4, by an actor whose name contains $5 or is one of $6,
+# and with $7 in the subject or in a changed value, or one of the subjects $8. The index of the primary key gives them in their order: the planner expects
+# few events of a customer, and would sort all of them.
+_LOOKED_AT = Fragment("""
+    audit_events WHERE customer_id >= $1 AND (customer_id, id) < ($1, $2) ORDER BY customer_id DESC, id DESC
+""")
 NEWEST = compose(
     """
+    WITH looked_at AS (SELECT * FROM {looked_at} LIMIT $3)
     SELECT {columns}
-    FROM audit_events e LEFT JOIN customers c ON c.id = e.customer_id
-    WHERE e.customer_id = $1 AND ($2::bigint IS NULL OR e.id < $2) AND (cardinality($3::text[]) = 0 OR e.act = ANY($3))
-      AND ($4 = '' OR strpos(lower(e.actor_name), lower($4)) > 0 OR e.actor_name = ANY($5::text[]))
-      AND ($6 = '' OR e.subject = ANY($7::text[])
-           OR strpos(lower(concat(e.subject, e.before::text, e.after::text)), lower($6)) > 0)
-    ORDER BY e.id DESC LIMIT $8
+    FROM looked_at e LEFT JOIN customers c ON c.id = e.customer_id
+    WHERE (cardinality($4::text[]) = 0 OR e.act = ANY($4))
+      AND ($5 = '' OR strpos(lower(e.actor_name), lower($5)) > 0 OR e.actor_name = ANY($6::text[]))
+      AND ($7 = '' OR e.subject = ANY($8::text[])
+           OR strpos(lower(concat(e.subject, e.before::text, e.after::text)), lower($7)) > 0)
+    ORDER BY e.customer_id DESC, e.id DESC LIMIT $9
     """,
+    looked_at=_LOOKED_AT,
     columns=_COLUMNS,
 )
+# The last of them; null if there are no more.
+LAST = compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT)
 
 # Looks at the newest $1 events before the event $2, of customer $3 or of all. Of these: with one of the acts $4, by an actor whose name
 # contains $5, and with $6 in the subject or in a changed value.

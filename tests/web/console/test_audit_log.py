@@ -7,14 +7,19 @@ import html
 import io
 import json
 import re
+from typing import Any
 
 import pytest
 from tests.chained import actor_on
-from tests.web.api.conftest import Service
+from tests.plans import rows_read
+from tests.web.api.conftest import Service, on_database
 from tests.web.console.conftest import Browser, SignIn, signed_in
 
+from largesse.audit import service as audit
+from largesse.audit import store
 from largesse.audit.model import ACTS
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.ledger.store import find_funding_account
@@ -68,6 +73,37 @@ def test_older_events_are_a_page_away(service: Service, ada: Browser) -> None:
     assert "Numbered 0." not in ada.text
     [older] = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
     ada.sees(older, "Numbered 0.", "Newer")
+
+
+def test_a_search_looks_at_so_many_entries_at_a_time(
+    service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("Long ago", "Since", "Then", "Now"):
+        make_account(ada, name)
+    monkeypatch.setattr(audit, "LOOKED_AT_OF_CUSTOMER", 3)
+    page = ada.read(path := "/app/audit?q=Long+ago")
+    while "service account Long ago" not in page:
+        assert "entries before this match. Look further back." in page
+        [path] = [html.unescape(link) for link in re.findall(r'href="([^"]+)" rel="next"', ada.page.text)]
+        page = ada.read(path)
+    assert "before=" in path
+    assert "Long ago" in ada.get("/app/audit.csv?q=Long+ago&act=service_account.created").text
+
+
+def test_a_page_of_the_log_reads_no_other_entries(own_service: Service) -> None:
+    own_service.sql(
+        """
+        INSERT INTO audit_events (customer_id, at, actor, actor_name, act, subject, mac)
+        SELECT 1, now(), 'command', 'largesse', 'key.created', 'API key 1', '' FROM generate_series(1, 2000)
+        """
+    )
+
+    async def read(connection: Any) -> int:
+        await connection.execute("ANALYZE audit_events")
+        no_filter: tuple[Any, ...] = ([], "", [], "", [])
+        return await rows_read(connection, Role.APP, "audit_events", store.NEWEST, 1, 2**63 - 1, 1_000, *no_filter, 51)
+
+    assert on_database(own_service.database_url, read) == 51
 
 
 def test_nobody_reads_what_another_customer_did(service: Service, sign_in: SignIn) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from largesse.audit.service import AuditEvent, EventFilter, newest_events
+from largesse.audit.service import LOOKED_AT_OF_CUSTOMER, AuditEvent, EventFilter, newest_events
 from largesse.base.i18n.languages import text
 from largesse.customers.member_store import list_members
 from largesse.customers.roles import Right
@@ -74,9 +74,8 @@ async def show(context: RequestContext) -> Response:
     wanted = await _filter(context)
     before = context.parameters.number("before", INT64)
     async with context.database.connection(context.person.scope) as connection:
-        found = await newest_events(connection, wanted, before=before, limit=_PAGE + 1)
+        events, following = await newest_events(connection, wanted, before=before, limit=_PAGE)
         members = await list_members(connection, context.person.customer_id)
-    events = found[:_PAGE]
     names = await _names(context, events)
     return context.page(
         "log.html",
@@ -84,7 +83,8 @@ async def show(context: RequestContext) -> Response:
         kinds=[(kind, context.say(name)) for kind, (_, name, _) in KINDS.items()],
         people=[(member.email, member.name) for member in members],
         query=context.query,
-        older=context.here(before=found[_PAGE - 1].id) if len(found) > _PAGE else None,
+        older=context.here(before=following) if following is not None else None,
+        looked_at=context.language.number(LOOKED_AT_OF_CUSTOMER),
         newest=context.here(before=None) if before is not None else None,
         is_filtered=any(context.query(name) for name in ("act", "kind", "who", "q")) or before is not None,
         csv=context.here(before=None).replace("/app/audit", "/app/audit.csv", 1),
@@ -97,15 +97,13 @@ async def download(context: RequestContext) -> Response:
 
 
 async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
-    wanted, before = await _filter(context), None
-    while True:
-        events = await context.read(newest_events, wanted, before=before, limit=_OF_FILE_AT_ONCE)
+    wanted, before, has_more = await _filter(context), None, True
+    while has_more:
+        events, before = await context.read(newest_events, wanted, before=before, limit=_OF_FILE_AT_ONCE)
+        has_more = before is not None
         for event in events:
             values = (getattr(event, column) for column in _COLUMNS)
             yield [value.isoformat() if hasattr(value, "isoformat") else value for value in values]
-        if len(events) < _OF_FILE_AT_ONCE:
-            return
-        before = events[-1].id
 
 
 async def _filter(context: RequestContext) -> EventFilter:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 from starlette.responses import Response
 
-from largesse.audit.service import INSTALLATION, AuditEvent, newest_of_all
+from largesse.audit.service import INSTALLATION, LOOKED_AT, AuditEvent, newest_of_all
 from largesse.base.errors import OperatorError
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
@@ -121,6 +121,7 @@ async def show(context: OfficeContext) -> Response:
         query=context.query,
         is_unknown=is_unknown,
         older=context.here(before=following) if following is not None else None,
+        looked_at=context.language.number(LOOKED_AT),
         newest=context.here(before=None) if before is not None else None,
         is_filtered=any(context.query(name) for name in ("of", "kind", "who", "q")) or before is not None,
     )
