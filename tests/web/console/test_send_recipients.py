@@ -289,6 +289,31 @@ def test_a_recipient_is_added_after_another_window_started_over(service: Service
     assert "Bob bob@example.com 1 Ready" in ada.read(f"{path}/recipients")
 
 
+def test_an_old_window_changes_nobody_of_a_new_list(service: Service, ada: Browser) -> None:
+    path = draft(ada, service, "ann@x.com\nbo@x.com\ncy@x\ndi@x")
+    columns = {
+        "number": re.findall(r'name="number" value="([^"]+)"', ada.page.text),
+        "was": re.findall(r'name="was" value="([^"]+)"', ada.page.text),
+        "email": ["cy@x.com", "di@x"],
+        "name": ["", ""],
+        "quantity": ["", ""],
+    }
+    assert (columns["number"], columns["was"]) == (["3", "4"], ["cy@x", "di@x"])
+    ada.post(f"{path}/start-over")
+    assert ada.submit(f"{path}/recipients", rows="eve@x.com\nfay@x.com\ngus@x.com\nhal@x.com").status_code == 303
+    ada.get(f"{path}/recipients")
+    ada.page = ada._send("POST", f"{path}/rows", data={"token": ada.token, **columns})
+    assert ada.page.status_code == 422
+    ada.says("The list was changed in another window. Nothing was saved yet.", "gus@x.com 1 Ready", "hal@x.com 1 Ready")
+    assert re.findall(r'name="email" value="([^"]*)"', ada.page.text) == ["cy@x.com"], "what was typed, in a new row"
+    # What another window corrected alike is no other row.
+    path = draft(ada, service, "cy@x\ndi@x")
+    save(ada, path, number=["1"], was=["cy@x"], email=["cy@x.com"], name=[""], quantity=[""])
+    ada.get(f"{path}/recipients")
+    save(ada, path, number=["1"], was=["cy@x"], email=["cy@x.com"], name=["Cy"], quantity=[""])
+    ada.sees(f"{path}/recipients", "Cy cy@x.com 1 Ready")
+
+
 def test_rows_that_are_added_lose_nothing_without_a_word(service: Service, ada: Browser) -> None:
     path = draft(ada, service, "zoe@x.com,Zoë")
     twice = "bo@x.com,Bo,bo@home.example\ncy@x.com,Cy,"

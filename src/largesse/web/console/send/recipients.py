@@ -28,7 +28,7 @@ from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS
 
 NEW = "new"  # the number of a row that is added
-MOST_FIELDS = 5 * (FIX_ROWS + 2)
+MOST_FIELDS = 6 * (FIX_ROWS + 2)
 _OF_LIST = ("q", "state", "sort", "page")  # parameters of the list, which stay after one of its forms is sent
 
 # Why a file or pasted cells were refused.
@@ -97,6 +97,7 @@ class ShownRow(msgspec.Struct, frozen=True):
     same_as: int | None = None
     had_at: datetime | None = None  # when this address last got the gift
     is_open: bool = False  # whether its cells are form fields
+    was: str = ""  # the stored address, by which `save` recognises the row
 
     def faults_of(self, field: str) -> list[str]:
         """Returns what is wrong with a field."""
@@ -209,6 +210,7 @@ def _shown(
             row.same_as,
             earlier.get(email_key(row.email)),
             bool(row.problems) or str(row.number) == edited or row.number in typed,
+            row.email,
         )
         for row in rows
     ]
@@ -240,6 +242,9 @@ async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked:
 
 _REMOVED = text("Removed %(name)s.")
 _SAVED = text("Saved.")
+_OTHER_LIST = text(
+    "The list was changed in another window. Nothing was saved yet. Where a row is another one now, what you typed is in a new row."
+)
 
 
 async def save(context: RequestContext) -> Response:
@@ -247,18 +252,31 @@ async def save(context: RequestContext) -> Response:
     opened = await open_draft(context)
     typed: dict[int, Typed] = {}
     new: list[Typed] = []
-    fields = (context.form.all(name) for name in ("number", "email", "name", "quantity"))
-    for number, *cells in zip_longest(*fields, fillvalue=""):
+    was: dict[int, str] = {}
+    fields = (context.form.all(name) for name in ("number", "was", "email", "name", "quantity"))
+    for number, address, *cells in zip_longest(*fields, fillvalue=""):
         if number == NEW:
             new.append(Typed(*cells))
         elif (row := Whole().read(number)) is not None:
-            typed[row] = Typed(*cells)
+            typed[row], was[row] = Typed(*cells), address
+    if "was" in context.form and (moved := await _moved(context, opened, was, typed)):
+        new += [one for row in moved if (one := typed.pop(row)).email.split() != was[row].split()]
+        return await show_recipients(context, opened, typed=typed, new=new, said=context.say(_OTHER_LIST))
     try:
         await context.services.drafts.rows.edit(context.actor, opened.draft.id, typed, new)
     except SheetRefused as refusal:
         said = refused(context, refusal)
         return await show_recipients(context, opened, typed=typed, new=new, said=said)
     return context.see(list_address(context, opened), context.say(_SAVED))
+
+
+async def _moved(
+    context: RequestContext, opened: Open, was: Mapping[int, str], typed: Mapping[int, Typed]
+) -> list[int]:
+    """Returns the rows of a form that are no longer those of the list, as another window began another list, or removed them."""
+    checked = await context.services.drafts.rows.checked(opened.caller.principal, opened.draft)
+    stored = {row.number: row.email.split() for row in checked.rows}
+    return [row for row, one in typed.items() if stored.get(row) not in (was[row].split(), one.email.split())]
 
 
 async def remove(context: RequestContext) -> Response:
