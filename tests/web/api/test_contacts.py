@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
 
+from largesse.web.api.openapi.document import build_document
+from largesse.web.api.routes import OPERATIONS
+
 WORLD = RICH_WORLD
 SAM = {
     "email": "Sam@example.com",
@@ -43,6 +46,35 @@ def test_a_contact_is_made_read_changed_and_deleted(service: Service) -> None:
     assert client.delete(path).status_code == 204
     assert [client.request(method, path).status_code for method in ("GET", "DELETE")] == [404, 404]
     assert client.patch(path, json={}).status_code == 404
+
+
+def test_groups_of_null_stay(service: Service) -> None:
+    """As clients send that write every member. The groups of null are no empty list: nobody leaves them by mistake."""
+    client = service.client("hr")
+    contact = client.post("/contacts", json={"email": "null@example.com", "groups": ["Sales"]}).json()
+    patched = client.patch(f"/contacts/{contact['id']}", json={"name": "Sam", "groups": None})
+    assert (patched.json()["name"], patched.json()["groups"]) == ("Sam", ["Sales"])
+    people = [{"externalId": "null", "email": "null@example.com", "groups": None}]
+    assert client.post("/contacts/bulk", json={"contacts": people}).json()["ids"] == [contact["id"]]
+    assert client.get(f"/contacts/{contact['id']}").json()["groups"] == ["Sales"]
+    assert client.delete(f"/contacts/{contact['id']}").status_code == 204
+
+
+def test_lists_that_may_be_left_out_may_be_null() -> None:
+    """A client in Java that openapi-generator makes sends an empty list for each other one: a contact would leave all groups."""
+    schemas = build_document(OPERATIONS)["components"]["schemas"]
+    for name in (
+        "Subscribe",
+        "NewContact",
+        "ChangedContact",
+        "BulkContact",
+        "SendGift",
+        "SendCollection",
+        "SendTemplate",
+    ):
+        lists = {member: schema["type"] for member, schema in schemas[name]["properties"].items() if "items" in schema}
+        assert lists
+        assert all(types == ["array", "null"] for types in lists.values()), name
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ FIELDS_OF_SPEC = {
     "SendGift": {"productId": INT32, "value": maybe(NUMBER), "country": maybe(TEXT), **SEND_BODY},
     "SendCollection": {"collectionId": INT32, "value": maybe(NUMBER), **SEND_BODY},
     "SendTemplate": {"templateId": INT32, **SEND_BODY},
-    "Subscribe": {"targetUrl": "string uri", "event": TEXT, "events": "array of string"},
+    "Subscribe": {"targetUrl": "string uri", "event": TEXT, "events": "array of string null"},
 }
 REQUIRED_IN_BODIES = {
     "Recipient": ["email"],

@@ -117,6 +117,13 @@ def test_a_subscription_names_several_events(service, problem) -> None:
     assert client.delete(f"/webhooks/{created['id']}").status_code == 204
 
 
+def test_events_of_null_count_as_left_out(service) -> None:
+    client = service.client("globex")
+    answer = client.post("/webhooks", json={"targetUrl": TARGET, "event": "gift.sent", "events": None})
+    assert (answer.status_code, answer.json().get("events")) == (201, None), answer.text
+    assert client.delete(f"/webhooks/{answer.json()['id']}").status_code == 204
+
+
 @pytest.mark.parametrize(
     ("members", "said"),
     [

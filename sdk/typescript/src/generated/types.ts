@@ -53,8 +53,8 @@ export interface BulkContact {
   externalId: string;
   /** False for somebody who left: they get no gifts */
   active?: boolean | undefined;
-  /** Names of all groups; a new name creates a group */
-  groups?: readonly string[] | undefined;
+  /** Names of all groups; a new name creates a group, and null counts as left out */
+  groups?: readonly string[] | null | undefined;
   /** Values of your own fields by key; those left out stay, null removes one */
   fields?: Readonly<Record<string, string | null>> | undefined;
   /** Unique, letter case ignored */
@@ -99,8 +99,8 @@ export interface ChangedContact {
   externalId?: string | null | undefined;
   /** False for somebody who left: they get no gifts */
   active?: boolean | undefined;
-  /** Names of all groups; a new name creates a group */
-  groups?: readonly string[] | undefined;
+  /** Names of all groups; a new name creates a group, and null counts as left out */
+  groups?: readonly string[] | null | undefined;
   /** Values of your own fields by key; those left out stay, null removes one */
   fields?: Readonly<Record<string, string | null>> | undefined;
   /** Unique, letter case ignored */
@@ -269,8 +269,8 @@ export interface NewContact {
   externalId?: string | null | undefined;
   /** False for somebody who left: they get no gifts */
   active?: boolean | undefined;
-  /** Names of all groups; a new name creates a group */
-  groups?: readonly string[] | undefined;
+  /** Names of all groups; a new name creates a group, and null counts as left out */
+  groups?: readonly string[] | null | undefined;
   /** Values of your own fields by key; those left out stay, null removes one */
   fields?: Readonly<Record<string, string | null>> | undefined;
   /** Unique, letter case ignored */
@@ -670,8 +670,8 @@ export interface Subscribe {
   targetUrl: string;
   /** The event to deliver */
   event?: "order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}) | undefined;
-  /** Several events instead of one. An addition to the specification. */
-  events?: readonly ("order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}))[] | undefined;
+  /** Several events instead of one; null counts as left out. An addition to the specification. */
+  events?: readonly ("order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}))[] | null | undefined;
 }
 
 /** A subscription, without its secret. */

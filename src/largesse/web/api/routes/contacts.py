@@ -61,7 +61,9 @@ _ExternalId = Annotated[
 _Groups = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=MAX_GROUP)]],
     Meta(
-        max_length=MOST_GROUPS_EACH, description="Names of all groups; a new name creates a group", examples=[["Sales"]]
+        max_length=MOST_GROUPS_EACH,
+        description="Names of all groups; a new name creates a group, and null counts as left out",
+        examples=[["Sales"]],
     ),
 ]
 _Fields = Annotated[
@@ -71,7 +73,7 @@ _Fields = Annotated[
 
 
 class _Members(msgspec.Struct, kw_only=True, rename="camel"):
-    """The members of a contact besides its e-mail address. A member left out keeps its value; null removes the value."""
+    """The members of a contact besides its e-mail address. A member left out keeps its value; null removes the value, but that of `groups`."""
 
     name: _Name | UnsetType | None = UNSET
     language: _Language | UnsetType | None = UNSET
@@ -81,7 +83,8 @@ class _Members(msgspec.Struct, kw_only=True, rename="camel"):
     address: _Address | UnsetType | None = UNSET
     external_id: _ExternalId | UnsetType | None = UNSET
     active: Annotated[bool, Meta(description="False for somebody who left: they get no gifts")] | UnsetType = UNSET
-    groups: _Groups | UnsetType = UNSET
+    # Nullable, as openapi-generator's clients in Java send an empty list for each one that is left out and may not be null.
+    groups: _Groups | UnsetType | None = UNSET
     fields: _Fields | UnsetType = UNSET
 
 
@@ -232,7 +235,7 @@ def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
         email=email,
         birthday=birthday,
         is_active=body.active,
-        groups=UNSET if body.groups is UNSET else tuple(body.groups),
+        groups=UNSET if body.groups is UNSET or body.groups is None else tuple(body.groups),
         more_groups=(),
         fields={} if body.fields is UNSET else body.fields,
     )

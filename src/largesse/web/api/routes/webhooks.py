@@ -53,18 +53,17 @@ class Subscribe(msgspec.Struct, rename="camel"):
             Meta(
                 min_length=1,
                 max_length=_MOST_EVENTS,
-                description="Several events instead of one. An addition to the specification.",
+                description="Several events instead of one; null counts as left out. An addition to the specification.",
                 examples=[[ORDER_CREATED.name, GIFT_CLAIMED.name]],
-                extra_json_schema={"uniqueItems": True},
             ),
         ]
-        | msgspec.UnsetType
-    ) = msgspec.UNSET
+        | None
+    ) = None
 
     @property
     def named(self) -> str | list[str]:
         """The event, or the events. Raises InvalidRequest if neither or both are given."""
-        if self.events is msgspec.UNSET:
+        if self.events is None:
             if self.event is msgspec.UNSET:
                 raise InvalidRequest("`event` is required, or `events`.")
             return self.event
