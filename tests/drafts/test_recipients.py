@@ -94,6 +94,15 @@ async def test_suggestions_replace_addresses_of_the_rows_that_are_named(house: H
     assert found == {2: "zoe@acme.example", 3: "bo@acme.example", 4: "ZOE@acme.example", 5: "cy@acme", 6: "di"}
 
 
+async def test_a_correction_keeps_the_name_before_the_address(house: House) -> None:
+    caller, actor, draft = await begun(house, "email\nAda Byron ada@acme.example\n1. zoe@acme.example\n")
+    await house.desk.rows.use_suggestions(actor, caller.principal, draft, [2, 3])
+    assert [row[1:3] for row in await rows(house, caller, draft)] == [
+        ("ada@acme.example", "Ada Byron"),
+        ("zoe@acme.example", ""),
+    ]
+
+
 async def test_rows_to_fix_are_left_out_until_a_row_changes(house: House) -> None:
     caller, actor, draft = await begun(house, leaves_out=True)
     quote = await house.quote(caller, draft)

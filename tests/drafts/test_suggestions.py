@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from largesse.drafts.mailboxes import common_domains, fault_of, suggested
+from largesse.drafts.mailboxes import common_domains, fault_of, name_before, suggested
 
 DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.example")
 
@@ -58,6 +58,24 @@ DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.ex
 )
 def test_what_was_meant_is_found(typed: str, meant: str | None) -> None:
     assert suggested(typed, DOMAINS) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("Ada Byron ada@x.example", "Ada Byron"),
+        ("2. Ada Byron: ada@x.example", "Ada Byron"),
+        ("\u2022 Ada Byron \u2013 ada@x.example", "Ada Byron"),
+        ("Byron, Ada <ada@x.example", "Ada Byron"),
+        ("1. ada@x.example", ""),
+        ("name (at) x.example", ""),
+        ("name @ x.example", ""),
+        ("mailto:name@x.example", ""),
+        ("name.x.example", ""),
+    ],
+)
+def test_a_name_before_an_address_is_kept(typed: str, name: str) -> None:
+    assert name_before(typed) == name
 
 
 @pytest.mark.parametrize(

@@ -259,8 +259,7 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     """Returns the valid address that was probably meant, None if nothing is likely. `domains` are those of the other recipients."""
     if not email or len(email) > _MAX_LENGTH:
         return None
-    plain = unicodedata.normalize("NFKC", email).translate(_PLAIN_SIGNS)
-    text = _MAILTO.sub("", _AT.sub("@", plain)).strip(_ROUND)
+    text = _plain(email)
     if _AND_MORE.search(text):
         return None
     *before, local = text.partition("@")[0].split() or [""]
@@ -282,6 +281,20 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     if "." not in domain:
         domain = next((one for one in known if domain and one.startswith(f"{domain.lower()}.")), domain)
     return _valid(f"{local.strip('.')}@{domain}", unlike=email)
+
+
+def name_before(email: str) -> str:
+    """Returns the name before an address, `Ada Byron` of `2. Ada Byron: ada@example.com`, for a text with a `suggested` address."""
+    before, at, _ = _plain(email).partition("@")
+    words = before.split()[:-1] if at else []
+    first = next((number for number, word in enumerate(words) if not _NO_LETTERS.fullmatch(word)), len(words))
+    return _turned(" ".join(words[first:]).strip(_ROUND + "-"))
+
+
+def _plain(email: str) -> str:
+    """Returns a text without what copying adds to an address, and with an @ for what people write instead."""
+    plain = unicodedata.normalize("NFKC", email).translate(_PLAIN_SIGNS)
+    return _MAILTO.sub("", _AT.sub("@", plain)).strip(_ROUND)
 
 
 def _is_name_or_mark(before: Sequence[str], local: str) -> bool:

@@ -20,7 +20,7 @@ from largesse.db.pool import Database
 from largesse.drafts import store
 from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, check_rows, mended_sheet
 from largesse.drafts.columns import Columns, as_labelled, below_title, fits, guess_columns, heading_key, unread_columns
-from largesse.drafts.mailboxes import common_domains, suggested
+from largesse.drafts.mailboxes import common_domains, name_before, suggested
 from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
 from largesse.drafts.text_sheet import converted, read_text_file, read_text_sheet, repaired
@@ -179,11 +179,14 @@ class RecipientService:
         return len(numbers)
 
     async def use_suggestions(self, actor: Actor, principal: Principal, draft: Draft, numbers: Collection[int]) -> None:
-        """Replaces the addresses in the rows of these numbers by the ones suggested for them."""
+        """Replaces the addresses in the rows of these numbers by the ones suggested for them. Keeps a name that was typed before an address."""
         checked = await self.checked(principal, draft)
         rows = {row.number: row for row in checked.bad if row.number in set(numbers)}
         found = suggestions(checked, rows.values())
-        typed = {at: Typed(email, rows[at].name, rows[at].quantity) for at, email in found.items()}
+        typed = {
+            at: Typed(email, rows[at].name or name_before(rows[at].email), rows[at].quantity)
+            for at, email in found.items()
+        }
         await self.edit(actor, draft.id, typed)
 
     # Reading
