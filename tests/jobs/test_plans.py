@@ -18,7 +18,9 @@ import pytest
 from tests.conftest import CloneFactory
 from tests.distributed import IS_DISTRIBUTED
 
+from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
+from largesse.events.order_changes import read_changes, remove_changes
 from largesse.jobs.housekeeping import measure
 from largesse.jobs.leases import Lease
 from largesse.mail import messages
@@ -192,6 +194,23 @@ async def check(connection: asyncpg.Connection, statistics: str) -> None:
                     too_much.append((statistics, moment, step.__name__, read))
                     break
     assert not too_much, "\n".join(map(str, too_much))
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
+async def test_changes_of_orders_are_taken_one_by_one_after_vacuum_has_found_none(
+    connection: asyncpg.Connection,
+) -> None:
+    many = "INSERT INTO order_changes (customer_id, order_id, changed_at) SELECT 1, n, now() FROM generate_series(1, 20000) AS n"
+    await connection.execute(many)
+    await connection.execute("DELETE FROM order_changes WHERE id < (SELECT max(id) FROM order_changes)")
+    await connection.execute("VACUUM order_changes")
+    await connection.execute(many)
+
+    async def take(connection: asyncpg.Connection) -> None:
+        await plan_by_index(connection)
+        await remove_changes(connection, await read_changes(connection, 500))
+
+    assert (await what_is_read(connection, take)).rows <= 4 * 500
 
 
 async def what_is_read(connection: asyncpg.Connection, step: Step) -> Read:

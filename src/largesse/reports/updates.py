@@ -24,7 +24,7 @@ from largesse.db.statements import plan_by_index
 from largesse.events.order_changes import (
     Change,
     change_all_orders,
-    count_changes,
+    last_change,
     read_changes,
     record_changes,
     remove_changes,
@@ -284,8 +284,10 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
         if not taken:  # a worker is processing them, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
-            left = await count_changes(connection, up_to=last_id)
-        progress(max(total - left, 0), total)
+            last_left = await last_change(connection, up_to=last_id)
+        # The last ones are taken first. Those that wait are not counted each time, as there may be millions.
+        left = 0 if last_left is None else max(total - (last_id - last_left), 1)
+        progress(total - left, total)
     return total
 
 
