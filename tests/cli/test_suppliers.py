@@ -37,9 +37,10 @@ def test_a_supplier_is_tried_out_without_buying(run: Run, described: dict[str, A
     assert_refused(run("suppliers", "check", "other"), "describes no supplier 'other'; it describes: cards")
     for changes, said in (
         ({"http_statuses": {404: "pending"}}, "does not exist with `pending`: it must be `unknown`"),
-        ({"http_statuses": {}}, "supplier cards: status_404"),
+        ({"http_statuses": {}}, "supplier cards: status_404: http_statuses does not list the HTTP status 404"),
         ({"balance": None}, "does not say its balance"),
-        ({"url": "http://127.0.0.1:9"}, "supplier cards: connect"),
+        ({"url": "http://192.0.2.1"}, "supplier cards: forbidden_target: its url must be https"),
+        ({"url": "http://127.0.0.1:9"}, "supplier cards: connect: nothing listens at its url"),
     ):
         file.write_text(yaml.safe_dump({**described, "options": options | changes}))
         refused = run("suppliers", "balance" if "balance" in changes else "check", "cards")

@@ -27,6 +27,22 @@ from largesse.webhooks.resolver import Resolver
 # The id of an order that no supplier has: our ids are never all zeros.
 _NO_ORDER = SupplierLine("00000000-0000-0000-0000-000000000000", "none", 1, "GBP", "GB")
 
+_NOT_ALLOWED = "its url must be https and lead to a public address, unless allowed_networks names its network"
+# Why a call has no clear answer, by the word for logs.
+_WHY = {
+    "bad_answer": "its answer is not JSON, or lacks what the description says",
+    "connect": "nothing listens at its url",
+    "connection_lost": "the connection broke off",
+    "dns": "the host name of its url is not known",
+    "forbidden_address": _NOT_ALLOWED,
+    "forbidden_target": _NOT_ALLOWED,
+    "foreign_answer": "its answer has the id of another order",
+    "malformed_voucher": "its voucher cannot be read",
+    "timeout": "it does not answer within timeout_s",
+    "tls": "its certificate is not accepted",
+    "unknown_status": "its answer has a status that statuses does not list",
+}
+
 
 def find_description(settings: Settings, name: str) -> Description:
     """Returns the description of the supplier with that name. Raises OperatorError."""
@@ -47,11 +63,19 @@ async def opened(description: Description) -> AsyncIterator[OpenSupplier]:
         try:
             yield supplier
         except SupplierFailed as failed:
-            raise OperatorError(f"supplier {description.name}: {failed.error}") from None
+            raise OperatorError(f"supplier {description.name}: {_said(failed.error)}") from None
         finally:
             await supplier.close()
     finally:
         await resolver.close()
+
+
+def _said(error: str) -> str:
+    """Returns the word for logs with what it means, if that is known."""
+    status = error.removeprefix("status_")
+    if status != error:
+        return f"{error}: http_statuses does not list the HTTP status {status} that it answers with"
+    return f"{error}: {_WHY[error]}" if error in _WHY else error
 
 
 async def try_out(description: Description) -> str:
