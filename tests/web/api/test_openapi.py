@@ -269,3 +269,17 @@ def test_other_methods_get_405_with_those_allowed(service: Service, path: str) -
     methods = set(DOCUMENT["paths"][path])
     assert answer.headers["allow"].lower().split(", ") == sorted(methods | ({"head"} if "get" in methods else set()))
     hold_to_schema({"$ref": "#/components/schemas/Problem"}, answer.json())
+
+
+def test_answers_list_no_values_that_a_release_may_add() -> None:
+    """Clients that are generated from the document refuse a whole answer with a value that their list does not have."""
+    sent = [operation["requestBody"] for operation in BY_ID.values() if "requestBody" in operation]
+    bodies = {body["$ref"].rpartition("/")[2] for body in walk(sent) if "$ref" in body} | {"BulkContact"}
+    listed = {
+        (name, member)
+        for name, schema in SCHEMAS.items()
+        if name not in bodies
+        for member, value in schema.get("properties", {}).items()
+        if any("enum" in part for part in walk(value))
+    }
+    assert listed == {("Collection", "kind"), ("Identity", "environment")}

@@ -656,8 +656,8 @@ export interface SendTemplate {
 export interface StreamedEvent {
   /** Its place in the stream: give it as `after` to go on from here */
   cursor: string;
-  /** The name of the event */
-  event: "order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {});
+  /** The name of the event; later releases may add some */
+  event: string;
   /** When it was recorded */
   creationDate: string;
   /** The payload, as webhooks deliver it */
@@ -715,7 +715,8 @@ export interface User {
   id: number;
   name: string;
   email: string;
-  role: "admin" | "member" | "finance" | "viewer" | (string & {});
+  /** Later releases may add some */
+  role: string;
   isActive: boolean;
   creationDate: string;
   lastLoginDate: string | null;
