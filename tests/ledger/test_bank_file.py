@@ -120,6 +120,8 @@ def test_a_column_may_say_what_was_paid_out(tmp_path: Path, head: str, out: str,
     [
         ("State;Amount;Currency", "PENDING;5.00;GBP", "COMPLETED;5.00;GBP"),
         ("State;Amount;Currency", "REVERTED;+5.00;GBP", "COMPLETED;+5.00;GBP"),
+        ("Status;Amount;Currency", "Refunded;5.00;GBP", "Completed;5.00;GBP"),
+        ("Statut;Montant;Devise", "Annulée;5,00;EUR", "Exécutée;5,00;EUR"),
         ("Status;Betrag;Währung", "Vorgemerkt;5,00;EUR", "Gebucht;5,00;EUR"),
         ("Betrag;Währung;Info", "5,00;EUR;Umsatz vorgemerkt", "5,00;EUR;Umsatz gebucht"),
     ],

@@ -45,8 +45,10 @@ _OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit", "af"))
 _OUT_ANYWHERE = frozenset(("soll", "dbit", "debit", "débit"))
 # What a column of states says of money that has not come, or not stayed.
 _NOT_BOOKED = frozenset((
-    "pending", "on hold", "declined", "rejected", "denied", "failed", "cancelled", "canceled", "reverted", "reversed", "returned",
-    "vorgemerkt", "umsatz vorgemerkt", "abgelehnt", "storniert", "en attente", "refusé", "rejeté", "annulé",
+    "pending", "processing", "in progress", "in_progress", "on hold", "declined", "rejected", "denied", "failed", "cancelled", "canceled",
+    "reverted", "reversed", "returned", "refunded", "partially refunded",
+    "vorgemerkt", "umsatz vorgemerkt", "ausstehend", "in bearbeitung", "abgelehnt", "storniert",
+    "en attente", "en cours", "refusé", "refusée", "rejeté", "rejetée", "annulé", "annulée",
 ))  # fmt: skip
 # Such a word after the number: `1,234.50 CR`, `1.234,50 S`.
 _WORD_AFTER = re.compile("(?P<number>.*[0-9]) ?(?P<word>[cd]r|[cdhs])", re.IGNORECASE)
