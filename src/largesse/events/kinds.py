@@ -197,7 +197,7 @@ class AccountLow(msgspec.Struct, kw_only=True, rename="camel"):
     """A funding account with a low balance."""
 
     id: EventId
-    event: Annotated[str, Meta(description="The name of the event", examples=[_ACCOUNT_LOW_NAME])] = _ACCOUNT_LOW_NAME
+    event: Annotated[str, Meta(description="The name of the event", examples=[_ACCOUNT_LOW_NAME])]
     customer_id: Annotated[Int64, Meta(description="Whose account it is")]
     account_id: Annotated[int, Meta(description="The account, as in `GET /funding-accounts`")]
     account_name: Annotated[str, Meta(description="Its name")]
@@ -210,6 +210,7 @@ class AccountLow(msgspec.Struct, kw_only=True, rename="camel"):
 def _account_sample(sampled: Sampled) -> AccountLow:
     return AccountLow(
         id=_SAMPLE_ID,
+        event=_ACCOUNT_LOW_NAME,
         customer_id=sampled.customer_id,
         account_id=1,
         account_name="Acme float",

@@ -118,6 +118,7 @@ async def _record_low(connection: Connection, row: Row) -> None:
     occurrence = f"{row['account_id']}/{row['now'].isoformat()}"
     low = AccountLow(
         id=f"evt_{hashlib.sha256(occurrence.encode()).hexdigest()[:24]}",
+        event=ACCOUNT_LOW.name,
         customer_id=row["customer_id"],
         account_id=row["account_id"],
         account_name=row["name"],

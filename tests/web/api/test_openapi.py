@@ -283,3 +283,12 @@ def test_answers_list_no_values_that_a_release_may_add() -> None:
         if any("enum" in part for part in walk(value))
     }
     assert listed == {("Collection", "kind"), ("Identity", "environment")}
+
+
+def test_members_that_are_always_there_are_required() -> None:
+    """Otherwise typed clients make callers ask whether they are there."""
+    schemas = {**SCHEMAS, **build_events_document()["components"]["schemas"]}
+    sent = {"Contact": {"address"}, "Subscription": {"events"}, "ListedSubscription": {"events"}, "Problem": {"errors"}}
+    for name in ("OrderRecord", "GiftEvent", "AccountLow", "RecipientDelivery", "SendResponse", *sent):
+        optional = schemas[name]["properties"].keys() - schemas[name]["required"]
+        assert optional == sent.get(name, set()), name

@@ -2,7 +2,7 @@
 import type { Inputs } from "../inputs.js";
 
 export const SHAPES = {
-  AccountLow: { id: "string", event: "?string", customerId: "integer", accountId: "integer", accountName: "string", currency: "string", balance: "amount", below: "amount", occurredAt: "string" },
+  AccountLow: { id: "string", event: "string", customerId: "integer", accountId: "integer", accountName: "string", currency: "string", balance: "amount", below: "amount", occurredAt: "string" },
   Attempt: { number: "integer", startedAt: "string", durationMs: "integer", status: "integer?", error: "string?", answer: "string?" },
   Cancellation: { reference: "string", codeCount: "integer", cancelledCount: "integer", claimedCount: "integer", refunded: "amount", currency: "string" },
   Collection: { id: "integer", name: "string", kind: "string", country: "string", currency: "string", currencyPrefix: "string", value: "amount?", requiresValue: "boolean", allowCustomValue: "boolean", valuePoints: "amount[]", valueChoices: "string{}?", minValue: "amount?", maxValue: "amount?", label: "string" },
@@ -21,7 +21,7 @@ export const SHAPES = {
   Product: { id: "integer", name: "string", isDigital: "boolean", currency: "string", currencyPrefix: "string", totalPrice: "amount?", denominations: "amount[]", denominationChoices: "string{}", minAmount: "amount?", maxAmount: "amount?", requiresAmount: "boolean", label: "string", picture: "string?" },
   ProductInFull: { id: "integer", name: "string", isDigital: "boolean", currency: "string", currencyPrefix: "string", totalPrice: "amount?", denominations: "amount[]", denominationChoices: "string{}", minAmount: "amount?", maxAmount: "amount?", requiresAmount: "boolean", label: "string", picture: "string?", description: "string?", howToRedeem: "string?", terms: "string?" },
   Quote: { value: "amount", currency: "string", codeCount: "integer", recipientCount: "integer", totalCost: "amount", deliveryMode: "string", scheduledFor: "string?", balanceAfter: "amount?", expiresAt: "string", quote: "string" },
-  RecipientDelivery: { email: "string?", name: "string?", codeCount: "integer", state: "string", reason: "string?", fault: "string?", dueAt: "string", sentAt: "string?", attempts: "integer", resends: "integer", lines: "?Line[]" },
+  RecipientDelivery: { email: "string?", name: "string?", codeCount: "integer", state: "string", reason: "string?", fault: "string?", dueAt: "string", sentAt: "string?", attempts: "integer", resends: "integer", lines: "Line[]" },
   RequestedRecipient: { email: "string", name: "string?", quantity: "integer" },
   RotatedSecret: { id: "string", secret: "string", previousUntil: "string" },
   SavedContacts: { created: "integer", changed: "integer", ids: "integer[]" },

@@ -6,7 +6,7 @@ export interface AccountLow {
   /** Stable per event; a deduplication key */
   id: string;
   /** The name of the event */
-  event?: string | undefined;
+  event: string;
   /** Whose account it is */
   customerId: number;
   /** The account, as in `GET /funding-accounts` */
@@ -511,7 +511,7 @@ export interface RecipientDelivery {
   /** How often the mail was sent again. The other members are about the last one */
   resends: number;
   /** The state of each code */
-  lines?: readonly Line[] | undefined;
+  lines: readonly Line[];
 }
 
 /** One address and name, and how many codes it got in all. */

@@ -187,7 +187,7 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
     resends: Annotated[
         int, Meta(description="How often the mail was sent again. The other members are about the last one")
     ]
-    lines: Annotated[list[LineRecordShape], Meta(description="The state of each code")] = []
+    lines: Annotated[list[LineRecordShape], Meta(description="The state of each code")]
 
 
 class Resend(msgspec.Struct, rename="camel"):
