@@ -137,6 +137,7 @@ async def test_a_parcel_that_goes_again_is_packed_again_and_in_no_other_list(dat
         assert await count_parcels(connection, "production") == {ParcelState.WAITING: 2, ParcelState.BACK: 0}
         assert [one.parcels for one in await list_to_pick(connection, "production")] == [2]
         assert [one.id for one in await find_tracked(connection, "production", "D1")] == [parcel]
+        assert [one.id for one in await find_tracked(connection, "production", "d 1")] == [parcel]
         assert await find_tracked(connection, "staging", "D1") == []
     assert [int(row["shipment"]) for row in await exported(actor)] == [parcel]
     assert await ship(actor, f"{parcel},DHL,D1\n") == (0, 1), "the file of the first sending, imported again"

@@ -76,6 +76,12 @@ def search_words(text: str) -> list[str]:
     return [word for part in folded(text).split() if (word := part.strip(",;"))]
 
 
+def typed_numbers(text: str) -> list[str]:
+    """Returns what a tracking number may be that is typed as it stands on a label: `rm 12 gb` may be `RM12GB`."""
+    joined = "".join(text.split())
+    return list(dict.fromkeys((text, joined, text.upper(), joined.upper())))
+
+
 def has_words(text: str, words: Iterable[str]) -> bool:
     """Returns whether a text contains each of some `search_words`, whatever its letter case and accents."""
     searched = folded(text)

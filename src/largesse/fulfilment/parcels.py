@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from largesse.base.errors import NotFound, StateConflict
+from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.fulfilment import store
@@ -104,8 +105,10 @@ async def find_parcel(connection: Connection, environment: str, parcel_id: int) 
 
 
 async def find_tracked(connection: Connection, environment: str, tracking_number: str) -> list[Parcel]:
-    """Returns the newest parcels with a tracking number."""
-    return await _parcels(connection, await connection.fetch(store.TRACKED, tracking_number, environment))
+    """Returns the newest parcels with a tracking number, however it is typed."""
+    return await _parcels(
+        connection, await connection.fetch(store.TRACKED, typed_numbers(tracking_number), environment)
+    )
 
 
 async def list_to_pick(connection: Connection, environment: str) -> list[ToPick]:

@@ -329,7 +329,8 @@ LISTED: Mapping[str, str] = MappingProxyType(
 )
 PARCEL = compose("{select} WHERE s.id = $1 AND s.environment = $2", select=_SELECT)
 TRACKED = compose(
-    "{select} WHERE s.tracking_number = $1 AND s.environment = $2 ORDER BY s.id DESC LIMIT 50", select=_SELECT
+    "{select} WHERE s.tracking_number = ANY($1::text[]) AND s.environment = $2 ORDER BY s.id DESC LIMIT 50",
+    select=_SELECT,
 )
 TO_PICK = """
     SELECT p.key, p.name, count(*)::int FROM shipments s JOIN products p ON p.id = s.product_id

@@ -13,6 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from largesse.base.errors import InvalidRequest
+from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor
 from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, is_distributed
@@ -61,7 +62,7 @@ _BY_CODE = """
 """
 _BY_TRACKING_NUMBER = """
     WITH s AS MATERIALIZED (
-        SELECT id, customer_id, order_id, number FROM shipments WHERE tracking_number = $1 ORDER BY id DESC LIMIT $2)
+        SELECT id, customer_id, order_id, number FROM shipments WHERE tracking_number = ANY($1::text[]) ORDER BY id DESC LIMIT $2)
     SELECT {columns}, s.number FROM s CROSS JOIN LATERAL (
         SELECT * FROM orders WHERE customer_id = s.customer_id AND id = s.order_id {apart}) AS o
     JOIN customers c ON c.id = o.customer_id ORDER BY s.id DESC
@@ -103,9 +104,9 @@ async def find_by_code(connection: Connection, vault: Vault, code: bytes) -> lis
 
 
 async def find_by_tracking_number(connection: Connection, number: str) -> list[FoundOrder]:
-    """Returns the orders with a parcel of a tracking number, the newest parcel first, at most MOST_FOUND."""
+    """Returns the orders with a parcel of a tracking number, however it is typed, the newest parcel first, at most MOST_FOUND."""
     statement = compose(_BY_TRACKING_NUMBER, columns=_COLUMNS, apart=_apart(connection))
-    return await _find(connection, statement, number)
+    return await _find(connection, statement, typed_numbers(number))
 
 
 def _apart(connection: Connection) -> Fragment:

@@ -79,6 +79,7 @@ def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, si
         ("reference", reference_of(gift).lower(), order),
         ("code", code.lower(), gift),
         ("tracking", " TR-4711 ", gift),
+        ("tracking", "tr-47 11", gift),
     ):
         page = search(browser, by, sought)
         assert page.status_code == 200
