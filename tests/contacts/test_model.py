@@ -106,7 +106,17 @@ def test_countries_and_languages_by_code_and_name() -> None:
         "de",
         None,
     ]
-    for reader, wrong in ((read_country, "Atlantis"), (read_country, "EU"), (read_language, "Klingon")):
+    assert [read_language(one) for one in ("English (UK)", "Deutsch (Schweiz)", "Français (France)")] == [
+        "en",
+        "de",
+        "fr",
+    ]
+    for reader, wrong in (
+        (read_country, "Atlantis"),
+        (read_country, "EU"),
+        (read_language, "Klingon"),
+        (read_language, "(en)"),
+    ):
         with pytest.raises(ContactFault):
             reader(wrong)
 

@@ -254,10 +254,10 @@ def with_day_first(typed: str) -> str:
 
 
 def read_language(typed: str) -> str | None:
-    """Returns the tag of a language that we speak, from a tag such as `en-GB` or its name; None for a blank one. Raises ContactFault."""
-    text = folded(trimmed(typed))
-    if not text:
+    """Returns the tag of a language that we speak, from a tag such as `en-GB` or its name, `English (UK)`; None for a blank one. Raises ContactFault."""
+    if not trimmed(typed):
         return None
+    text = folded(trimmed(typed)).partition("(")[0].strip()
     for tag, language in LANGUAGES.items():
         names = {folded(str(one.locale.languages.get(tag, ""))) for one in LANGUAGES.values()}
         if text.replace("_", "-").partition("-")[0] == tag or text in {folded(language.name), *names}:
