@@ -66,8 +66,13 @@ def test_a_gift_is_sent_step_by_step(own_service: Service) -> None:
     # Whoever comes back to its pages finds what became of it.
     for step in ("recipients", "contacts", "message", "delivery", "review"):
         assert browser.get(f"{path}/{step}").headers["location"] == f"{path}/sent"
+    for form in ("recipients", "rows", "remove", "message", "delivery", "drop", "ask"):  # of windows opened before
+        browser.get("/app")
+        assert browser.post(f"{path}/{form}", message="Wait").headers["location"] == f"{path}/sent", form
+        assert "This send has been placed meanwhile." in browser.read(f"{path}/sent"), form
     ada = signed_in(service, "ada@acme.example")
     assert ada.get(f"{path}/recipients").status_code == 404, "it is somebody else's"
+    assert ada.submit("/app", f"{path}/message", message="Wait").status_code == 404
 
 
 def test_what_became_of_the_mails_is_counted(service: Service, ada: Browser) -> None:

@@ -6,7 +6,11 @@ A route that changes something is a POST and names the right that it needs.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
+
+from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
 from largesse.catalogue.service import MOST_PRODUCTS
@@ -38,6 +42,7 @@ from largesse.web.console import (
     webhooks,
 )
 from largesse.web.console.contacts import contacts, groups, importing
+from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts import browsing, collections, templates
 from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.console.programme_routes import APPROVALS, AUTOMATIONS, BRANDING, CAMPAIGNS, NOTES
@@ -173,13 +178,20 @@ _DRAFT = "/app/send/{draft}"
 _OF_MENDED = BodyLimits(1024 * 1024, whole_s=30.0, pause_s=15.0)
 
 _send_page = partial(_page, who=Right.SEND, title=_TITLE)
-_send_form = partial(_form, who=Right.SEND, title=_TITLE)
-_send_upload = partial(_send_form, before_reading=open_draft)  # reads the body only for the draft's owner
+
+
+def _send_form(path: str, handler: Callable[[RequestContext], Awaitable[Response]], **declared: Any) -> PageRoute:
+    """Declares a form of a draft. Once the draft was sent, in another window, it leads to the order."""
+    return _form(path, sent.or_order(handler), Right.SEND, _TITLE, **declared)
+
+
+# Reads the body only for the draft's owner.
+_send_upload = partial(_send_form, before_reading=sent.or_order(open_draft))
 
 SEND = (
     _send_page("/app/send", gift.choose, group=Group.GIFTS, icon="gift"),
     _send_page("/app/send/gift", gift.amount),
-    _send_form("/app/send/gift", gift.take),
+    _form("/app/send/gift", gift.take, Right.SEND, _TITLE),
     _send_form(f"{_DRAFT}/drop", gift.drop),
     _send_page(f"{_DRAFT}/recipients", sent.or_order(recipients.show)),
     _send_upload(f"{_DRAFT}/recipients", sources.take_typed, limits=_OF_ROWS, takes_files=True),

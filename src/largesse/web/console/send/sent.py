@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import wraps
+from typing import Any
 
 from starlette.responses import Response
 
@@ -39,6 +40,7 @@ _COPIED = (
 )  # fmt: skip
 _GONE = text("The gift cannot be sent any more. Choose another.")
 _TOO_MANY = text("Your company has as many templates as it can. Remove one first.")
+_PLACED = text("This send has been placed meanwhile. What you typed changes nothing any more.")
 _LATE = text("The codes are an hour old: read them again on the page of the order.")
 
 
@@ -52,16 +54,17 @@ async def show(context: RequestContext) -> Response:
     return await _shown(context, caller, order)
 
 
-def or_order(page: Callable[[RequestContext], Awaitable[Response]]) -> Callable[[RequestContext], Awaitable[Response]]:
-    """Returns the page of a draft that, once the draft was sent, leads to its order. Raises NotFound for somebody else's."""
+def or_order(page: Callable[[RequestContext], Awaitable[Any]]) -> Callable[[RequestContext], Awaitable[Any]]:
+    """Returns the page or form of a draft that, once the draft was sent, leads to its order. Raises NotFound for somebody else's."""
 
     @wraps(page)
-    async def shown(context: RequestContext) -> Response:
+    async def shown(context: RequestContext) -> Any:
         try:
             return await page(context)
         except NotFound:
             order = await _order(context, await person_as_caller(context))
-            return context.see(f"/app/send/{order['reference']}/sent")
+            said = context.say(_PLACED) if context.request.method == "POST" else None
+            return context.see(f"/app/send/{order['reference']}/sent", said)
 
     return shown
 
