@@ -11,11 +11,14 @@ from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
+from tests.plans import rows_read
 from tests.webhooks.conftest import Receiver, World, principal, receiver, world
 
 from largesse.base.errors import InvalidRequest
 from largesse.db.pool import Connection
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.events import store
 from largesse.events.kinds import ORDER_CREATED, Sampled
 from largesse.events.store import START, StreamedEvent, read_cursor, read_stream, record_event
 from largesse.webhooks.queues import fan_out
@@ -52,6 +55,23 @@ async def test_events_are_in_the_stream_once_they_are_fanned_out(world: World) -
     assert [one.body for one in await stream(world, read_cursor(second.cursor))] == [third.body]
     assert await stream(world, third.position) == []
     assert first.position < second.position < third.position
+
+
+async def test_a_page_reads_no_other_events(world: World) -> None:
+    async with world.database.connection(OPERATOR) as connection:
+        await connection.execute(
+            """
+            INSERT INTO events (customer_id, environment, event, body, created_at, fanned_out_at, position)
+            SELECT $1, 'production', 'order.created', '', now(), now(), n FROM generate_series(1, 5000) AS n
+            """,
+            world.principal.customer_id,
+        )
+        await connection.execute("ANALYZE events")
+        await connection.execute("SET random_page_cost = 4")  # as a server has it whose settings nobody changed
+        of_customer = world.principal.customer_id, "production"
+        for statement, position in ((store._NEWEST, store._PAST_ALL), (store._AFTER, 0), (store._AFTER, 2000)):
+            page = *of_customer, position, 100, store.DAYS
+            assert await rows_read(connection, Role.APP, "events", statement, *page) == 100
 
 
 async def test_an_event_that_is_committed_late_comes_after_those_that_were_read(world: World) -> None:

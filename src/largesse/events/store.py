@@ -232,25 +232,32 @@ def read_cursor(text: str) -> int:
     return int.from_bytes(position)
 
 
-def _page(order: Fragment) -> Fragment:
-    return compose(
-        """
-        SELECT position, event, created_at, body FROM events
-        WHERE customer_id = $1 AND environment = $2 AND position > $3
-          AND created_at > (SELECT clock_now()) - $5 * interval '1 day'
-        ORDER BY position {order} LIMIT $4
-        """,
-        order=order,
-    )
-
-
-_AFTER, _NEWEST = _page(Fragment("ASC")), _page(Fragment("DESC"))
+# The planner expects few events of a customer, and would read and sort all of them. In this form an index gives those of the page alone: it is sorted by
+# environment and position, and has no event without a position.
+_RECENT = Fragment("""
+    customer_id = $1 AND position IS NOT NULL AND created_at > (SELECT clock_now()) - $5 * interval '1 day'
+""")
+_AFTER = compose(
+    """
+    SELECT position, event, created_at, body FROM events
+    WHERE {recent} AND environment <= $2 AND (environment, position) > ($2, $3) ORDER BY environment, position LIMIT $4
+    """,
+    recent=_RECENT,
+)
+_NEWEST = compose(
+    """
+    SELECT position, event, created_at, body FROM events
+    WHERE {recent} AND environment >= $2 AND (environment, position) < ($2, $3) ORDER BY environment DESC, position DESC LIMIT $4
+    """,
+    recent=_RECENT,
+)
+_PAST_ALL = 2**63 - 1
 
 
 async def read_stream(
     connection: Connection, customer_id: int, environment: str, *, after: int | None, limit: int
 ) -> list[StreamedEvent]:
     """Returns the events after a position, oldest first; without one, the newest first."""
-    query = _NEWEST if after is None else _AFTER
-    rows = await connection.fetch(query, customer_id, environment, after or 0, limit, DAYS)
+    query, position = (_NEWEST, _PAST_ALL) if after is None else (_AFTER, after)
+    rows = await connection.fetch(query, customer_id, environment, position, limit, DAYS)
     return [StreamedEvent(*row) for row in rows]
