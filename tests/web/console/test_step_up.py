@@ -81,6 +81,21 @@ def test_an_invitation_is_carried_out_once_it_was_shown(service: Service, ada: B
     assert service.sql("SELECT role FROM users WHERE email = 'zoe@acme.example'")[0][0] == "admin"
 
 
+def test_a_correction_of_an_address_asks_as_the_claim_link_does(service: Service, ada: Browser) -> None:
+    """It mails the code and the PIN to whatever address is typed."""
+    answer = service.send("gift", "coffee", value=10, recipients=[{"email": "lin@example.com"}])
+    path = f"/app/orders/{answer.json()['reference']}"
+    ada.get(path)
+    typed = {"token": ada.token, "email": "lin@example.com", "corrected": "lin@elsewhere.example"}
+    to = "SELECT l.recipient_email FROM lines l JOIN orders o ON o.id = l.order_id WHERE o.reference = $1"
+    send(ada, f"{path}/correct", dict(typed))
+    assert "Confirm it's you" in ada.text
+    assert service.sql(to, answer.json()["reference"])[0][0] == "lin@example.com"
+    send(ada, f"{path}/correct", {**carried(ada), "proof": PASSWORD})
+    assert ada.page.status_code == 303
+    assert service.sql(to, answer.json()["reference"])[0][0] == "lin@elsewhere.example"
+
+
 def set_amount(service: Service, ada: Browser, currency: str, above: str) -> int:
     service.sql("UPDATE sessions SET proved_at = now()")
     ada.page = ada.submit("/app/security", "/app/security/large-sends", currency=currency, above=above)

@@ -163,6 +163,15 @@ def test_an_address_is_corrected_and_the_mail_sent_there(service: Service, sign_
     assert "example.com" not in acts[-1]["after"]
 
 
+def test_a_correction_asks_who_it_is_first(service: Service, sign_in: SignIn, gift: str) -> None:
+    browser = sign_in("support")
+    browser.get(gift)
+    service.sql("UPDATE staff_sessions SET proved_at = now() - interval '1 day'")
+    browser.page = browser.post(f"{gift}/correct", corrected="sam@elsewhere.example", reason=REASON)
+    assert "Confirm it's you" in browser.text
+    assert service.of_order(reference_of(gift), "email", "messages", "AND email LIKE '%elsewhere%'") == []
+
+
 def test_a_mail_is_sent_again(service: Service, sign_in: SignIn, gift: str) -> None:
     browser = sign_in("support")
     assert browser.submit(gift, f"{gift}/resend", resend_reason="short").status_code == 422

@@ -76,7 +76,7 @@ ORDERS = (
     _form(f"{_ONE}/resend-chosen", order_acts.send_chosen_again, Right.SEND, most_fields=MAX_CHOSEN + 10),
     _page(f"{_ONE}/resend-unclaimed", order_acts.ask_sending_again, Right.SEND, text("Send again to all")),
     _form(f"{_ONE}/resend-unclaimed", order_acts.send_all_again, Right.SEND),
-    _form(f"{_ONE}/correct", order_acts.correct, Right.SEND, text("Order")),
+    _step_up(f"{_ONE}/correct", order_acts.correct, Right.SEND, text("Order")),
     _form(f"{_ONE}/claim-by", order_acts.move_claim_by, Right.SEND, text("Order")),
     _form(f"{_ONE}/schedule", order_acts.change_schedule, Right.SEND, text("Order")),
     _page(f"{_ONE}/codes", order_acts.ask_codes, Right.READ_CODES, text("Codes again")),

@@ -177,7 +177,7 @@ FIND = (
     _form("/office/find", gifts.search, StaffRight.FIND, text("Find a gift")),
     _page(_OF_ORDER, gifts.order, StaffRight.FIND, text("Order")),
     _page(_OF_GIFT, gifts.show, StaffRight.FIND, _GIFT),
-    _form(f"{_OF_GIFT}/correct", gifts.correct, StaffRight.DELIVERIES, _GIFT),
+    _step_up(f"{_OF_GIFT}/correct", gifts.correct, StaffRight.DELIVERIES, _GIFT),
     _form(f"{_OF_GIFT}/resend", gifts.resend, StaffRight.DELIVERIES, _GIFT),
     _step_up(f"{_OF_GIFT}/cancel", gifts.cancel, StaffRight.DELIVERIES, _GIFT),
 )
