@@ -135,7 +135,7 @@ async def list_waiting_top_ups(connection: Connection, words: str, after: int | 
 
     `words` are a reference or a customer's key.
     """
-    reference = "".join(words.split()).upper()
+    reference = "".join(filter(str.isalnum, words)).upper()
     before = None if after is None else f"{_PREFIX}{after:014d}"
     return [_top_up(row) for row in await connection.fetch(_WAITING, words.strip(), reference, before, most)]
 
