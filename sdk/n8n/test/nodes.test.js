@@ -86,6 +86,9 @@ test("blank texts are left out, and an address is the same in any spelling", asy
   const item = await gift({ email: "rene\u0301@example.com", additionalFields: { name: " ", fromName: " ", message: "\n" } });
   const [placed] = await run(item);
   assert.deepEqual(await run(item), [placed]);
+  const abroad = await gift({ email: "sam@xn--bcher-kva.example" });
+  const [sent] = await run(abroad);
+  assert.deepEqual(await run(abroad, { ...abroad, email: "Sam@b\u00fccher.example" }), [sent, sent]);
 });
 
 test("ids that are numbers are references, and an item without one sends and finds nothing", async () => {

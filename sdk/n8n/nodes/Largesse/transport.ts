@@ -102,8 +102,19 @@ function comparable(name: string, value: unknown): unknown {
   return name === 'country' ? (value as string).toUpperCase() : value;
 }
 
-const addressed = (recipients: Order['recipients']): string =>
-  JSON.stringify(recipients.map(({ email, name }) => [email.trim().normalize('NFC').toLowerCase(), name ?? null]));
+const addressed = (recipients: Order['recipients']): string => JSON.stringify(recipients.map(({ email, name }) => [spelled(email), name ?? null]));
+
+/** Returns what the spellings of an address share: letter case, composed characters, and domains in ASCII or not. */
+function spelled(email: string): string {
+  const [, local = '', domain = ''] = /^(.*@)?([^@]*)$/.exec(email.trim()) ?? [];
+  let ascii = domain;
+  try {
+    ascii = new URL(`http://${domain}`).hostname;
+  } catch {
+    // No domain that an address may have: it stays as it is.
+  }
+  return `${local}${ascii}`.normalize('NFC').toLowerCase();
+}
 
 /** Returns an amount that a number holds exactly: at most ten digits before the point and four after it. */
 export function exactAmount(functions: IExecuteFunctions, text: string, itemIndex: number): number {
