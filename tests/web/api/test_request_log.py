@@ -16,6 +16,7 @@ from tests.closing import closing
 from largesse.base import clock
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.jobs.housekeeping import RETENTION
 from largesse.request_log.model import DAYS, RequestFilter, loggable_path
@@ -236,7 +237,7 @@ async def test_each_request_since_an_instant_comes_once(service: Any, database: 
     ("filters", "index"),
     [
         ({}, "api_requests_pkey"),
-        ({"status_class": 5}, "api_requests_of_status"),
+        ({"status_class": 5}, "api_requests_pkey"),
         ({"method": "DELETE"}, "api_requests_of_method"),
         ({"key_id": 2}, "api_requests_of_key"),
         ({"route": "/products/{id}"}, "api_requests_of_route"),
@@ -254,7 +255,10 @@ async def test_an_index_serves_each_filter(service: Any, filters: dict[str, Any]
     )
     service.sql("ANALYZE api_requests")
     wanted = RequestFilter(**filters)
-    async with closing(asyncpg.connect(service.database_url)) as connection:
+    async with closing(asyncpg.connect(service.database_url)) as connection, connection.transaction():
+        await connection.execute(
+            f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{7}}'; SET LOCAL largesse.environments = '{{production}}'"
+        )
         plan = await connection.fetch(f"EXPLAIN {newest(wanted)}", 7, "production", 2**62, 50, *wanted.values)
     text = "\n".join(row[0] for row in plan)
     assert index in text
