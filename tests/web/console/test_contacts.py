@@ -86,6 +86,19 @@ def test_all_fields_are_checked_at_once_and_the_first_wrong_one_has_the_focus(ad
     assert re.findall(r'id="(\w+)"[^>]* autofocus', refused.text) == ["email"]
 
 
+def test_a_window_opened_before_somebody_left_brings_nobody_back(service: Service, ada: Browser) -> None:
+    path = create(ada, email="ada@example.com", name="Ada")
+    old = {"email": "ada@example.com", "name": "Ada B.", "was_left": ""}
+    assert ada.submit(path, email="ada@example.com", name="Ada", was_left="", left="yes").status_code == 303
+    refused = ada.submit(path, **(old | {"birthday": "31/02"}))
+    assert 'name="was_left" value=""' in refused.text
+    assert ada.submit(path, **old).status_code == 303
+    assert f"Ada B. ada@example.com {NONE} {NONE} {NONE} Has left" in ada.read("/app/contacts")
+    assert 'name="was_left" value="yes"' in ada.get(path).text
+    assert ada.post(path, **(old | {"was_left": "yes"})).status_code == 303
+    assert "Has left" not in ada.read("/app/contacts").partition("Ada B.")[2][:60]
+
+
 def test_new_groups_are_typed_as_a_file_has_them(service: Service, ada: Browser) -> None:
     create(ada, email="ada@example.com", groups='Sales; Berlin, "HR, Paris"')
     assert {row["name"] for row in service.sql("SELECT name FROM contact_groups")} == {"Sales", "Berlin", "HR, Paris"}

@@ -242,9 +242,12 @@ async def _read(context: RequestContext) -> ContactChange:
         "address": form["address"],
         "language": form["language"] or None,
         "country": form["country"] or None,
-        "is_active": form["left"] != "yes",
         "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"][:_MOST_NEW_GROUPS])])),
     }
+    if (
+        "was_left" not in form or form["left"] != form["was_left"]
+    ):  # a window opened before somebody left brings nobody back
+        said["is_active"] = form["left"] != "yes"
     readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:
         try:
