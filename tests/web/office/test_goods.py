@@ -120,6 +120,13 @@ def test_a_slip_has_the_whole_address_as_its_country_writes_it() -> None:
     assert parcel.address_lines == ["Aoife", "1 Quay", "Flat 2", "Moyard", "GALWAY", "Co. Galway", "H91 E2K3"]
 
 
+def test_a_list_without_parcels_says_so(wade: Browser) -> None:
+    for state, said in (("", "No parcel waits."), ("?state=sent", "There are no parcels here yet.")):
+        assert said in wade.read(f"/office/parcels{state}")
+        assert "There is no such parcel." not in wade.text
+    assert "There is no such parcel." in wade.read("/office/parcels?q=X1")
+
+
 def test_a_packing_slip_says_whom_the_gift_is_from(service: Service, wade: Browser) -> None:
     vault, recipient = Vault(service.settings.master_keys), Recipient(service)
     named = [{"email": "ada@example.com", "name": "Ada Byron"}, {"email": "sam@example.com", "name": "Sam <Doe>"}]
