@@ -124,8 +124,8 @@ class Writer:
     def _type(self, schema: Json, *, is_input: bool) -> str:
         if "$ref" in schema:
             return self._name(schema)
-        if "enum" in schema:
-            return " | ".join([*map(json.dumps, schema["enum"]), "(string & {})"])
+        if values := schema.get("enum") or schema.get("x-extensible-enum"):
+            return " | ".join([*map(json.dumps, values), "(string & {})"])
         match schema.get("type"):
             case "number":
                 return "AmountInput" if is_input else "Decimal"

@@ -657,7 +657,7 @@ export interface StreamedEvent {
   /** Its place in the stream: give it as `after` to go on from here */
   cursor: string;
   /** The name of the event; later releases may add some */
-  event: string;
+  event: "order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {});
   /** When it was recorded */
   creationDate: string;
   /** The payload, as webhooks deliver it */
@@ -716,7 +716,7 @@ export interface User {
   name: string;
   email: string;
   /** Later releases may add some */
-  role: string;
+  role: "admin" | "member" | "finance" | "viewer" | (string & {});
   isActive: boolean;
   creationDate: string;
   lastLoginDate: string | null;

@@ -151,8 +151,8 @@ def type_in_words(schema: Json) -> Markup:
 
 def _rules(schema: Json) -> Iterator[Markup]:
     """Yields the rules for a value, in words."""
-    if "enum" in schema:
-        yield Markup(" or ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
+    if values := schema.get("enum") or schema.get("x-extensible-enum"):
+        yield Markup(" or ").join(Markup("<code>{}</code>").format(value) for value in values)
     lowest, highest = schema.get("minimum"), schema.get("maximum")
     if lowest is not None and highest is not None:
         yield Markup("{} to {}").format(_number(lowest), _number(highest))

@@ -41,8 +41,14 @@ class EventShape(msgspec.Struct, kw_only=True, rename="camel"):
     """An event of the stream."""
 
     cursor: Annotated[str, Meta(description="Its place in the stream: give it as `after` to go on from here")]
-    # No enum: generated clients would fail on a page with an event that a later release adds.
-    event: Annotated[str, Meta(description="The name of the event; later releases may add some", examples=list(EVENTS))]
+    # No `enum`: generated clients would fail on a page with an event that a later release adds.
+    event: Annotated[
+        str,
+        Meta(
+            description="The name of the event; later releases may add some",
+            extra_json_schema={"x-extensible-enum": list(EVENTS)},
+        ),
+    ]
     creation_date: Annotated[datetime, Meta(tz=True, description="When it was recorded")]
     data: Annotated[dict[str, Any], Meta(description="The payload, as webhooks deliver it")]
 

@@ -37,7 +37,9 @@ class UserShape(msgspec.Struct, rename="camel"):
     id: int
     name: str
     email: str
-    role: Annotated[str, Meta(description="Later releases may add some", examples=list(ROLES))]
+    role: Annotated[
+        str, Meta(description="Later releases may add some", extra_json_schema={"x-extensible-enum": list(ROLES)})
+    ]
     is_active: bool
     creation_date: Annotated[datetime, Meta(tz=True)]
     last_login_date: Annotated[datetime, Meta(tz=True)] | None
