@@ -29,13 +29,24 @@ _OF_LINES = Fragment("""
     JOIN orders o ON o.customer_id = n.customer_id AND o.id = n.order_id
     JOIN lines l ON l.customer_id = n.customer_id AND l.order_id = n.order_id AND l.number = n.number
 """)
-# The planner expects few notes of a customer, and would read them all, and their orders, to sort them. In this form an index gives the newest alone.
+# The planner expects few notes of a customer, and would read them all, and their orders, to sort them. In these forms an index gives the newest alone: of
+# the customer, and of the orders that a person sent.
 _NEWEST = compose(
     """
     SELECT {columns} FROM (
         SELECT * FROM thank_you_notes WHERE customer_id = $1 AND environment >= $2 AND (environment, id) < ($2, $3)
-            AND ($4::int IS NULL OR user_id = $4)
-        ORDER BY environment DESC, id DESC LIMIT $5) AS n
+        ORDER BY environment DESC, id DESC LIMIT $4) AS n
+    {of_lines} ORDER BY n.id DESC
+    """,
+    columns=_COLUMNS,
+    of_lines=_OF_LINES,
+)
+_NEWEST_OF_PERSON = compose(
+    """
+    SELECT {columns} FROM (
+        SELECT * FROM thank_you_notes
+        WHERE customer_id = $1 AND (environment, user_id) >= ($2, $5) AND (environment, user_id, id) < ($2, $5, $3)
+        ORDER BY environment DESC, user_id DESC, id DESC LIMIT $4) AS n
     {of_lines} ORDER BY n.id DESC
     """,
     columns=_COLUMNS,
@@ -92,7 +103,10 @@ async def list_newest(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None, before: int, limit: int
 ) -> list[Row]:
     """Returns the newest notes below an id, of orders that `user_id` sent or of all."""
-    return await connection.fetch(_NEWEST, customer_id, environment, before, user_id, limit)
+    page = customer_id, environment, before, limit
+    if user_id is None:
+        return await connection.fetch(_NEWEST, *page)
+    return await connection.fetch(_NEWEST_OF_PERSON, *page, user_id)
 
 
 async def take_for_mail(

@@ -29,7 +29,7 @@ from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.server import MailServer
 from largesse.mail.smtp import SmtpTransport
 from largesse.notes.service import NEWEST, note_context, write_note
-from largesse.notes.store import _NEWEST
+from largesse.notes.store import _NEWEST, _NEWEST_OF_PERSON
 
 __all__ = ["WORLD"]
 
@@ -239,14 +239,21 @@ def test_a_page_of_notes_reads_no_others(service: Service, ada: Browser) -> None
     reference = place(ada, ready(ada, service, rows=f"email\n{rows}"))
     service.sql(
         """
-        INSERT INTO thank_you_notes (customer_id, environment, order_id, number, sealed, written_at)
-        SELECT l.customer_id, environment, id, number, '', now() FROM orders o JOIN lines l ON l.order_id = o.id WHERE reference = $1
+        INSERT INTO thank_you_notes (customer_id, environment, order_id, number, user_id, sealed, written_at)
+        SELECT l.customer_id, environment, id, number, user_id, '', now() FROM orders o JOIN lines l ON l.order_id = o.id WHERE reference = $1
         """,
         reference,
     )
 
-    async def read(connection: Any) -> int:
-        await connection.execute("ANALYZE thank_you_notes, orders, lines")
-        return await rows_read(connection, Role.APP, "thank_you_notes", _NEWEST, 1, "production", NEWEST, None, 51)
+    user_id = service.sql("SELECT user_id FROM orders WHERE reference = $1", reference)[0][0]
 
-    assert on_database(service.database_url, read) == 51
+    async def read(connection: Any) -> list[int]:
+        await connection.execute("ANALYZE thank_you_notes, orders, lines")
+        page = 1, "production", NEWEST, 51
+        return [
+            await rows_read(connection, Role.APP, "thank_you_notes", _NEWEST, *page),
+            await rows_read(connection, Role.APP, "thank_you_notes", _NEWEST_OF_PERSON, *page, user_id),
+            await rows_read(connection, Role.APP, "thank_you_notes", _NEWEST_OF_PERSON, *page, user_id + 1),
+        ]
+
+    assert on_database(service.database_url, read) == [51, 51, 0]
