@@ -15,7 +15,8 @@ const LONGEST_SOURCE = 32;
 const PLACEHOLDER = /\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}/g;
 // It stands for the customer's name, which the client does not know; a message cannot have it.
 const COMPANY = "\0";
-const NOT_COMPARED = new Set(["reference", "isOwn", "currency", "recipients"]);
+// The order was found by its external reference, of which the service trims other blanks than JavaScript does.
+const NOT_COMPARED = new Set(["reference", "isOwn", "currency", "recipients", "externalReference"]);
 // What a template fills in where the caller leaves it out.
 const OF_TEMPLATE = new Set(["productId", "collectionId", "wrappingKey", "fromName", "message", "expiryAfterDays"]);
 
@@ -73,8 +74,6 @@ function isSame(name: string, wanted: unknown, stored: unknown): boolean {
       return (wanted as string).toUpperCase() === stored;
     case "source":
       return normalSource(wanted as string | null) === stored;
-    case "externalReference":
-      return (wanted as string).trim() === stored;
     case "sendAt":
       return instantKey(wanted as string | null) === instantKey(stored as string | null);
     case "claimBy":

@@ -56,6 +56,11 @@ test("the same again is the same order", async () => {
   assert.ok(start.minus(await balanceOf(world.account)).equals(30));
 });
 
+test("a reference with a byte order mark, as the first of a CSV file may have, is the same again", async () => {
+  const order = { ...gift(), externalReference: `\ufeff${newReference()}` };
+  assert.deepEqual(await largesse.send.gift(order), await largesse.send.gift(order));
+});
+
 test("codes of a batch come back", async () => {
   const start = await balanceOf(world.account);
   const batch = { productId: world.coffee, value: 5, codeQuantity: 3, accountId: world.account, externalReference: newReference(), sendAt: SOON };
