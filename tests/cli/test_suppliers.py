@@ -69,3 +69,8 @@ def test_costs_are_added_up_by_currency(run: Run, database: str) -> None:
     ]
     assert rows == [("", 1, 0, 10.0, None, None), ("EUR", 1, 0, 10.0, 8.0, None), ("GBP", 2, 1, 20.0, 18.5, 1.5)]
     assert run("suppliers", "costs", "--to", "9999-12-31").exit_code == 0
+    [before] = json.loads(run("suppliers", "costs", "--to", "2026-10-31", "--json").stdout)
+    assert before["cost"] == 1.11, "of the 30 days before that day"
+    assert_refused(
+        run("suppliers", "costs", "--from", "2026-11-02", "--to", "2026-11-01"), "--from must not be after --to"
+    )

@@ -124,7 +124,7 @@ async def suppliers_orders(supplier: str | None, states: tuple[str, ...], limit:
     "since",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="DAY",
-    help="The first day, such as 2026-11-20, in UTC. By default 30 days ago.",
+    help="The first day, such as 2026-11-20, in UTC. By default 30 days before the last.",
 )
 @click.option(
     "--to", "until", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="The last day, in UTC. By default today."
@@ -135,10 +135,12 @@ async def suppliers_costs(since: datetime | None, until: datetime | None, form: 
 
     The margin is the value minus the cost, if both have the same currency.
     """
-    today = clock.now().date()
-    first = since.date() if since is not None else date.fromordinal(today.toordinal() - 30)
+    last = until.date() if until is not None else clock.now().date()
+    first = since.date() if since is not None else date.fromordinal(max(1, last.toordinal() - 30))
+    if first > last:
+        raise OperatorError("--from must not be after --to, which is today unless you say otherwise")
     async with reading() as connection:
-        rows = await list_costs(connection, first, until.date() if until is not None else today)
+        rows = await list_costs(connection, first, last)
     show(form, _COSTS, _costs(rows), empty="Nothing was bought in that time.")
 
 

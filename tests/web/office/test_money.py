@@ -379,6 +379,8 @@ def test_margins_are_shown(service: Service, fay: Browser) -> None:
     assert bought(f"?since={days[29]}&until={days[1]}") == []
     for odd in ("since=never", "until=9999-12-31", "until=0001-01-01", "since=9999-12-31&until=0001-01-01"):
         assert fay.get(f"/office/money/margins?{odd}").status_code == 200, odd
+    assert "Choose a day that is not before the first one." in fay.text
+    assert "Nothing was bought" not in fay.text
     service.sql("DELETE FROM supplier_costs RETURNING 1")
 
 

@@ -168,6 +168,8 @@ async def margins(context: OfficeContext) -> Response:
     for name in ("since", "until"):
         if context.parameters.is_wrong(name):
             context.form.error(name, context.say("Type a date, such as 2026-11-30."))
+    if since > until:
+        context.form.error("until", context.say("Choose a day that is not before the first one."))
     rows = await _costs(context, since, until) if since <= until else []
     return context.page("money_margins.html", status=200, rows=rows, since=since, until=until)
 
