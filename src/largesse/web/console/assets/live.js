@@ -1,10 +1,11 @@
 // Everything works without this script. With it, a list is searched while somebody types, a choice takes effect at once, progress is updated,
-// and the browser asks before it discards changes in a list.
+// and the browser asks before it discards changes in a list, or recipients that were typed or pasted.
 const isChanged = () => [...document.querySelectorAll("[data-edits] input")].some((field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked);
+const isTyped = () => [...document.querySelectorAll("textarea[name=rows]")].some((field) => field.value !== field.defaultValue);
 let isSent = false;
 addEventListener("submit", (event) => { isSent ||= event.target.method === "post"; });
 addEventListener("pageshow", () => { isSent = false; });
-addEventListener("beforeunload", (event) => { if (!isSent && isChanged()) event.preventDefault(); });
+addEventListener("beforeunload", (event) => { if (!isSent && (isChanged() || isTyped())) event.preventDefault(); });
 
 // Replaces the parts of the page that `data-live` names with those of the page that the form would open.
 for (const form of document.querySelectorAll("form[data-live]")) {
