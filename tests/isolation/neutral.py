@@ -22,8 +22,10 @@ from largesse.db.session import Session
 _COLUMN = r"\b(?:\w+\.)?customer_id\b(?:::\w+|\s*\+\s*0)?"
 _PARAMETER = r"\$\d+(?:::\w+(?:\[\])?)?"
 _VALUE = rf"(?:{_PARAMETER}|ANY\s*\(\s*{_PARAMETER}\s*\))"
+# Rows of a customer before one of its own, in the order of an index.
+_BEFORE = rf"{_COLUMN}\s*>=\s*{_PARAMETER}\s+AND\s+\(customer_id, id\)\s*<\s*\({_PARAMETER}, {_PARAMETER}\)"
 # But for what is written.
-_SAID = re.compile(rf"(?:(?<!\bSET ){_COLUMN}\s*=\s*{_VALUE}|{_PARAMETER}\s*=\s*{_COLUMN})")
+_SAID = re.compile(rf"(?:(?<!\bSET ){_COLUMN}\s*=\s*{_VALUE}|{_PARAMETER}\s*=\s*{_COLUMN}|{_BEFORE})")
 # Rows of parameters, to which tables are joined.
 _ROWS = re.compile(
     r"\b(?:unnest|json_to_recordset|json_populate_recordset)\s*\((?:[^()]|\([^()]*\))*\)\s*(?:WITH ORDINALITY\s+)?(?:AS\s+)?(\w+)"
