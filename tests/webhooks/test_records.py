@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
-from tests.plans import rows_read
+from tests.plans import ROUNDED, rows_read
 from tests.webhooks.conftest import Receiver, World, make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -195,7 +195,7 @@ async def test_for_a_subscription_without_deliveries_none_of_others_are_read(wor
         )
         await connection.execute("ANALYZE deliveries, subscription_queues, webhook_subscriptions")
         listed = Role.APP, "deliveries", store._SUBSCRIPTIONS_WITH_STATE, world.principal.customer_id, "production"
-        assert await rows_read(connection, *listed) == 1
+        assert await rows_read(connection, *listed) == pytest.approx(1, abs=ROUNDED * 4)
         of_all = (
             Role.OFFICE,
             "deliveries",
