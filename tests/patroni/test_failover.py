@@ -24,6 +24,10 @@ pytestmark = [
 ]
 
 
+# A connection that looks for the leader ends at a standby that does not have the database yet.
+_ALL_HAVE_REPLAYED = "SELECT count(*) FILTER (WHERE replay_lsn >= pg_current_wal_lsn()) = $1 FROM pg_stat_replication"
+
+
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="largesse-patroni-") as folder:
@@ -37,6 +41,8 @@ async def test_no_order_is_lost_or_doubled_however_often_the_leader_goes(
 ) -> None:
     connection = await asyncpg.connect(cluster.url("postgres"))
     await connection.execute("CREATE DATABASE largesse")
+    while not await connection.fetchval(_ALL_HAVE_REPLAYED, len(cluster.nodes) - 1):  # noqa: ASYNC110 - the server says when
+        await asyncio.sleep(0.1)
     await connection.close()
     installation = Installation.external(tmp_path, cluster.url("largesse"))
     await asyncio.to_thread(installation.fill)
