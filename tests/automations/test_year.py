@@ -238,7 +238,7 @@ def test_the_gift_of_who_may_not_send_any_more_waits_three_days_for_somebody_els
     for number in range(2):
         add_contact(service, f"P{number}", birthday=515 + 10 * number)
     own = automation()
-    service.sql("UPDATE automations SET user_id = (SELECT id FROM users WHERE name = 'Cem')")
+    service.sql("UPDATE automations SET user_id = $1", service.sql("SELECT id FROM users WHERE name = 'Cem'")[0]["id"])
     service.sql("UPDATE users SET is_active = false WHERE name = 'Cem'")
     seen = []
     for at in ("15 12:00Z", "18 06:00Z", "18 09:00Z", "25 12:00Z"):
