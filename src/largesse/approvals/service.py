@@ -255,7 +255,7 @@ async def list_answers(
 
 
 async def list_needing(database: Database, customer_id: int, user_id: int) -> list[ApprovalRule]:
-    """Returns the rules of both environments that enough people may approve now, and too few without a person."""
+    """Returns the rules of both environments that enough people may approve now, but too few once a person is removed."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
         rules = [rule for place in places for rule in await store.list_rules(connection, *place)]

@@ -77,7 +77,7 @@ def search_words(text: str) -> list[str]:
 
 
 def typed_numbers(text: str) -> list[str]:
-    """Returns what a tracking number may be that is typed as it stands on a label: `rm 12 gb` may be `RM12GB`."""
+    """Returns the spellings in which a typed tracking number may be stored: `rm 12 gb` may be `RM12GB`."""
     joined = "".join(text.split())
     return list(dict.fromkeys((text, joined, text.upper(), joined.upper())))
 

@@ -190,7 +190,7 @@ def browser_name(browser: str) -> str:
 
 
 async def knows_device(connection: Connection, person_id: int, device: bytes | None, sql: SignInSql = PEOPLE) -> bool:
-    """Returns whether a person has been signed in with that browser, second step and all."""
+    """Returns whether a person has signed in with that browser before, including the second step if they have one."""
     return bool(await connection.fetchval(sql.knows_device, person_id, device))
 
 

@@ -184,7 +184,7 @@ class SignInSteps(Generic[AnySession]):
         await self._give_back(about, origin)
 
     async def _known_device(self, connection: Connection, person_id: int, origin: Origin) -> bytes:
-        """Returns the browser if the person has been signed in with it, else nothing. Tries from it are counted apart.
+        """Returns the hash of the browser if the person has signed in with it before, else an empty one. Tries from it are counted apart.
 
         So somebody who guesses passwords or codes locks a person out only of browsers that they have not used before.
         """

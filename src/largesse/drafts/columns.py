@@ -193,7 +193,7 @@ def _holds_numbers(sheet: Sheet, at: int) -> bool:
 
 
 def _holds_names(sheet: Sheet, at: int) -> bool:
-    """Returns whether half of the cells of a column below its heading may be names: `Contact` may have addresses, and `Employee #` has numbers."""
+    """Returns whether at least half of the cells below a heading may be names. `Contact` may have addresses, and `Employee #` numbers."""
     cells = _cells(Sheet(sheet.rows[1:_SAMPLED_ROWS]), at)
     return 2 * sum("@" in cell or _IDENTIFIER.fullmatch(cell) is not None for cell in cells) <= len(cells)
 

@@ -69,7 +69,7 @@ _PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
 def read_product(fields: Fields, folder: PictureFolder) -> Product:
     """Returns the product that a mapping describes, with its picture from the folder. Mistakes are noted in `fields`."""
     digital = fields.flag("digital")
-    if not fields.is_valid:  # it is missing or no flag, which is mistake enough
+    if not fields.is_valid:  # the other fields tell the kind, so that this is the only mistake
         digital = any(map(fields.has, _DIGITAL))
     currency = fields.currency()
     fields.refuse(_PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only")

@@ -69,7 +69,7 @@ def test_a_gift_is_sent_step_by_step(own_service: Service) -> None:
     for form in ("recipients", "rows", "remove", "message", "delivery", "drop", "ask"):  # of windows opened before
         browser.get("/app")
         assert browser.post(f"{path}/{form}", message="Wait").headers["location"] == f"{path}/sent", form
-        assert "This send has been placed meanwhile." in browser.read(f"{path}/sent"), form
+        assert "This send was placed in another window." in browser.read(f"{path}/sent"), form
     ada = signed_in(service, "ada@acme.example")
     assert ada.get(f"{path}/recipients").status_code == 404, "it is somebody else's"
     assert ada.submit("/app", f"{path}/message", message="Wait").status_code == 404

@@ -304,7 +304,7 @@ def test_an_old_window_changes_nobody_of_a_new_list(service: Service, ada: Brows
     ada.get(f"{path}/recipients")
     ada.page = ada._send("POST", f"{path}/rows", data={"token": ada.token, **columns})
     assert ada.page.status_code == 422
-    ada.says("The list was changed in another window. Nothing was saved yet.", "gus@x.com 1 Ready", "hal@x.com 1 Ready")
+    ada.says("The list was changed in another window, and nothing was saved.", "gus@x.com 1 Ready", "hal@x.com 1 Ready")
     assert re.findall(r'name="email" value="([^"]*)"', ada.page.text) == ["cy@x.com"], "what was typed, in a new row"
     # What another window corrected alike is no other row.
     path = draft(ada, service, "cy@x\ndi@x")

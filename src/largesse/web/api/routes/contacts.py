@@ -73,7 +73,7 @@ _Fields = Annotated[
 
 
 class _Members(msgspec.Struct, kw_only=True, rename="camel"):
-    """The members of a contact besides its e-mail address. A member left out keeps its value; null removes the value, but that of `groups`."""
+    """The members of a contact besides its e-mail address. A member left out keeps its value; null removes the value. For `groups`, null counts as left out."""
 
     name: _Name | UnsetType | None = UNSET
     language: _Language | UnsetType | None = UNSET

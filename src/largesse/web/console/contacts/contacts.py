@@ -244,9 +244,8 @@ async def _read(context: RequestContext) -> ContactChange:
         "country": form["country"] or None,
         "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"][:_MOST_NEW_GROUPS])])),
     }
-    if (
-        "was_left" not in form or form["left"] != form["was_left"]
-    ):  # a window opened before somebody left brings nobody back
+    # Only a change of the box counts: a window that was opened before somebody left brings nobody back.
+    if "was_left" not in form or form["left"] != form["was_left"]:
         said["is_active"] = form["left"] != "yes"
     readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:

@@ -243,7 +243,7 @@ async def _earlier(context: RequestContext, opened: Open, gift: Chosen, checked:
 _REMOVED = text("Removed %(name)s.")
 _SAVED = text("Saved.")
 _OTHER_LIST = text(
-    "The list was changed in another window. Nothing was saved yet. Where a row is another one now, what you typed is in a new row."
+    "The list was changed in another window, and nothing was saved. What you typed into rows that are gone is in new rows: check them, and save."
 )
 
 

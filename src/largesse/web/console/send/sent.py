@@ -40,7 +40,7 @@ _COPIED = (
 )  # fmt: skip
 _GONE = text("The gift cannot be sent any more. Choose another.")
 _TOO_MANY = text("Your company has as many templates as it can. Remove one first.")
-_PLACED = text("This send has been placed meanwhile. What you typed changes nothing any more.")
+_PLACED = text("This send was placed in another window. What you typed was not saved.")
 _LATE = text("The codes are an hour old: read them again on the page of the order.")
 
 
