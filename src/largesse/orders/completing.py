@@ -21,7 +21,8 @@ def gift_of_product(snapshot: Snapshot, principal: Principal, choice: ProductCho
     country = choice.country.upper()
     product = snapshot.product(choice.product_id, country, principal.customer_id)
     if product is None:
-        raise InvalidRequest(f"`product_id` names no product available in {country}.")
+        meant = " The United Kingdom is GB." if country == "UK" else ""
+        raise InvalidRequest(f"`product_id` names no product available in {country}.{meant}")
     return _product_gift(product.id, country, gift_price(product, country, choice.value), template_id=None)
 
 

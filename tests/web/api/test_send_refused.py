@@ -108,6 +108,7 @@ pytestmark = pytest.mark.usefixtures("refusals_alone")
         ({"productId": True}, "`productId` must be an integer"),
         ({"productId": 1.5}, "`productId` must be an integer"),
         ({"country": "FR"}, "`productId` names no product available in FR"),
+        ({"country": "uk"}, "`productId` names no product available in UK. The United Kingdom is GB."),
         ({"country": ""}, "`country` must have 2 letters from A to Z."),
         ({"country": "GBR"}, "`country`"),
         ({"country": "GB\n"}, "`country`"),
