@@ -3,8 +3,6 @@
 A loop, a thread and a connection for each statement that a test asks cost more than the statement.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine

@@ -4,8 +4,6 @@ For each end the wheel is installed into an environment of its own, beside the o
 and a part of the tests runs there that goes through every dependency. `make test-bounds` calls it.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Chains for tests that write entries themselves."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """What a test opens is closed at the end of a block, whatever became of it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar

@@ -4,8 +4,6 @@ Citus names its nodes by host and port, and the database by its own name: so a d
 is one whose coordinator finds its nodes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

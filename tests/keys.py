@@ -1,7 +1,5 @@
 """API keys of tests, named by the keys of their customer and service account."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from largesse.customers.customer_store import find_service_account

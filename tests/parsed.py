@@ -1,7 +1,5 @@
 """Python sources as trees. The tests of the house read the same ones again and again."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 

@@ -5,8 +5,6 @@ test itself reads or changes it does directly; what the service does goes throug
 all clients share.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

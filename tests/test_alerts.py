@@ -1,7 +1,5 @@
 """Each alert fires when it should and is quiet when it should, by promtool's unit tests, on series that processes really export."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What a user of the wheel may get, with each dependency bounded on both sides; and what the long runs of `make` name."""
 
-from __future__ import annotations
-
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name

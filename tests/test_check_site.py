@@ -1,7 +1,5 @@
 """`tools.check_site` finds what is wrong with a built site; `make docs` builds ours and asks it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is there for running Largesse as services: unit files that systemd takes, and settings that Largesse takes."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@ They are installed beside the dependencies of this environment. With DIST_INDEX=
 they need coming from the package index, for every Python there is on this machine.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The documentation names every setting, operation, command, option and problem, and nothing that does not exist."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """House rules that no linter knows: how long functions and files may be."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

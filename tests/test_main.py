@@ -1,7 +1,5 @@
 """The wiring of a serving process and of a worker."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -1,7 +1,5 @@
 """docs/performance.md is what bench/results says, and nothing typed."""
 
-from __future__ import annotations
-
 from bench import document, results
 
 

@@ -1,7 +1,5 @@
 """The rooms below web know nothing of what callers send and get, but for an order: they have no other shapes of JSON."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The version grows with every commit, wherever it is built, and each release has its page."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

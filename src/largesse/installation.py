@@ -3,8 +3,6 @@
 Commands need no more than this. What serves and delivers is wired on top, by `largesse.main`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

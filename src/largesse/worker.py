@@ -1,7 +1,5 @@
 """The worker: runs the periodic tasks of all rooms, and delivers webhooks and mail. Any number may run, on any number of machines."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from functools import partial

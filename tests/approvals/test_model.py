@@ -1,7 +1,5 @@
 """The rules of approvals: which sends fall under one, who may approve, and when enough have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

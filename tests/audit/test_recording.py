@@ -1,7 +1,5 @@
 """What the audit log keeps, and that it keeps it with the act or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

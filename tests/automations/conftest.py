@@ -1,7 +1,5 @@
 """A service with contacts, and what a worker and a serving process do for automations, called by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import date
 from typing import Any

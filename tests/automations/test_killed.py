@@ -1,7 +1,5 @@
 """A year of 300 contacts by the test clock, while the processes that plan and place are killed again and again: each gift once, within the cap."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A year of automations in staging passes in seconds, by the test clock: exactly the right gifts, each once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any

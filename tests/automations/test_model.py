@@ -1,7 +1,5 @@
 """The days of contacts, by plain rules."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

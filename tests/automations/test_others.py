@@ -1,7 +1,5 @@
 """What is done to one automation is done to no other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date
 from typing import Any

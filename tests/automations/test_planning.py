@@ -1,7 +1,5 @@
 """Planning says in SQL what the rules of the model say, for any contact, rule and day."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial

@@ -1,7 +1,5 @@
 """What pages and the worker read for automations of a customer with many contacts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A day's planning with many contacts and automations."""
 
-from __future__ import annotations
-
 import os
 import time
 from datetime import timedelta

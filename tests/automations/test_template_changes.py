@@ -1,7 +1,5 @@
 """Approvals end with what the template of an automation sends: in the transaction of the change, also of a seed file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A year of automations: exactly the right gifts, each once, whatever stops in between."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from babel.numbers import format_currency
 from hypothesis import given

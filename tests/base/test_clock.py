@@ -1,7 +1,5 @@
 """The clocks: what is stored goes by the database's, and the machine's own are asked in one module."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a record with secrets shows of itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.lines.codes import DrawnCode

@@ -1,7 +1,5 @@
 """The quick way for plain addresses agrees with the library."""
 
-from __future__ import annotations
-
 import pytest
 from email_validator import EmailNotValidError, validate_email
 from hypothesis import example, given

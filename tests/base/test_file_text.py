@@ -1,7 +1,5 @@
 """The text of files, read at once and in pieces."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

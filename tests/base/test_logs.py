@@ -1,7 +1,5 @@
 """The log as an operator's tools read it: one JSON object a line on standard error, whatever is said."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

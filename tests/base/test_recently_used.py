@@ -1,7 +1,5 @@
 """RecentlyUsed: what is dropped first, and the bounds."""
 
-from __future__ import annotations
-
 from largesse.base.recently_used import RecentlyUsed
 
 

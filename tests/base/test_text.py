@@ -1,7 +1,5 @@
 """Which characters texts and addresses may hold: the same for callers, seed files and pages. Cells that spreadsheets do not compute."""
 
-from __future__ import annotations
-
 import csv
 import io
 import unicodedata

@@ -1,7 +1,5 @@
 """Allowances and turns, and what counts as one network address."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

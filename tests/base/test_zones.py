@@ -1,7 +1,5 @@
 """Days and daytime in the zones of a country."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Colours that can be read whatever was chosen, and subjects."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -3,8 +3,6 @@
 Without Chromium on the machine these tests are skipped, except in CI, where they fail.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Somebody with a keyboard and nothing else. The focus is looked at wherever it stops: it must be somewhere, and be seen there."""
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any

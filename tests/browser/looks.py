@@ -1,7 +1,5 @@
 """What is wrong with a page as it is seen: what is beyond its edge, cut off, outside of what it belongs to, or broken inside a word."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The web application's ground floor in a browser: menu, forms and passkeys."""
 
-from __future__ import annotations
-
 import base64
 import time
 from typing import Any

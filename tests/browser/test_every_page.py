@@ -3,8 +3,6 @@
 CI looks at every third page, `make test-long` at the others. Each is looked at in one scheme and width, by turns, and where many articles are alike, at the colours of one of each kind; with `EVERY_PAGE=1` in both schemes at all four widths, with pictures.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable

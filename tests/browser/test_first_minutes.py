@@ -1,7 +1,5 @@
 """The first minutes with a demo, as somebody new to it would spend them: from the link it prints to what was spent."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Templates and collections in a browser: made without script."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

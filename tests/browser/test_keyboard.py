@@ -1,7 +1,5 @@
 """Each flow of the web application on a phone, by keyboard alone and with script off: no pointer, no address typed, no focus lost."""
 
-from __future__ import annotations
-
 import base64
 import re
 import time

@@ -1,7 +1,5 @@
 """The letters in a real browser: nothing is cut off on a phone, and axe finds nothing, by day and by night."""
 
-from __future__ import annotations
-
 import email
 import email.policy
 from datetime import date

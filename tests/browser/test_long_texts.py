@@ -3,8 +3,6 @@
 No text is cut off, stands outside of what it belongs to, or is broken inside a word, at any width.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

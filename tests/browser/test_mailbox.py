@@ -1,7 +1,5 @@
 """The captured mailbox as somebody trying the demo meets it: from the list to the message to the gift."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A new employee on a first day in the back office of a demo, without docs: what each page calls things is all that leads on."""
 
-from __future__ import annotations
-
 import base64
 import html
 import re

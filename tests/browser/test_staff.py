@@ -1,7 +1,5 @@
 """A member of staff in a real browser: a passkey as the second step, and files that forms answer with, after which the page can be used again."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess

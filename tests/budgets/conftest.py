@@ -1,7 +1,5 @@
 """The service of tests/web/api, with budgets that are set by an administrator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Iterator
 from itertools import count
 from typing import Any

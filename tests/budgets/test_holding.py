@@ -1,7 +1,5 @@
 """Budgets hold orders of the API: to the last minor unit, raced by two processes, from month to month, and refunds give back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The rules of budgets: who counts towards one, in which period, and what it refuses."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 

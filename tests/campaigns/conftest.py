@@ -1,7 +1,5 @@
 """A service with campaigns, their visitors without a browser, and what a worker does for them, called by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """A crowd at once: thousands of visitors of one campaign, in two serving processes, get its gifts, one a mailbox, and no more."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import Counter

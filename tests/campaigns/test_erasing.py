@@ -1,7 +1,5 @@
 """Who is erased is in no list of a campaign any more, nor among those who asked or got a gift; the ledger stays whole."""
 
-from __future__ import annotations
-
 import json
 
 from tests.campaigns.conftest import reserve, taken

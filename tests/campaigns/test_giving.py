@@ -1,7 +1,5 @@
 """What campaigns give: as many gifts as were ordered, one to a mailbox, for a right code in time; and what comes back at their end."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The order of a campaign's gifts: none is placed for a campaign that is over, and none gets lost when the campaign is changed meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from datetime import timedelta

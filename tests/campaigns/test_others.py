@@ -1,7 +1,5 @@
 """What is done to one campaign is done to no other, and by nobody but those who may."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

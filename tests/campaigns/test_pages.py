@@ -1,7 +1,5 @@
 """The pages of a campaign's link: what they say in each state, and that they tell nobody who is invited."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import dataclass, field

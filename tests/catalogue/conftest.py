@@ -1,7 +1,5 @@
 """A catalogue of a process, on a database with some customers, and somebody else who edits."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Small images of each kind: whole PNGs, and of the others all that tells what they are."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

@@ -1,7 +1,5 @@
 """Which amounts are allowed, on both sides of each edge."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

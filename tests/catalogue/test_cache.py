@@ -1,7 +1,5 @@
 """The cache on a real database: what is loaded, staleness, one load for all who wait."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The catalogue by what changed: exactly what a whole load gives, and no more is read than was changed."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -1,7 +1,5 @@
 """Discarding the drafts of products that were never published: what something names stays."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 from tests.catalogue.test_editing import actor, collection, newest, product

@@ -1,7 +1,5 @@
 """Drafts of products and collections: two who edit, publishing at once and at a time, undoing, and what a file manages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """A customer's own collections: for that customer alone, read when it uses them, and bounded."""
 
-from __future__ import annotations
-
 import asyncio
 
 from tests.catalogue.conftest import CUSTOMERS, CountingDatabase, add_own, caller, version_in

@@ -1,7 +1,5 @@
 """What may be a picture: of three kinds, whole, and within its limits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from importlib import resources

@@ -1,7 +1,5 @@
 """Physical prices, against exact fractions."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The snapshot: who sees what, filters, pages."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SortedChunks against a plain list, and how much a changed copy shares."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import pytest

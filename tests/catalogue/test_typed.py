@@ -1,7 +1,5 @@
 """Products and collections as people type them: each rule on both sides of its edge, and CSV files."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import AsyncIterator, Callable

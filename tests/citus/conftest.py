@@ -1,7 +1,5 @@
 """Customers on a cluster, and what its nodes are asked for. Skipped where there is none: `make test-citus`, docs/testing.md."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

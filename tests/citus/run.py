@@ -1,7 +1,5 @@
 """Runs suites on a Citus cluster: `make test-citus CLUSTER=program` (tools/citus_cluster.py says what the program does)."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

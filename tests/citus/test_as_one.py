@@ -1,7 +1,5 @@
 """What is written on a customer's node and beside it, on the coordinator, is there together or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

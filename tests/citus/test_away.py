@@ -1,7 +1,5 @@
 """A node that is away: its customers are told to come back, and those on others notice nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

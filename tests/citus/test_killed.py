@@ -3,8 +3,6 @@
 On a cluster of its own, as what is killed others would miss.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """Whatever an order and its recipients ask of a cluster is for one shard of one node."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Orders on a cluster: each is placed by one node."""
 
-from __future__ import annotations
-
 import asyncio
 
 import asyncpg

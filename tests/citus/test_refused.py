@@ -1,7 +1,5 @@
 """Clusters that cannot be worked with: told at start, with what to do, and before anything is changed."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import asyncpg

@@ -1,7 +1,5 @@
 """What a worker does on a cluster: with one node and the coordinator, together or not at all, and at one node after the other."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A world of customers who may each order by a key of their own, `key1` and so on, and are invoiced."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 PRODUCTS = """

@@ -1,7 +1,5 @@
 """A command run in this process, on an installation with a small world."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

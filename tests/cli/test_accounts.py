@@ -1,7 +1,5 @@
 """The commands that make, name, close and open funding accounts, and say who may use them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

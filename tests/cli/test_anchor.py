@@ -1,7 +1,5 @@
 """`largesse anchor`, and what `verify --anchor` finds against one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

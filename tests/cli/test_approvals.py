@@ -1,7 +1,5 @@
 """The commands about approvals."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The commands that set budgets."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

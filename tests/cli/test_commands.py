@@ -1,7 +1,5 @@
 """The commands: what they print, how they end, and that bad input costs one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

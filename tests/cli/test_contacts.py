@@ -1,7 +1,5 @@
 """`contacts import` with files that are none: one line that names the file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

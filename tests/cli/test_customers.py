@@ -1,7 +1,5 @@
 """A customer is made and changed by commands, and orders and signs in like one of a seed file."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists that have nothing to show: they say so, and an unknown customer is refused."""
 
-from __future__ import annotations
-
 import click
 import pytest
 from tests.cli.conftest import Run, assert_refused, commands_in

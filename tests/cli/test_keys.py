@@ -1,7 +1,5 @@
 """The commands around API keys: made, listed without their secrets, deleted."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

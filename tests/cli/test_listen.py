@@ -1,7 +1,5 @@
 """`listen` and `trigger` against a running service: a local program gets what happens, signed, within two seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

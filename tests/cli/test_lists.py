@@ -1,7 +1,5 @@
 """What an operator sees of customers, accounts, orders and money: tables, JSON and CSV of a service in use."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """`largesse audit`, what commands leave in it, and `largesse requests`."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

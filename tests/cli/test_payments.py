@@ -1,7 +1,5 @@
 """`top-up`: which account, which amount, and a reference once. `top-ups`: what waits, what is confirmed, and what a bank file is matched with."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

@@ -1,7 +1,5 @@
 """The commands around people: invited, listed, given a role, removed, reset."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How commands are found, where they print to, and how a mistake is told: in one line that says what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`export`: the seed file of a database, with its pictures."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from importlib import resources

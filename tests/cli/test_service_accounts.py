@@ -1,7 +1,5 @@
 """The commands that list service accounts and limit what they may order."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`largesse suppliers`: what a supplier on loopback answers to commands, and what was bought."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

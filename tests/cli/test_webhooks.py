@@ -1,7 +1,5 @@
 """`webhooks`: the list of subscriptions, and a new secret that is printed once."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

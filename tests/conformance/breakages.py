@@ -1,7 +1,5 @@
 """Ways in which a service may break the contract, each with the check that is meant for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A real deployment in staging that the suite is run against, with all keys it can use."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A proxy before the service that breaks one rule of the contract, in requests, responses or deliveries."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """A service that breaks one rule is found out by the check meant for it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The service passes its own conformance suite, and the suite does what its documentation says."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import replace

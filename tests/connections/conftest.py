@@ -1,7 +1,5 @@
 """Callers that speak HTTP by hand, to a service in this process and to one in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

@@ -1,7 +1,5 @@
 """Random requests, most of them right, and where they are cut."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Restarts that refuse nobody: on a socket that outlives the process, and on an address that two processes share."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Callers who hold more connections than there are files to be opened, and a `largesse serve` that goes on answering."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Sockets of the demo, which binds long before it listens, and those that listen on IPv6 and IPv4."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import socket

@@ -1,7 +1,5 @@
 """Connections that wait too long, with times short enough to wait for, and an application that does as little as can be."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import select

@@ -1,7 +1,5 @@
 """What a serving process tells of its work, asked of a real one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

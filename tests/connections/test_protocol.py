@@ -1,7 +1,5 @@
 """What is no HTTP, or too much of it, gets a problem, and after the answers that are owed."""
 
-from __future__ import annotations
-
 import select
 import socket
 import time

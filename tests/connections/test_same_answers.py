@@ -3,8 +3,6 @@
 `FUZZ_REQUESTS=10000000 .venv/bin/python -m pytest -s --timeout=0 tests/connections/test_same_answers.py` tries as many, and `FUZZ_SEED` begins elsewhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

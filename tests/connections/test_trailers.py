@@ -1,7 +1,5 @@
 """What follows a body is no header, whatever it calls itself."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from tests.connections.conftest import chunked, get

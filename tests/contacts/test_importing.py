@@ -1,7 +1,5 @@
 """Sheets of contacts: columns are guessed by their headings, and each row says all that is wrong with it."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

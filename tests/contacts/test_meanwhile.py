@@ -1,7 +1,5 @@
 """Contacts that are deleted or erased while others change them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """What a contact's values may be, and what is said of those that may not."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

@@ -1,7 +1,5 @@
 """Contacts made, changed, merged by address and removed, within their customer and environment, and within their limits."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any
 

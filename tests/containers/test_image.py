@@ -3,8 +3,6 @@
 Needs root, buildah, mmdebstrap and crun, and Debian's mirror as apt has it. Takes minutes, most of them for Debian's packages.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

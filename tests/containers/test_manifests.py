@@ -1,7 +1,5 @@
 """The manifests of Kubernetes, the compose file and the dashboard: valid by their schemas, and about what Largesse has."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

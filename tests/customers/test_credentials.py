@@ -1,7 +1,5 @@
 """SQL alone changes nothing that people sign in with: who can run any statement as the serving process needs a key of the master key, too."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta

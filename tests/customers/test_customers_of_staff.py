@@ -1,7 +1,5 @@
 """Customers as members of staff find, open and note them, and views of what a customer sees."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 from tests.chained import actor_on

@@ -1,7 +1,5 @@
 """API keys: their secrets, and in the database made, looked up, listed, deleted, and when last seen."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """How long what lets people in holds, to the second before its end, and which links end with which or let choose a password."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 Tries are counted for all processes, whatever comes at once, and are whole again after a while.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

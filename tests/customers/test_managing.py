@@ -1,7 +1,5 @@
 """A customer is never without an administrator, whoever is removed or demoted, and at once too."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Passwords: kept by argon2id, compared alike whether there is one, and a few at a time."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -3,8 +3,6 @@
 An operation is a function whose first parameter is an `Actor`. Each is called with actors whose transactions cannot begin: nothing is read or written.
 """
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 from collections.abc import Iterator

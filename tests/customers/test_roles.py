@@ -1,7 +1,5 @@
 """What each role may do, said once more: the table of the code is not what it is held against."""
 
-from __future__ import annotations
-
 from largesse.customers.roles import RIGHTS, ROLES, Reach, Right
 
 # Right: admin, member, finance, viewer. A: all of the customer's, o: one's own, -: nothing.

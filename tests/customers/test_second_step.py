@@ -1,7 +1,5 @@
 """Authenticator app as RFC 6238 has them, each taken once, and recovery codes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

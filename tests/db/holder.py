@@ -1,7 +1,5 @@
 """A process that holds the embedded server of a data directory and does as its standard input says."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """What is said of tables that are distributed over nodes holds on every PostgreSQL; that they are distributed, tests/citus tests on a cluster."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 from tests.closing import closing

@@ -1,7 +1,5 @@
 """The embedded server, with real processes: sharing, dying, starting again."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pwd

@@ -1,7 +1,5 @@
 """Every table that an order fills names its customer first in its keys, and takes its ids from a sequence of its own."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 

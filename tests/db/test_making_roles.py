@@ -1,7 +1,5 @@
 """Roles on a server that has none yet: made by several databases at once, by who may make roles, and not by who may not."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

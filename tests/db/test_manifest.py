@@ -1,7 +1,5 @@
 """The list of what the migrations make, and what is found where the database has something else."""
 
-from __future__ import annotations
-
 import os
 
 import asyncpg

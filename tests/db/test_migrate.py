@@ -1,7 +1,5 @@
 """Migrations: once, by two at a time, and all or nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

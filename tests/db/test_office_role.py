@@ -1,7 +1,5 @@
 """What the login of the back office reaches in the database: what its table says, and nothing else."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 from tests.closing import closing

@@ -1,7 +1,5 @@
 """Who gets in at the embedded server, and how far: tried with psql, as anybody on the machine would."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """Several statements in one round trip: what they give, and what becomes of a connection that breaks or falls silent within them."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence

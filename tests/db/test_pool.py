@@ -1,7 +1,5 @@
 """Addresses of PgBouncer. `make test-pgbouncer` tests the service behind a real one."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import asyncpg.connection

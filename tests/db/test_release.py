@@ -1,7 +1,5 @@
 """A database of release 0.1.0, with orders, claims, mail and webhooks in every state, comes through the migrations whole."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import AsyncIterator

@@ -3,8 +3,6 @@
 It was migrated by a login that may make no roles, or by a superuser.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

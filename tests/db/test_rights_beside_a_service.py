@@ -1,7 +1,5 @@
 """`migrate` changes rights and policies beside a running service, which lacks none of them meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

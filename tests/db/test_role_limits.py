@@ -1,7 +1,5 @@
 """Limits of the roles: on the sessions of a login, and on how long each runs, waits and holds locks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path

@@ -4,8 +4,6 @@ The rules are those of docs/upgrades. They hold for revisions that say of themse
 each new one must.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each side of a session gives up on a silent other in time; and only then."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """`largesse demo`, as somebody meets it: started, tried with what it prints, ended, started again."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The plan of the demo's history: the same each time, and of every kind that pages show."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from largesse.base.i18n.languages import DEFAULT

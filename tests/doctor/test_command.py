@@ -1,7 +1,5 @@
 """`largesse check` as an operator runs it: what it prints, what it ends with, and that it leaves no trace."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What is found about a database: a real one, set otherwise than it should be."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The data directory, the limit of open files, a mail server to which nothing is sent, and the master key."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

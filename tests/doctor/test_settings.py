@@ -1,7 +1,5 @@
 """Doubts about settings: the right ones are named, good ones are left in peace, and no secret is repeated."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.base.settings import load_settings, setting_names

@@ -1,7 +1,5 @@
 """What the commands say at start: one line of the log for each doubt, naming the setting."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The house on a database of the module's own, and its people."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack

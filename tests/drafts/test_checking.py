@@ -1,7 +1,5 @@
 """Rows held to the rules of an order: all that is wrong, at once."""
 
-from __future__ import annotations
-
 import csv
 import io
 

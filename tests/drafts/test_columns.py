@@ -1,7 +1,5 @@
 """Which column is what: from headings in three languages, and from what the cells look like."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key

@@ -1,7 +1,5 @@
 """Files in the encodings that people have, and names that show that the wrong one was guessed."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.base.file_text import SINGLE_BYTE

@@ -1,7 +1,5 @@
 """The list of recipients: found, filtered, sorted and cut into pages."""
 
-from __future__ import annotations
-
 import pytest
 from tests.drafts.conftest import checked
 

@@ -1,7 +1,5 @@
 """Lists of addresses as mail programs and spreadsheets write them, typed or in a cell of a file."""
 
-from __future__ import annotations
-
 import pytest
 from tests.drafts.conftest import finished, sheet
 

@@ -1,7 +1,5 @@
 """Rows that are corrected in place, and rows that are added."""
 
-from __future__ import annotations
-
 import pytest
 from tests.drafts.conftest import finished, sheet
 

@@ -1,7 +1,5 @@
 """The rows of a draft: taken, corrected, added and removed, and by its person alone."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

@@ -1,7 +1,5 @@
 """Drafts become orders: once, at the price that was seen, by whoever may, and recorded as theirs."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """What was probably meant by an address that is wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.drafts.mailboxes import common_domains, fault_of, name_before, suggested

@@ -1,7 +1,5 @@
 """Sheets written as text: as spreadsheets of all kinds write them, and what is refused."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

@@ -1,7 +1,5 @@
 """Workbooks, made by another library than ours are read with; and files that are made to do harm."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import io

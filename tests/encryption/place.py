@@ -1,7 +1,5 @@
 """An installation whose services come and go, each with master keys of its own."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The marks of a chain: they hold what it was made of, in its order, and nothing that the database has makes another."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.encryption.chain import START, Chain, content

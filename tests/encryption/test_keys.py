@@ -1,7 +1,5 @@
 """The keys of chains: made once, sealed, kept through a change of the master key, and missed when they are gone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

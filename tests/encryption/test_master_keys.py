@@ -3,8 +3,6 @@
 Keys are added by commands, and never by a process that may only serve.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import AsyncIterator

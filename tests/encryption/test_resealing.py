@@ -1,7 +1,5 @@
 """Everything is brought under the newest master key beside a service that takes orders, and then the old key can go."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

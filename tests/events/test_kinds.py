@@ -1,7 +1,5 @@
 """Types of events: what the registry holds, and that everything that speaks of events says just that."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -3,8 +3,6 @@
 Nothing is read past an event that is still to come.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ Two machines, each with a serving process and a worker, reach the database on a 
 manager does is done here: a process that ended is started again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 docs/testing.md says how to run the long forms.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterator

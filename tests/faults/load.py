@@ -1,7 +1,5 @@
 """Load on an installation: clients that repeat what was not answered, and what must hold of their orders."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

@@ -1,7 +1,5 @@
 """A TCP proxy before a database server, on which connections break, or fall silent, where a test wants them to."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from typing import Literal

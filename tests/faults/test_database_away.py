@@ -1,7 +1,5 @@
 """The database goes away and comes back, cut off by a proxy between it and the service."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -1,7 +1,5 @@
 """PostgreSQL stopped under load: the service answers 503 meanwhile, and recovers by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

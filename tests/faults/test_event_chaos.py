@@ -3,8 +3,6 @@
 CHAOS_SECONDS and CHAOS_SEEDS lengthen it, as they do test_chaos: docs/testing.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """kill -9 of the serving process, at any moment, under load."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Webhook targets whose names are never answered: the others of the process notice nothing, and it ends at once."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import time

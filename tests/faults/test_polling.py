@@ -4,8 +4,6 @@ Several serving processes place orders of one customer in several currencies, so
 together; a trigger delays the COMMIT of some. In the long form FAULT_ROUNDS times as many orders are placed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -3,8 +3,6 @@
 The steps are those of docs/scaling.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """No secret in clear: not in a dump of the database, not in any log, not in a file of the data directory."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

@@ -1,7 +1,5 @@
 """Several processes on one installation at once, and a key deleted under them."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """A network that swallows what is said, in the middle of a transaction, and tells nobody."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """SIGTERM under load: what was begun is finished, nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

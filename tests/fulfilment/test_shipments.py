@@ -1,7 +1,5 @@
 """Parcels of many lines: exported once each, in a file that a spreadsheet may open, sent all or none, and sent again."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

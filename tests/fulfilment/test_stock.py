@@ -1,7 +1,5 @@
 """The stock as who looks after it sees it: levels, days that are over, warnings, and who has which number."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

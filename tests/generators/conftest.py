@@ -4,8 +4,6 @@ Those that come from npm are installed with `npm ci --ignore-scripts --prefix te
 used when OPENAPI_GENERATOR names it. docs/testing.md has both.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

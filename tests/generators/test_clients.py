@@ -1,7 +1,5 @@
 """Clients that generators make of the document: they compile, place orders on the running service, and read its errors."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

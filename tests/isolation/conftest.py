@@ -1,7 +1,5 @@
 """The service of tests/web/api, for these tests too."""
 
-from __future__ import annotations
-
 import pytest
 from tests.distributed import IS_DISTRIBUTED, SHARDS
 from tests.web.api.conftest import problem, service, staging, start_service

@@ -6,8 +6,6 @@ of whom for none of them. A statement that names a customer in a way not known h
 fails the test: a new way of saying it is to be added here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The tests of tests/web/api/test_isolation.py once more, with all that their requests say of customers taken out of the statements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

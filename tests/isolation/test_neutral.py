@@ -1,7 +1,5 @@
 """The switch itself: what it makes true in a statement, and what it refuses to pass on."""
 
-from __future__ import annotations
-
 import pytest
 from tests.isolation.neutral import NotRewritten, neutralise
 

@@ -4,8 +4,6 @@ Each list and page is held against the one that the same request gets with the s
 request for a thing by any name that a thing of another has is answered as if that were not there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

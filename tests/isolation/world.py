@@ -1,7 +1,5 @@
 """Two customers in both environments, with everything a customer can have, each marked with a word that stands nowhere else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules

@@ -1,7 +1,5 @@
 """Notifications and the loops that they wake, which rest longer after each failure."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -4,8 +4,6 @@ Counted in rows and blocks, not in seconds: with nothing due and with everything
 that came too early, and after one at the right time. PLAN_ROWS makes the backlog longer (docs/testing.md).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A staging service with its worker, and a receiver whose answer a test chooses."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

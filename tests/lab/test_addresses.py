@@ -1,7 +1,5 @@
 """Addresses and ids of the test lab behave in staging, and are nothing special in production."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The test clock: what is weeks away in staging happens at once, and in production nothing of it is there."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

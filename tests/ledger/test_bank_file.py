@@ -1,7 +1,5 @@
 """What banks write: delimiters, encodings, headings and amounts of several countries, and what is no such file."""
 
-from __future__ import annotations
-
 import time
 from decimal import Decimal
 from pathlib import Path

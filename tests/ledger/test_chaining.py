@@ -1,7 +1,5 @@
 """The chain of an account's entries: whoever writes them, and what stood there before there were chains."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Corrections by two people: who may decide, what is posted, and that it is posted once."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Top-ups and the journal: balanced, append-only, once for each reference."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """Group accounts and transfers between accounts: what may be, what is refused, and that nothing is moved twice or beyond what is there."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

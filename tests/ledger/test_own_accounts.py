@@ -1,7 +1,5 @@
 """A customer's own ledger accounts: created once, found in batches, and no id is spent without a row."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What an account's people can prove of it: marks made again a bounded number at a time, and the last anchor that was noted."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

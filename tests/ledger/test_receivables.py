@@ -1,7 +1,5 @@
 """What an invoiced customer owes: month after month, page after page, and paid to the last penny."""
 
-from __future__ import annotations
-
 import pytest
 from tests.chained import actor_on, forge
 from tests.ledger.test_corrections import MAX, member, propose

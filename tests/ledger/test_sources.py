@@ -1,7 +1,5 @@
 """Payment sources: each says what follows from it, and nobody else asks which it is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Statements: months that follow each other hold every entry once, also where times are not in the entries' order."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Top-ups that customers ask for: who may, what ends them, and what is credited, once."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """References of transfers: what people and banks make of them is known again, and what is mistyped is not."""
 
-from __future__ import annotations
-
 import string
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """A small world with accounts of several customers, currencies and environments."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

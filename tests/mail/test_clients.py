@@ -1,7 +1,5 @@
 """Mails use only HTML and CSS that the big mail clients show, or lose without harm, and obey the rules of Outlook's Word engine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Correcting an address beside what else changes the lines of an order and its mail: one waits for the other, and none for both."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable

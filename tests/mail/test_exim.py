@@ -3,8 +3,6 @@
 Runs where exim4 is installed (`apt install exim4-daemon-light`); it is started with a configuration and folders of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import email
 import email.policy

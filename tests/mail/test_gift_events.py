@@ -1,7 +1,5 @@
 """The events of mail to recipients: gift.sent and gift.bounced, once for each mail and line, with its outcome."""
 
-from __future__ import annotations
-
 import msgspec
 from tests.mail.conftest import Office
 

@@ -1,7 +1,5 @@
 """Production without a mail server: what is due is held, and leaves once there is one."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

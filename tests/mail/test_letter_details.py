@@ -1,7 +1,5 @@
 """What a letter says of a gift beside its name: its picture, what it is, how to use it, on what terms. And the letter as a test."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from email.message import EmailMessage

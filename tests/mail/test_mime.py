@@ -1,7 +1,5 @@
 """Headers of messages, of whatever anybody wrote."""
 
-from __future__ import annotations
-
 import email
 import email.policy
 from email.header import decode_header, make_header

@@ -1,7 +1,5 @@
 """Mail servers that take their time: they are waited for, and get no message a second time for it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

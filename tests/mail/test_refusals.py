@@ -1,7 +1,5 @@
 """Permanent refusals: which are bounces, and which are a mail server's that is set up wrongly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

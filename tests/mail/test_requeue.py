@@ -1,7 +1,5 @@
 """`largesse mail requeue`: what was given up goes out again, once."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import os

@@ -1,7 +1,5 @@
 """The address of the mail server, and STARTTLS and login with a real one: what is given only to the right one, and what a refusal does."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field

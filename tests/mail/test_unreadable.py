@@ -1,7 +1,5 @@
 """A message that nothing can be made of stops no other, and leaves once it can be read."""
 
-from __future__ import annotations
-
 import pytest
 from tests.mail.conftest import Office
 

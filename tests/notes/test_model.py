@@ -1,7 +1,5 @@
 """What a thank-you note may hold."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

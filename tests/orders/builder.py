@@ -1,7 +1,5 @@
 """An order on its way to being placed, for tests that begin at the placer or its rules."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The watch over the ids that are left."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs

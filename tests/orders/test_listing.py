@@ -1,7 +1,5 @@
 """Lists of orders that are asked for at once."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Accounts that somebody else has locked keep nobody waiting but those who need them, and those not for ever."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What follows from the declaration of an optional text."""
 
-from __future__ import annotations
-
 from largesse.db.rights import TABLES
 from largesse.orders.options import OPTIONS, PERSONAL
 

@@ -1,7 +1,5 @@
 """Orders of people: the placer holds them to the role that the person has as the order is placed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any

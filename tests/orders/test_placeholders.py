@@ -1,7 +1,5 @@
 """Placeholders of messages: which there are, and what a recipient reads in their place."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.base.errors import InvalidRequest

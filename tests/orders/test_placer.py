@@ -1,7 +1,5 @@
 """The placer against other writers of the same database: a reference is taken once, whoever comes first."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Looking up callers' references, on tables PostgreSQL knows nothing about yet."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 from tests.closing import closing

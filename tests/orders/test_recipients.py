@@ -1,7 +1,5 @@
 """Who gets one message: the addresses that differ in letter case alone, and no others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from largesse.db.pool import Connection

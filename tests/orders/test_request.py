@@ -1,7 +1,5 @@
 """The rules of a send body that need no database."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

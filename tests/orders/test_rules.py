@@ -1,7 +1,5 @@
 """Which orders of a batch are placed, whatever comes together in it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from copy import deepcopy
 from itertools import count, product

@@ -1,7 +1,5 @@
 """After a COMMIT whose answer was lost: an order is said to be placed, or not, once its transaction has ended and not before."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 

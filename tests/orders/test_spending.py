@@ -1,7 +1,5 @@
 """What a service account may order at once and in a day: to the last minor unit, within a batch and beside what was ordered before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

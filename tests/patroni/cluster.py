@@ -1,7 +1,5 @@
 """Three PostgreSQL kept by Patroni, with one etcd, all of them on loopback alone: what docs/scaling.md describes, on one machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

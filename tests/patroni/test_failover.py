@@ -1,7 +1,5 @@
 """The leader of three loses its power, again and again, while orders come in: `make test-patroni`, docs/scaling.md."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """A recipient in every place where one can be, and looking for traces of them in a dump."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """An address is told apart from longer ones that end or begin as it does."""
 
-from __future__ import annotations
-
 import json
 
 from tests.privacy.conftest import ALEX, Run, dump

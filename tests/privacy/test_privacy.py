@@ -3,8 +3,6 @@
 `verify` tells erased orders from those that were changed from outside.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

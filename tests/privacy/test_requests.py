@@ -1,7 +1,5 @@
 """Requests about personal data: their deadline, and that an address is gone once a request is done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any

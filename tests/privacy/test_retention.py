@@ -1,7 +1,5 @@
 """Recipients of orders that have come to their end are erased by themselves, at the instant they are due and no sooner."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence

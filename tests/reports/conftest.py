@@ -1,7 +1,5 @@
 """The service of the API's tests, and a worker's steps by hand."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar

@@ -5,8 +5,6 @@ seven in ten codes are claimed. All read models are made from the orders and lin
 ways of making them against each other.
 """
 
-from __future__ import annotations
-
 import asyncpg
 
 from largesse.reports.sums import AGE_SUMS, SUMS

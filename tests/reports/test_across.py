@@ -1,7 +1,5 @@
 """Finding gifts of all customers: each way finds what it should, of whichever customer, and nothing that begins alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

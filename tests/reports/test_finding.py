@@ -1,7 +1,5 @@
 """Orders are found as a plain query would find them, whatever the filter, from wherever on; and added up likewise."""
 
-from __future__ import annotations
-
 import random
 import re
 from datetime import UTC, date, datetime, timedelta

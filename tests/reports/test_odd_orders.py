@@ -1,7 +1,5 @@
 """An order whose figures cannot be written keeps no other out of lists and reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

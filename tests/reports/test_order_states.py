@@ -1,7 +1,5 @@
 """How an order stands, and what it adds to the sums: without a database."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """How long lists, searches and sums take with millions of orders: only where REPORT_ORDERS says how many (docs/testing.md)."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -1,7 +1,5 @@
 """The worker keeps the read models: each order once, whatever came of it, whoever else is at it, and however often it is broken off."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta

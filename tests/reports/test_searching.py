@@ -1,7 +1,5 @@
 """By which words an order is found. A search reads what its page shows and no more; its sums come of the same look."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

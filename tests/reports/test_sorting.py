@@ -1,7 +1,5 @@
 """Lists in another order than the newest first: by time and by total, there and back, with a filter and without."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The search of the built documentation finds the answer first."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

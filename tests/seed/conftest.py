@@ -1,7 +1,5 @@
 """A connection to an empty database, and reading and loading seed files."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The seed file that `largesse export` writes, and who manages what."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """API keys of a seed file, loaded again and again: what was deleted stays so."""
 
-from __future__ import annotations
-
 import json
 
 import asyncpg

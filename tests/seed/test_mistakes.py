@@ -1,7 +1,5 @@
 """Mistakes in a seed file: each is refused with its line."""
 
-from __future__ import annotations
-
 import pytest
 from tests.seed.conftest import refusal
 from tests.seed.worlds import SMALL

@@ -1,7 +1,5 @@
 """Pictures beside a seed file, and what is said of products."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import asyncpg

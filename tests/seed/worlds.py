@@ -1,7 +1,5 @@
 """Two seed files in small: one with each field that loading writes, one that mistakes are made in."""
 
-from __future__ import annotations
-
 WHOLE = """
 customers:
   - key: acme

@@ -1,7 +1,5 @@
 """A service with a product that comes from suppliers, and lines of it that are claimed."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """A supplier's API over real HTTP on loopback that answers well, slowly, wrongly, twice, late or not at all, as it is asked to."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """What a described supplier is asked and how its answers are read, byte for byte over loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """What an answer of a supplier means for an order, to the second and to the last try, and what is wrong with a voucher."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Templates and collections of people: made, changed and removed within their customer, and left alone by seed files."""
 
-from __future__ import annotations
-
 import asyncpg
 import pytest
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Builds the client with what npm installed, and runs programs with it against a real Largesse (`largesse_server`, of the Python client)."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

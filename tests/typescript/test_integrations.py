@@ -1,7 +1,5 @@
 """The Zapier app and the n8n nodes: their definitions by the rules of those services, and what they do against a real Largesse."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

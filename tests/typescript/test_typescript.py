@@ -1,7 +1,5 @@
 """The TypeScript client: its own tests on node, its generated files, its package and its samples."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is broken on purpose of what became of lines."""
 
-from __future__ import annotations
-
 from tests.verify.corruption import BATCH, COLLECTION, DIGITAL, FLOAT, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c
 

@@ -1,7 +1,5 @@
 """A corruption, and the orders that are corrupted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 # Orders 1 to 7, in this order.

@@ -1,7 +1,5 @@
 """What is broken on purpose, one row at a time, and which check must find it."""
 
-from __future__ import annotations
-
 from tests.verify.claim_corruptions import CLAIM_CORRUPTIONS
 from tests.verify.corruption import ACCENTED, BATCH, COLLECTION, DEPOSITS, DIGITAL, FLOAT, INVOICED, PHYSICAL, SALES
 from tests.verify.corruption import corruption as _c

@@ -1,7 +1,5 @@
 """What is forged on purpose, as whoever has all of the database could, but not the master key; and where `verify` must see it."""
 
-from __future__ import annotations
-
 from tests.verify.corruption import Corruption
 
 

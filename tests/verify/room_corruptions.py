@@ -2,8 +2,6 @@
 office, read models and rights.
 """
 
-from __future__ import annotations
-
 from tests.distributed import IS_DISTRIBUTED
 from tests.verify.corruption import BATCH, DIGITAL, FLOAT, SALES
 from tests.verify.corruption import corruption as _c

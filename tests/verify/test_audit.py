@@ -1,7 +1,5 @@
 """Each check holds on a database filled by real orders, and fails on one corrupted in just its way."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re

@@ -1,7 +1,5 @@
 """What each role of the database can do to what became of lines, and to what was ordered: refused, or found, also after `migrate` and `rebuild-reports`."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import AsyncIterator
 

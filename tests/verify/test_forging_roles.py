@@ -1,7 +1,5 @@
 """What each role of the database can do to the ledger without the master key: refused, or found, also after `migrate`."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import AsyncIterator
 

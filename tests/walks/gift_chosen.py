@@ -1,7 +1,5 @@
 """What holds where gift_chosen.patch is applied; test_patches runs this in a patched copy of the tree."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What holds where Icelandic was added; test_icelandic runs this in a copy of the tree, its texts those in brackets."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 from pathlib import Path

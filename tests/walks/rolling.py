@@ -4,8 +4,6 @@
 from where API keys were last used. `release_after` drops what only this release used.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.walks import tree

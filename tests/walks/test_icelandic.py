@@ -1,7 +1,5 @@
 """A language more takes its line and its catalogue: pages and mail both speak it then."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Changes that CONTRIBUTING.md describes touch as few files as it says, and work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The next release is rolled out under load, beside this one: no request fails, and no order is lost (docs/upgrades)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -4,8 +4,6 @@ A walk shows what such a change takes: which files it touches, and that nothing 
 patch is called NEXT and follows LAST: both become numbers as it is applied, whatever migrations there are by then.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

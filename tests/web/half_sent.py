@@ -1,7 +1,5 @@
 """Requests whose body does not end, or later: what is answered before it has come, and once it has."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

@@ -1,7 +1,5 @@
 """What nobody types into an address: values that stand for a parameter of the query or of the path, as they are written there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A name server on loopback: it answers for the names it is given, and stays silent on those that end in `silent.example`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

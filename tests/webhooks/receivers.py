@@ -1,7 +1,5 @@
 """Receivers that break what they may break, and a certificate for those that speak TLS."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

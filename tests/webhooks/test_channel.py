@@ -1,7 +1,5 @@
 """Our side of HTTP/1.1, against a server that answers byte for byte what a test says."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

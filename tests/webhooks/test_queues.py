@@ -1,7 +1,5 @@
 """Queues and leases: whose turn it is, for how long, and what an outdated worker may still write."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -4,8 +4,6 @@ One scheme is GitHub's (`sha256=` and the hexadecimal HMAC of the raw body), its
 Webhooks', with its own library.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

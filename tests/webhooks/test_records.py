@@ -1,7 +1,5 @@
 """What customers and members of staff see of deliveries."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Names are asked of a real name server on loopback; some it never answers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """Operations on webhooks: each needs the right, is throttled, and is recorded once."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pytest

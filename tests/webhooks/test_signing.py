@@ -1,7 +1,5 @@
 """Both signatures as receivers check them: the standard one with the scheme's own library."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

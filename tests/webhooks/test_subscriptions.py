@@ -1,7 +1,5 @@
 """Subscriptions and their secrets. While one is rotated, deliveries are signed with both for 24 hours, and with the new one alone from then on."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from uuid import uuid4

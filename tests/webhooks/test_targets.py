@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001 - full-width digits are what some of these tests are about
 """Targets of webhooks: how they are read, and which addresses are public."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address

@@ -1,7 +1,5 @@
 """`python short_leases.py SECONDS`: a worker as `largesse worker` is one, but for the length of its leases."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A log that cannot be written: on a device that is always full, and on a disk that is full for a while."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

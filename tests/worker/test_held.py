@@ -1,7 +1,5 @@
 """The service in production without a mail server, as an operator meets it: started, ordered from, given a server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

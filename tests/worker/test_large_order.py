@@ -3,8 +3,6 @@
 Few recipients in the suite, more on demand: LARGE_ORDER=5000.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

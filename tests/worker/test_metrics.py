@@ -1,7 +1,5 @@
 """Metrics over HTTP, of a worker inside a serving process too."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

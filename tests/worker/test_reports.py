@@ -1,7 +1,5 @@
 """The worker keeps the read models: orders are in them a moment after they were placed, whoever was killed meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -3,8 +3,6 @@
 Short leases in the suite; LEASE_SECONDS=15 TWICE_ORDERS=400 is the true thing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

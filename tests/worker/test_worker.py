@@ -1,7 +1,5 @@
 """The whole worker, in this process and as processes of its own that are stopped and killed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -4,8 +4,6 @@ Nobody approves their own send. A rule names its approvers, otherwise every admi
 still give it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 press the button.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import msgspec

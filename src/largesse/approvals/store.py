@@ -1,7 +1,5 @@
 """The SQL of approvals: rules, requests and decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Ends requests for approval that nobody decided in time, and deletes old ones."""
 
-from __future__ import annotations
-
 from largesse.approvals.service import expire_requests
 from largesse.db.scope import WORKER
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, WorkerContext

@@ -1,7 +1,5 @@
 """The acts of the audit log: their names, and what each means."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

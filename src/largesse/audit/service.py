@@ -10,8 +10,6 @@
 The log is read as a whole, oldest first, or for a customer, newest first, in pages by key.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence

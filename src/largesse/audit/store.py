@@ -1,7 +1,5 @@
 """The SQL of the audit log."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import Fragment, compose
 from largesse.encryption.chain import micros
 

@@ -1,7 +1,5 @@
 """An automation, the days on which it sends, and the reasons not to send."""
 
-from __future__ import annotations
-
 from calendar import isleap
 from collections.abc import Collection
 from datetime import date, datetime, timedelta

@@ -4,8 +4,6 @@ A run gets the state `placing` before its order is placed, and counts towards th
 again. The external reference of the order has rule, contact and day, so that it is not sent twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime, timedelta
 

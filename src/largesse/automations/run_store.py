@@ -2,8 +2,6 @@
 template changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 

@@ -4,8 +4,6 @@ An automation sends as the person who created or changed it last, with their rig
 sends, ends its approval.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The SQL of automations and their runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date, timedelta
 

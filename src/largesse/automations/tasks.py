@@ -1,7 +1,5 @@
 """What automations register: the worker plans the next days. In staging, the test clock brings them forward."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from largesse.automations import store

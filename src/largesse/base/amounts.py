@@ -5,8 +5,6 @@ An amount is accepted only if it has one meaning. A mark between digits is a dec
 Babel's `parse_decimal` is not used: it reads `1,000` in German as 1, takes `1.0.0`, exponents and any digits.
 """
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from functools import cache

@@ -10,8 +10,6 @@ busy group does not delay the others. One group may use half of the waiting capa
 always left for another.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence

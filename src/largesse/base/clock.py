@@ -10,8 +10,6 @@ time, whatever their machines' clocks show. Tests and the demo move it in the ta
 Code that compares times of several calls takes the clock as an argument, so that tests can pass their own.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime

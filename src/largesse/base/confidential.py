@@ -1,7 +1,5 @@
 """Records whose values must not appear in a log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

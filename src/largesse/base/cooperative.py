@@ -4,8 +4,6 @@ A computation is a generator that yields wherever it may pause, and returns its 
 interpreter for five milliseconds at a time.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Generator, Hashable
 from contextlib import asynccontextmanager

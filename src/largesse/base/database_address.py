@@ -4,8 +4,6 @@ An address may name several hosts; one of them takes writes (docs/scaling.md). A
 its host.
 """
 
-from __future__ import annotations
-
 from typing import Self
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 

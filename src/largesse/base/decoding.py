@@ -5,8 +5,6 @@ second time would repeat each rule, so the expressions below parse its sentences
 (`is not valid: …`). `tests/base/test_decoding.py` has one of each kind and fails if a release of msgspec changes the wording.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

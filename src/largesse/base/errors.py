@@ -3,8 +3,6 @@
 `largesse.web.kit.problems` maps each to an HTTP status, and adds those that only HTTP has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 

@@ -1,7 +1,5 @@
 """Reads the text of uploaded files, whatever encoding a spreadsheet or a bank wrote them in."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import re

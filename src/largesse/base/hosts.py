@@ -4,8 +4,6 @@ Any web page can give its own name the address 127.0.0.1 and then read the answe
 browser still sends that name in the Host header, so requests with other names are refused.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -9,8 +9,6 @@
 A suffix, such as `bounce+7@test.invalid`, makes as many recipients as a test needs.
 """
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Structured logs on standard error: JSON lines, or readable ones for a console."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Serves the metrics of a process on a port, for this machine alone or on another address."""
 
-from __future__ import annotations
-
 import errno
 import socket
 import threading

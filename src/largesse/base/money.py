@@ -4,8 +4,6 @@ An amount is an `int` of minor units of a currency (pence of GBP, yen of JPY) ev
 Exponents and symbols come from the CLDR through Babel.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from decimal import Context, Decimal, Inexact

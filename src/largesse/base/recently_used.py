@@ -1,7 +1,5 @@
 """RecentlyUsed: a bounded cache that drops the least recently used values."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar

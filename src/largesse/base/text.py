@@ -7,8 +7,6 @@ Only a message may have line breaks.
 Also here: keys made from names, for commands and seed files, and cells of files that spreadsheets open.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

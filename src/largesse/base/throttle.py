@@ -4,8 +4,6 @@ A `Throttle` refuses a caller whose allowance is used up. `Waits` stores how lon
 for a turn. Counts that must outlive a process, such as wrong PINs, are in the database, and use the same `Rate`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 from collections.abc import Hashable

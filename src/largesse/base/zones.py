@@ -3,8 +3,6 @@
 An order may be for the last instant of the calendar, which ends with the year 9999. Its times in zones and those that follow it stay in the calendar.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones

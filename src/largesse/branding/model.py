@@ -1,7 +1,5 @@
 """Brands, and their colours, which are adjusted to stay readable (WCAG 2.2, contrast of 4.5 to 1)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Operations on a customer's brand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar

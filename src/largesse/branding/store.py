@@ -1,7 +1,5 @@
 """The SQL of brands: one row a customer, its own wrappings, and the pictures of both."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Periods are in UTC, and `starts_on` is their first day. A budget without periods has one, which starts on ALL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import NamedTuple, TypeAlias

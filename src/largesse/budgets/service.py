@@ -1,7 +1,5 @@
 """Operations on budgets: creating, changing and ending one. Each takes the lock under which orders are decided, so that no order is missed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, time
 

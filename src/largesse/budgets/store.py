@@ -4,8 +4,6 @@ What orders and refunds read and write is held by the lock of the customer's sal
 on its node where customers are distributed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 

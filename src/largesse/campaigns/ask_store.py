@@ -1,7 +1,5 @@
 """The SQL of code requests of visitors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from largesse.campaigns.model import CODE_LASTS, CODES_OF_CAMPAIGN, Campaign, mailbox_of

@@ -1,7 +1,5 @@
 """A campaign, who may take part in it, and the limits on both."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta

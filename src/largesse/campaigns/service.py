@@ -4,8 +4,6 @@ A campaign reserves its money with an order of codes. Each visitor gets one of t
 budgets, balances and approvals apply as to any send.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The SQL of campaigns: the campaigns, who has a gift of one, and the orders that their gifts are of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """What campaigns register: the worker mails codes to visitors who may take part, and refunds what nobody took once a campaign is over."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 

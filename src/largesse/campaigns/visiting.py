@@ -4,8 +4,6 @@ Asking tells nobody who may take part: it writes the same row for any address, a
 gift is given, so that it gives no more than it has, and one to a mailbox.
 """
 
-from __future__ import annotations
-
 from enum import Enum, auto
 
 import msgspec

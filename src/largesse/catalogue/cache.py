@@ -4,8 +4,6 @@ Everything that all customers share is in memory. After an edit, only its change
 the customer uses them. A cache holds those that were used last.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from decimal import Decimal

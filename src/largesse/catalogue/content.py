@@ -3,8 +3,6 @@
 Forms and CSV files have the same texts under the same names, so both are read here. All faults are found at once, each with its field.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The SQL of drafts and versions of products and collections, and of publishing them. `kind` is `product` or `collection`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -4,8 +4,6 @@ Every change is a draft first. Publishing replaces what customers see in one sta
 only these (docs/decisions/0062-catalogue-by-changes.md). Objects of a seed file can be changed here only after `release`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 

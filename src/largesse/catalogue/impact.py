@@ -1,7 +1,5 @@
 """What a change of a product or a collection does to templates and collections, shown before it is published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -3,8 +3,6 @@
 What lists are made of: gifts in their serialized form, made at first use, and the filters over them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Protocol, TypeVar

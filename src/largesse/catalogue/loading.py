@@ -1,7 +1,5 @@
 """Reads the catalogue: all of it in pieces, what has changed since a version, or some customers' own collections."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

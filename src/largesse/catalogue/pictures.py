@@ -3,8 +3,6 @@
 Reads the kind and the size of an image from its header, without decoding it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Operations on a customer's own collections: create, change and remove them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from largesse.base.errors import BrokenRule, NotFound

@@ -1,7 +1,5 @@
 """Products and curated collections as CSV files: written for a spreadsheet, and read as drafts. All mistakes are found at once."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence

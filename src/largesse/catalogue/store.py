@@ -3,8 +3,6 @@
 A trigger raises the catalogue's version with each change, so that every process reads the change with its next request.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

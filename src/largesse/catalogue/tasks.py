@@ -1,7 +1,5 @@
 """What the catalogue registers: the worker publishes drafts whose time has come."""
 
-from __future__ import annotations
-
 from largesse.audit.service import Acting, by_worker
 from largesse.catalogue.editing import publish_due
 from largesse.customers.actor import worker_actor

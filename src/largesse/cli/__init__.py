@@ -3,8 +3,6 @@
 A new command is a file of its name here, with a function with that name. The file is imported when the command runs.
 """
 
-from __future__ import annotations
-
 import signal
 from functools import cached_property
 from importlib import import_module

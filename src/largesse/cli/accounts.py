@@ -1,7 +1,5 @@
 """`accounts`: list, create, rename, close and open funding accounts, and assign who may use them. `statement`: list their entries."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime

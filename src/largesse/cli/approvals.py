@@ -1,7 +1,5 @@
 """`approvals`: see what waits for approval and by which rules, and end a rule."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

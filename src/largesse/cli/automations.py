@@ -1,7 +1,5 @@
 """`automations`: see what customers send by itself, and pause or resume it."""
 
-from __future__ import annotations
-
 import click
 
 from largesse.automations.service import pause_automation

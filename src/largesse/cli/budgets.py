@@ -1,7 +1,5 @@
 """`budgets`: list, create, change and end budgets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

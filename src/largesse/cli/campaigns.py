@@ -1,7 +1,5 @@
 """`campaigns`: see what customers give by a link, and end a campaign."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

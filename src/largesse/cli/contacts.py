@@ -1,7 +1,5 @@
 """`contacts`: list a customer's contacts, and import them from a CSV file."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

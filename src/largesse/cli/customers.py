@@ -1,7 +1,5 @@
 """`customers`: creating, changing and listing customers."""
 
-from __future__ import annotations
-
 import json
 
 import click

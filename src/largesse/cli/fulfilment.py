@@ -3,8 +3,6 @@
 `shipments`: parcels out, tracking numbers in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

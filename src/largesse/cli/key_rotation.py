@@ -1,7 +1,5 @@
 """`reseal`: encrypts everything under the newest master key."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """`keys`: API keys by name, and what each may be used for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`listen` and `trigger`: receiving webhooks on a developer's machine, as a client of the API like any other."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """`audit` and `requests`: the audit log and the request log."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """`mail`: the mail to recipients."""
 
-from __future__ import annotations
-
 import click
 
 from largesse.cli.running import HELP, Commands, operator_actor, read_printable, read_since

@@ -1,7 +1,5 @@
 """`orders` and `unclaimed`: placed orders, and what happens by itself to gifts that nobody claims. `rebuild-reports`: the read models made anew."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

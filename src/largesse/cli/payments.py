@@ -1,7 +1,5 @@
 """`top-up`, `top-ups` and `receivables`: money that customers paid, and what they still owe."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`users`: the people of customers, who sign in to the web application. `staff`: those who sign in to the back office."""
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -1,7 +1,5 @@
 """`privacy`: exporting and erasing what is stored about a recipient."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

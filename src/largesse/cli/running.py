@@ -1,7 +1,5 @@
 """How every command runs: asynchronously, on the installation's database, with one-line errors; and helpers for arguments and output."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

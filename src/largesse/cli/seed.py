@@ -1,7 +1,5 @@
 """`load`: loads a seed file into the database."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

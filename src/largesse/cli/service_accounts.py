@@ -1,7 +1,5 @@
 """`service-accounts`: creating service accounts, switching them on and off, and limiting what they may order."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any

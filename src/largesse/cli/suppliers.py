@@ -1,7 +1,5 @@
 """`suppliers`: what suppliers are described, whether they answer, what they sell, what was ordered and what it cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists as tables for people, and with --json or --csv for programs; one row at a time where there may be many."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

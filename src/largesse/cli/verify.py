@@ -1,7 +1,5 @@
 """`anchor`, `verify` and `check`: where the chains end, the audit, and what is doubtful about a configuration."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """`webhooks`: listing subscriptions, and replacing their secrets."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC
 from uuid import UUID

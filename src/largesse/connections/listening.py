@@ -1,7 +1,5 @@
 """Listening sockets that outlive a process: one that systemd opened, and one whose address several processes share."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import select

@@ -1,7 +1,5 @@
 """Runs several serving processes of one service: starts all, replaces those that end, and ends all."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

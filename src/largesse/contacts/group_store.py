@@ -1,7 +1,5 @@
 """Groups of contacts, their members, and the fields that customers define, in the database."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from largesse.contacts.model import MOST_MEMBERS_COUNTED, Group, OwnField, group_key

@@ -1,7 +1,5 @@
 """Operations on groups of contacts, and on the fields that customers define for them."""
 
-from __future__ import annotations
-
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.text import free_key
 from largesse.contacts import group_store

@@ -1,7 +1,5 @@
 """Contacts from a sheet: which column is what, and the rows held to the rules of a contact, each with all that is wrong with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A contact, what may be changed about one, and the rules of each value."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Collection, Iterable, Mapping

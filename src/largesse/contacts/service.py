@@ -3,8 +3,6 @@
 All changes go through `_apply`: it checks them, finds the contacts they are about, and writes them set by set.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal

@@ -1,7 +1,5 @@
 """Contacts in the database. Each belongs to a customer in one environment."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What contacts register: people who left go after 400 days, and postal addresses are encrypted again under the newest key."""
 
-from __future__ import annotations
-
 from largesse.contacts.service import address_context
 from largesse.encryption.columns import sealed_column
 from largesse.jobs.registry import Old, RoomTasks

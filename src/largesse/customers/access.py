@@ -6,8 +6,6 @@ So a deletion waits for the transaction, or the transaction for the deletion, an
 A transaction of a person locks the session, the membership and the role that it relies on until it ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Self

@@ -1,7 +1,5 @@
 """The SQL of access: locks and look-ups of people and keys."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import compose
 
 _MEMBERS = 0x6D656D62  # "memb"; the class of advisory locks, the object is the member's id

@@ -3,8 +3,6 @@
 A key is replaced in two steps: `replace_key` creates a second key beside it, and `delete_key` deletes the first when it is no longer used.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from types import EllipsisType

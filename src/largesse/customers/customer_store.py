@@ -1,7 +1,5 @@
 """The SQL of customers and service accounts. The seed file also saves people and API keys from here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from datetime import datetime

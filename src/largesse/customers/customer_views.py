@@ -1,7 +1,5 @@
 """Lets members of staff see the web application as a customer does, for 30 minutes, and for a reason that the customer can read."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import msgspec

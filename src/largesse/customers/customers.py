@@ -3,8 +3,6 @@
 A note may name people: it can be erased, and is erased with an address in it.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

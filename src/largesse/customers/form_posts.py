@@ -1,7 +1,5 @@
 """Each form is carried out once. A repeat, after a double click or a reload, gets the answer of the first."""
 
-from __future__ import annotations
-
 import asyncio
 
 import msgspec

@@ -1,7 +1,5 @@
 """The SQL of API keys: creating, listing, restricting and deleting them. The secret of a key is never stored, only its hash."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The SQL of members, the table `users`: who belongs to which customer, with what role."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

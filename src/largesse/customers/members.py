@@ -1,7 +1,5 @@
 """Operations on the members of a customer, by administrators and operators: inviting, changing a role, removing, resetting a password."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 import msgspec

@@ -4,8 +4,6 @@ Neither the answer nor the time it takes shows whether an address is known or ha
 compared with a hash that no password has.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 

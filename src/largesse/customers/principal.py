@@ -1,7 +1,5 @@
 """Whom a request acts for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

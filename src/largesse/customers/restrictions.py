@@ -9,8 +9,6 @@
 A key has all of these unless it was narrowed. `GET /me` needs none.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache

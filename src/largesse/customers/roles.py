@@ -1,7 +1,5 @@
 """What each role may do. Menus, pages and actions all ask this table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum, auto
 

@@ -1,7 +1,5 @@
 """The second step of signing in: codes of an app (TOTP, RFC 6238) here, passkeys in `passkeys`, and recovery codes for when both are lost."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import secrets

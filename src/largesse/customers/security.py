@@ -1,7 +1,5 @@
 """Operations of a person on how they sign in: password, authenticator app, passkeys, recovery codes, sessions and preferences."""
 
-from __future__ import annotations
-
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import NamedTuple

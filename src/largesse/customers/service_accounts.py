@@ -1,7 +1,5 @@
 """Operations on service accounts, which programs act as: creating, switching on and off, and limiting what they may order."""
 
-from __future__ import annotations
-
 from types import EllipsisType
 
 import msgspec

@@ -1,7 +1,5 @@
 """Sessions: browsers that signed in. They are rows, so that they can be listed and taken back; the cookie is only their secret."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

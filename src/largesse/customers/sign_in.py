@@ -3,8 +3,6 @@
 Whether an address is known shows neither in what is answered nor in how long it takes.
 """
 
-from __future__ import annotations
-
 from typing import Generic, TypeVar
 
 import msgspec

@@ -4,8 +4,6 @@ Each is about somebody who is named by a keyed hash: an address somebody types, 
 try, so that many at once are no way around it; who succeeds gets it back: all of it for the address, their own try for the network.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 from largesse.base.errors import TooManyRequests

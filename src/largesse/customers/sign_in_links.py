@@ -3,8 +3,6 @@
 Confirming an address: the first link from a mail ends what was set up for the address before.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

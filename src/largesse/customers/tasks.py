@@ -3,8 +3,6 @@
 Bringing the secrets of people's second steps under the newest master key.
 """
 
-from __future__ import annotations
-
 from largesse.customers.second_step import totp_context
 from largesse.encryption.columns import sealed_column
 from largesse.jobs.registry import Old, RoomTasks

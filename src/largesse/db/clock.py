@@ -1,7 +1,5 @@
 """Settings that the demo changes in its own database while it makes its history: the clock `clock_now()`, and the wait for the disk."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from largesse.db.pool import Connection

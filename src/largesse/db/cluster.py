@@ -3,8 +3,6 @@
 Callers hold the start lock of `largesse.db.embedded`, as two processes must not do this at once.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pwd

@@ -4,8 +4,6 @@ The check writes a temporary file of the server, on the disk of the tables. It n
 checks the coordinator's disk. Only failed writes show that a node's disk is full.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

@@ -6,8 +6,6 @@ stops it. Starting and stopping need an exclusive lock on `postgres.starting`.
 See docs/decisions/0003-embedded-postgresql.md.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import threading

@@ -9,8 +9,6 @@ No value becomes part of a statement: mypy accepts only fragments and numbers, a
 literal. Only names and placeholders may be computed. `identifier` and `placeholder` check them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date

@@ -5,8 +5,6 @@ the program keeps one capability, to read past folder permissions; otherwise non
 standard library only. It is a separate script, as it must run between fork and exec, where code of a threaded process must not run.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

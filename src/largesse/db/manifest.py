@@ -4,8 +4,6 @@
 database with the list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics of a process's connection pools, read when they are scraped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Protocol
 from weakref import WeakSet

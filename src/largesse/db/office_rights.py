@@ -1,7 +1,5 @@
 """What the back office may not read, and which data of its members only few other roles read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from largesse.db.roles import Role

@@ -4,8 +4,6 @@ The file is written last, when the server has the passwords and asks for them. I
 done again: in a new cluster, in one of a release before there were passwords, or after the file was lost.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

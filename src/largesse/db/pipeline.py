@@ -5,8 +5,6 @@ transport back. The driver opens the session, signs in and encrypts. It also get
 answers each statement, as each ends with a Sync. See docs/decisions/0061-one-round-trip.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime

@@ -11,8 +11,6 @@ people with their credentials. A person may belong to several customers, and is 
 of a secret, or by a session that such a hash has found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """The connection pool, and the errors of the driver that mean that the database is unavailable."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -6,8 +6,6 @@ statement. Keepalive ends the session if the client's host has vanished, but not
 session keeps its locks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """The single privileges that follow from the tables of rights (`rights`, `office_rights`), as GRANT and REVOKE name them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

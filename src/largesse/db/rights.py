@@ -9,8 +9,6 @@ Rows of append-only tables (entries, audit_events, code_readings, order_acts, li
 only texts and schedule can change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

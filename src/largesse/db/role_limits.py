@@ -4,8 +4,6 @@ Processes set their own time limits when they connect (`largesse.db.session`). T
 login, such as `psql`. The number of sessions applies to all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ session on a node comes with one on the coordinator.
 ShardGroupRunner: runs work for all customers, one node after another if customers are distributed, so that a node that is down does not stop the others.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence

@@ -8,8 +8,6 @@
 See docs/decisions/0046-customers-on-nodes.md.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias

@@ -10,8 +10,6 @@
   trigger for each statement (`catalogue_changed`) fires even if no row is changed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence

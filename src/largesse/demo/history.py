@@ -3,8 +3,6 @@
 The database's clock is set back, and moves forward from act to act. The history is the same at each start, relative to today.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The acts in the demo's history besides orders: money, colleagues, webhooks and parcels, and what sends by itself: automations, and a campaign."""
 
-from __future__ import annotations
-
 import csv
 import io
 import tempfile

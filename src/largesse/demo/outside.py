@@ -1,7 +1,5 @@
 """Fakes of outside services for the demo's history: a mail server, whose mail recipients read, and receivers of webhooks."""
 
-from __future__ import annotations
-
 import email
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -2,8 +2,6 @@
 their gifts at once, some after days, some never.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress

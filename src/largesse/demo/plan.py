@@ -3,8 +3,6 @@
 A `day` is one of the last `DAYS` working days before today, from 0. A `minute` counts from the midnight of its day.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from random import Random
 

@@ -1,7 +1,5 @@
 """Prepares the data of the demo, and the welcome text that `largesse demo` prints."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import AsyncIterator, Callable

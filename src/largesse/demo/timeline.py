@@ -1,7 +1,5 @@
 """Runs acts in the order of their times, and sets the database's clock to each time."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What a check finds, and the report of all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum

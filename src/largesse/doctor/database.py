@@ -1,7 +1,5 @@
 """Checks of the database: connection, version, schema, safety, limits and clock, and of its roles, rights and policies."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from largesse.base import clock

@@ -1,7 +1,5 @@
 """Runs all checks of `largesse check`. They change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from largesse.doctor.checks import CheckResult, Report, ok

@@ -1,7 +1,5 @@
 """Checks of the data directory, the limit of open files, the mail server (without sending mail), the master key and the suppliers."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

@@ -3,8 +3,6 @@
 `serve` loads this module before its first answer, so checks that only `largesse check` makes are in other modules.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 The draft is quoted when approval is asked for, and the quote is stored with the request. What is sent is what was quoted, at that price, or nothing.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import msgspec

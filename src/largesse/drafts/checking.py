@@ -1,7 +1,5 @@
 """Checks the rows of a sheet by the rules of an order: finds all faults of each row, and repeated recipients. Corrects a sheet: replaces and adds rows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The meaning of a sheet's columns: guessed from headings and cells, and corrected by the person."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection

@@ -3,8 +3,6 @@
 Finds the fault of an invalid address, and the address that its author may have meant.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

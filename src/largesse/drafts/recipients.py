@@ -1,7 +1,5 @@
 """The rows of a draft: taken from files, corrected, added and removed one by one, and checked; and the list of them, searched, sorted and in pages."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum

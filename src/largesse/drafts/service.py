@@ -1,7 +1,5 @@
 """Drafts: begins, changes and quotes a draft, and places its order once. `recipients` has the operations on its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """A sheet: the rows of a file, or of cells that were pasted or typed, within limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """Drafts in the database. Each belongs to one person in one environment, and is not found for anybody else."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime

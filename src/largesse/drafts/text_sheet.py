@@ -4,8 +4,6 @@ The separator is the one that gives most rows the same width. The encoding is gu
 the cells are converted as they are, so that no file has to be stored for it.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Reads the sheets of XLSX workbooks in a separate process (`workbook_process`)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

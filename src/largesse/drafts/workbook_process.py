@@ -4,8 +4,6 @@ A process of its own, since a workbook unpacks to many times its size, and a fil
 here both are bounded by the system, and whatever ends it ends nothing else. It imports nothing of ours, so that it starts at once.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import json

@@ -7,8 +7,6 @@ has a mark that does not match. After a deleted row the next mark does not match
 A wrong mark breaks the chain at its row alone: the next head follows from the mark, so a check continues after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from hmac import compare_digest
 from typing import Any

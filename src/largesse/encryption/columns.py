@@ -7,8 +7,6 @@ no work.
 A package registers an encrypted column by a `SealedTable` in its `tasks.py`, which `sealed_column` makes for most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec

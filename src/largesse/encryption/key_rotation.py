@@ -4,8 +4,6 @@ It repeats its passes over each registered column until one finds nothing under 
 took, so that it uses at most half of a connection and of a processor.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta

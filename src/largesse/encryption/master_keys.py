@@ -6,8 +6,6 @@ text whose key is still needed. A key is needed until `largesse reseal` has reti
 A key can be retired when nothing is encrypted under it, and no process encrypts under it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Types of events: of orders, of gifts and of funding accounts. `EVENTS` has all of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime

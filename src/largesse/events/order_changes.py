@@ -4,8 +4,6 @@ A row does not say what changed: the read models read the order as it is now, so
 transaction that changes the order. When an order is placed, its event is enough.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ The parts of statements (common table expressions) allow more work in the same r
 data is erased.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections import defaultdict

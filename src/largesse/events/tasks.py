@@ -1,7 +1,5 @@
 """Retention of events, and the queues of events and of changed orders."""
 
-from __future__ import annotations
-
 from largesse.jobs.registry import Old, RoomTasks, Waiting
 
 # An event outlives its deliveries: a delivery that is requested again on its last day still has all its attempts to make.

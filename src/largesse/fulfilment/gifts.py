@@ -3,8 +3,6 @@
 Also the rules for which products of a collection a recipient may choose.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The voucher inventory: imports numbers from CSV files, and lists the stock."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Notifications: mail that fulfilment makes due. They go out with the orders' own mail."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from largesse.base.email import is_erased

@@ -3,8 +3,6 @@
 Lists have no recipients. `pack_parcels` returns addresses, and records it in the audit log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum

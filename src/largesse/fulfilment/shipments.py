@@ -1,7 +1,5 @@
 """Shipments: the parcels of physical gifts, exported for packing and imported with their tracking numbers."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The stock for the people who look after it: levels, warnings, and which order took which number. No number is ever shown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The SQL of fulfilment: vouchers and the lines that wait for them, the stock, parcels, and gifts whose time is over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

@@ -5,8 +5,6 @@ Maintenance, from time to time: late gifts expire, and the voucher inventory is 
 Bringing what fulfilment seals under the newest master key: vouchers, with the numbers they are found by, and addresses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from prometheus_client import Gauge

@@ -3,8 +3,6 @@
 Allocates vouchers to lines: at once, or in turn when the inventory is filled again.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 from collections import deque

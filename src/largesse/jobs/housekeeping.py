@@ -1,7 +1,5 @@
 """The packages whose tasks the worker runs, and their maintenance: pruning old rows and measuring queues."""
 
-from __future__ import annotations
-
 from largesse.approvals import tasks as approvals
 from largesse.automations import tasks as automations
 from largesse.campaigns import tasks as campaigns

@@ -3,8 +3,6 @@
 After failures it waits with exponential backoff, a cap and jitter.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -6,8 +6,6 @@ whose lease was taken by another changes nothing when it comes back. All times a
 A process records which of its leases are certainly valid, and works under a lease only while it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any

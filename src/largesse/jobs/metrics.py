@@ -1,7 +1,5 @@
 """Metrics of a worker, for Prometheus. No label contains data about a person or a customer."""
 
-from __future__ import annotations
-
 from prometheus_client import Counter, Gauge, Histogram
 
 FANNED_OUT = Counter("largesse_fanned_out", "Deliveries and messages made from orders.", ["kind"])

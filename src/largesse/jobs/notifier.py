@@ -4,8 +4,6 @@ NOTIFY locks the whole database until its transaction commits, so an order never
 NOTIFY_EVERY_S. A lost notification delays work by at most POLL_S.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable

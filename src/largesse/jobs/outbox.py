@@ -4,8 +4,6 @@ Orders write jobs, which become messages when they are due. Fulfilment writes no
 removes mail that has not been sent. `largesse.mail` sends the messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

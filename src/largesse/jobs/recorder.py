@@ -1,7 +1,5 @@
 """Writes outcomes in batches. Outcomes that arrive while a batch is written make up the next one. None is lost while the process runs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import deque

@@ -5,8 +5,6 @@ brings the due times of a customer in staging forward; the package's own stateme
 (docs/decisions/0066-the-test-clock.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar

@@ -3,8 +3,6 @@
 There is no second clock: what the API says and stores goes by the real one, and the future comes nearer. See docs/decisions/0066-the-test-clock.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

@@ -4,8 +4,6 @@ Some claim gifts in staging without code and PIN: by the API, and for recipients
 account or a gift that does not exist is answered as its end says: so accounts and gifts fail on purpose.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any

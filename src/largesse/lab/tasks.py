@@ -1,7 +1,5 @@
 """Recipients of the test lab who claim their gifts by themselves."""
 
-from __future__ import annotations
-
 import structlog
 
 from largesse.db.pool import DATABASE_AWAY, commit_as_one

@@ -4,8 +4,6 @@ Nothing is drawn from a closed account or paid into it. A refund of an order tha
 account, or the account can be opened again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
 

@@ -4,8 +4,6 @@ One column has the amount and one the currency. They are found by their headings
 given instead. References are found in any column.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

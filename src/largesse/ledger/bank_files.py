@@ -3,8 +3,6 @@
 A line is stored with its amount, its currency and the references in it, which find its top-up; not with who paid.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime

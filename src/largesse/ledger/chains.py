@@ -7,8 +7,6 @@ A mark also covers the environment, kind and currency of its account. Marks of t
 them (`accounts.mac`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol

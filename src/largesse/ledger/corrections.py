@@ -3,8 +3,6 @@
 Nobody decides about their own. A decision locks the correction, so that it is posted once, however often people press the button. docs/decisions/0083-corrections-by-two-people.md says what is posted.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta

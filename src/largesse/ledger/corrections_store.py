@@ -1,7 +1,5 @@
 """SQL of corrections. One waits until it is decided or `expires_at` has passed; only its decision is ever written to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

@@ -3,8 +3,6 @@
 Placing orders does not check it. The worker compares balances from time to time, in one statement for all watched accounts.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import msgspec

@@ -4,8 +4,6 @@ They are created when they are first needed, and their ids never change. A look-
 uses up an id, and ids of accounts have 32 bits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ The customer's `funding` decides which one its orders use. An order stores the a
 invoiced. CONTRIBUTING.md says how to add a payment source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar

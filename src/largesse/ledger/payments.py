@@ -4,8 +4,6 @@ A transfer with the amount and currency of its top-up confirms it, once. Every o
 decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ while processes of an earlier release write it.
 Posting needs the row locks of the accounts, taken in the order of ids, so that transfers cannot deadlock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType

@@ -4,8 +4,6 @@ Everything is read from the ledger. The amount due at the end of a month is the 
 month is the change of the balance without the payments. So the months add up, also after cancellations.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

@@ -4,8 +4,6 @@ The entries of a month are those from its first entry up to the first entry of t
 balance. So consecutive months miss no entry, count none twice, and each opens with the closing balance of the month before.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime, timedelta
 

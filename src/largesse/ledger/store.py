@@ -3,8 +3,6 @@
 Money moves through `posting` alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum

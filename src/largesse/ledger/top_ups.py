@@ -3,8 +3,6 @@
 A top-up waits until it is confirmed or cancelled. After its time it counts as expired; money that comes late can still be confirmed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

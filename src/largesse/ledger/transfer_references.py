@@ -5,8 +5,6 @@ check finds every wrong digit, and any two digits that are swapped, wherever the
 a reference.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from string import digits

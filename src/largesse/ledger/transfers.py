@@ -1,7 +1,5 @@
 """Transfers: money moved between two funding accounts of a customer, in one currency and environment."""
 
-from __future__ import annotations
-
 import msgspec
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound

@@ -1,7 +1,5 @@
 """Claiming: a code and its PIN give a gift to its recipient, once, in one transaction with the line locked."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime
 from enum import Enum, auto

@@ -5,8 +5,6 @@ times its own power of a generator of GF(32), so that one wrong character or two
 are. (The power 0 belongs to the check character.)
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hmac

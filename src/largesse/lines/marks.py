@@ -5,8 +5,6 @@ chain, and one worker at a time adds to it. `largesse verify` compares the marks
 See docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import structlog

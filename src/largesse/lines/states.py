@@ -9,8 +9,6 @@ it that the order has changed: what people list and add up follows (largesse.rep
 Whoever moves a line holds the row lock of its row in `lines`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum

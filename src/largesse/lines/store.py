@@ -3,8 +3,6 @@
 Lines are written within the statement that writes the orders, or before it for large orders.
 """
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Sequence
 from datetime import datetime

@@ -4,8 +4,6 @@ No index leads from an address to its lines: each new line would have to update 
 reads all lines instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 

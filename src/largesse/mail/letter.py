@@ -1,7 +1,5 @@
 """Writes the letter to a recipient: all their codes of one order, or a notification about one of them, as HTML and as text."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from datetime import date

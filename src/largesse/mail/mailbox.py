@@ -1,7 +1,5 @@
 """The captured mailbox: mail of staging, and all mail of the demo. It is stored encrypted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple

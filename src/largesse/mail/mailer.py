@@ -1,7 +1,5 @@
 """Sends the mail of a worker: takes due messages, hands them to the mail server one by one, and writes the outcomes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

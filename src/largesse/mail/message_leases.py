@@ -5,8 +5,6 @@ at most one message of a connection has been sent and is not yet recorded. Whate
 minute, a database unavailable), at most one message for each connection is sent twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Makes messages, one for each recipient of an order whose mail is due; leases them in the database, and reads them with their codes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime

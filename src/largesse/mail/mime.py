@@ -3,8 +3,6 @@
 Tests compare it with the standard library's parser. No header contains a character that could end its line.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

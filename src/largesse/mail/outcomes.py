@@ -4,8 +4,6 @@ A misconfigured server (it wants a password, or does not relay for us) answers 5
 enhanced status code (RFC 3463) decides, then the plain code (RFC 5321, 4.2.3). If a server sends neither, two patterns of words decide.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Searches, filters and lists the recipients of an order, with the progress of their gifts; and the state of the mail of an order."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime

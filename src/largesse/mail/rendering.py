@@ -3,8 +3,6 @@
 Renders a letter as text and HTML, in the language of its recipient.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Lists mail that was given up or is held, newest first, and releases or requeues it when the cause is corrected."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Sends mail once more: to a recipient, to a few, to all who have not claimed, or to a recipient's corrected address."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 

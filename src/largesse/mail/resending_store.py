@@ -1,7 +1,5 @@
 """The SQL of mail that is sent again, and of addresses that are corrected."""
 
-from __future__ import annotations
-
 from largesse.base.email import ERASED_DOMAIN
 from largesse.db.fragments import Fragment, compose, grouped, identifier
 

@@ -1,7 +1,5 @@
 """Operations on mail: send the mail of recipients again, correct an address, send a test, and requeue what was given up."""
 
-from __future__ import annotations
-
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault

@@ -4,8 +4,6 @@ A session knows how far a message got. Before the final dot, the server has not 
 connection breaks before the answer, it is unknown whether the message was taken.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

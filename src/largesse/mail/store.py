@@ -1,7 +1,5 @@
 """The SQL of mail: jobs, messages and their outcomes, mail that is sent again, the captured mailbox, and mail to people who sign in."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import NOTHING, Fragment, compose, grouped, identifier, join
 from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
 from largesse.events.store import new_line_events

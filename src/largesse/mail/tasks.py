@@ -3,8 +3,6 @@
 Erasing removes recipients from messages, from answers of mail servers, and from the captured mailbox.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What a thank-you note may hold. It reaches people who trust their recipients, so it has no links."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from datetime import datetime

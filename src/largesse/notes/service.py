@@ -1,7 +1,5 @@
 """Operations on thank-you notes: a recipient writes one, people read them, an administrator turns them off."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from largesse.customers import customer_store

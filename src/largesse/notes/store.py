@@ -1,7 +1,5 @@
 """The SQL of thank-you notes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from largesse.db.fragments import Fragment, compose

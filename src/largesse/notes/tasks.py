@@ -1,7 +1,5 @@
 """What thank-you notes register: their text is encrypted again under the newest key. They go with their recipient (`privacy`)."""
 
-from __future__ import annotations
-
 from largesse.encryption.columns import sealed_column
 from largesse.lines.states import LineKey
 from largesse.notes.service import note_context

@@ -1,7 +1,5 @@
 """What is done with an order after it was placed: cancelling it or one of its recipients, and reading its codes again."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Whether a person's order is approved by others, where a rule of their customer says so. Orders of API keys are not asked about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

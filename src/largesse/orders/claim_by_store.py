@@ -1,7 +1,5 @@
 """The SQL of claim-by dates and reminders."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from largesse.db.fragments import Fragment, compose

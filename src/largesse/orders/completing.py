@@ -1,7 +1,5 @@
 """What an order takes from elsewhere: its gift from the catalogue, and what a template and its customer have set where the request says nothing."""
 
-from __future__ import annotations
-
 import msgspec
 
 from largesse.base.errors import InvalidRequest

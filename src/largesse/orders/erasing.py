@@ -1,7 +1,5 @@
 """Erasing recipients from the texts of orders: the personal options and the external reference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The history of an order after it was placed: who did what, and which recipient it was about."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

@@ -11,8 +11,6 @@ A reference is the public key of an order. Its first four characters are the hou
 index. The other sixteen are 80 random bits, so that references cannot be guessed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from datetime import datetime

@@ -4,8 +4,6 @@ Callers that ask for the same list at the same time share one read and one seria
 asked, so nobody misses an order that was placed before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter

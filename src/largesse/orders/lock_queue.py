@@ -5,8 +5,6 @@ queue, so that placers that share an account take turns with it. When many queue
 come next: however many accounts are locked, an order waits for no more turns than are running.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Orders by their reference, as far as the caller may see or change them, and the request that an order was placed with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated

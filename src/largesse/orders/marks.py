@@ -5,8 +5,6 @@ erased or an address is corrected, the row stores the digest of the order as it 
 order's new state. See docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Metrics of placing orders. They are updated per batch, not per order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge, Histogram

@@ -3,8 +3,6 @@
 The columns of `orders` are named here alone: what writes or reads the table takes their names from `OrderRow`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import chain, repeat

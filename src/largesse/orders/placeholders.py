@@ -8,8 +8,6 @@
 After a bar stands what is written where there is no value; without it, nothing is. A message is filled in once, as the order is placed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

@@ -5,8 +5,6 @@ together (largesse.base.batching): the accounts are locked in id order, plain ru
 are written in a few statements, and one COMMIT makes them durable before any caller gets an answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ A send is refused for the first error, a quote reports all. The rules exist once
 refused, until they refuse nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta

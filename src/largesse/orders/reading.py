@@ -1,7 +1,5 @@
 """Reads what decides a batch of orders, under the locks of its accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 

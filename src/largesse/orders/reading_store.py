@@ -4,8 +4,6 @@ What several read, such as an account or the holders of references, is a part th
 module is imported, never for an order. One that is for the node of a customer has the customer as one argument more.
 """
 
-from __future__ import annotations
-
 from largesse.customers.access import key_statuses
 from largesse.db.fragments import NOTHING, Fragment, compose, placeholder
 from largesse.db.sharding import at_node

@@ -1,7 +1,5 @@
 """The recipients of an order as callers give them, and checking them. All wrong recipients are reported at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 

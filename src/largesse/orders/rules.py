@@ -1,7 +1,5 @@
 """The rules that decide which orders of a batch are placed, on what the transaction has read and locked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 

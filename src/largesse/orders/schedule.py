@@ -1,7 +1,5 @@
 """Moving the dates of an order: when it leaves, and its claim-by date. And what a customer sets for orders that say nothing."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """Sending: from a request to a placed order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 

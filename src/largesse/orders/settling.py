@@ -1,7 +1,5 @@
 """Settling: look up whether a COMMIT whose answer was lost took effect. Nothing is placed again."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -7,8 +7,6 @@ With distributed customers, a batch is of one customer, and each table takes a s
 coordinator would split a statement that writes several tables, and commit it in two phases.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

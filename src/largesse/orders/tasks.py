@@ -1,7 +1,5 @@
 """What the worker does with orders by itself: it reminds recipients, and cancels and refunds what nobody has claimed by the claim-by date."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import structlog

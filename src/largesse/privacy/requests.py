@@ -3,8 +3,6 @@
 The law allows a month (GDPR, article 12 (3)). The address is encrypted until the request is done, and erased then.
 """
 
-from __future__ import annotations
-
 from datetime import date
 from enum import StrEnum
 

@@ -4,8 +4,6 @@ An order is finished when none of its codes can be claimed, chosen or shipped an
 since when. A worker erases the oldest first, a few at a time, and then pauses for as long as that took.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping

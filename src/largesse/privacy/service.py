@@ -3,8 +3,6 @@
 Letter case of addresses is ignored.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 

@@ -3,8 +3,6 @@
 An export holds no codes, PINs or vouchers: they are money.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What privacy registers: addresses of open requests are encrypted again under the newest master key."""
 
-from __future__ import annotations
-
 from largesse.encryption.columns import sealed_column
 from largesse.privacy.requests import request_context
 

@@ -4,8 +4,6 @@ Searches the index of each customer in turn, so that no further index is needed.
 The audit log of the installation has each search and each look at a gift; the customer's has who looked at which gift.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum

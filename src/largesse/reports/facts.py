@@ -1,7 +1,5 @@
 """Reads the state of changed orders now, and their state in the read models."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date

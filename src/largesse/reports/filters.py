@@ -3,8 +3,6 @@
 Sums come from the read models, so the number of orders does not matter.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta

@@ -1,7 +1,5 @@
 """Orders in lists, the values of their filters, and the recipients that a search finds among its newest orders."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime

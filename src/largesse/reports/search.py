@@ -4,8 +4,6 @@ A search word matches all stored words that begin with it. If they belong to few
 read newest first; for a common beginning, those of its first words in the alphabet.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime

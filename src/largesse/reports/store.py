@@ -1,7 +1,5 @@
 """Writes the read models: each function runs one statement for all its rows."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """The periodic task that keeps the reports up to date."""
 
-from __future__ import annotations
-
 from largesse.audit.service import Acting, by_worker
 from largesse.db.pool import Connection
 from largesse.db.shard_groups import Customers

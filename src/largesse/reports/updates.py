@@ -4,8 +4,6 @@ Only one worker of the installation does this at a time; the others try again so
 based on a state that another worker has changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

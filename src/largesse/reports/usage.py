@@ -1,7 +1,5 @@
 """Finds recipients who had a gift before, and counts uses of templates and what a customer has set up."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from uuid import UUID

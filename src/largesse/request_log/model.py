@@ -1,7 +1,5 @@
 """What the log holds of a request: no body, no query, and nothing of a path that names a person or opens a gift."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

@@ -3,8 +3,6 @@
 Noting waits for nothing. What is too much, or cannot be written, is dropped and counted, so that the log slows no order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

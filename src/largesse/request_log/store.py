@@ -1,7 +1,5 @@
 """The SQL of the request log."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Reads the customers of a seed file with their lists, and checks what refers to them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 

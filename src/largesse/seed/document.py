@@ -4,8 +4,6 @@ A field `x` of the file is `x` here, or `x_minor` if it is an amount. `place` is
 checked when the file is loaded, since the database has the list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal

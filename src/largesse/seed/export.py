@@ -1,7 +1,5 @@
 """Writes a seed file from the database, with its pictures. Loaded into an empty database and exported again, it is the same file."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads the products and collections of a seed file, with the pictures in its folder, and the values a template may have."""
 
-from __future__ import annotations
-
 from importlib.resources.abc import Traversable
 
 from largesse.base.errors import InvalidRequest

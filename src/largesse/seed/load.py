@@ -1,7 +1,5 @@
 """Loads a seed file into the database, all of it or nothing."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads a whole seed file."""
 
-from __future__ import annotations
-
 import codecs
 from importlib import resources
 from importlib.resources.abc import Traversable

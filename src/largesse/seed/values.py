@@ -3,8 +3,6 @@
 The rules use the text as written: YAML 1.1 would turn the country NO into a boolean, and an amount into a float.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from decimal import Decimal

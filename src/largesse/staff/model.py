@@ -1,7 +1,5 @@
 """Members of staff, and the rights of each role. Menus, pages and actions of the back office all use this table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum, auto

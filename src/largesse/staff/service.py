@@ -1,7 +1,5 @@
 """Operations on members of staff, by owners and operators: inviting, changing a role, deactivating, resetting."""
 
-from __future__ import annotations
-
 from largesse.audit.service import Acting
 from largesse.base.email import email_key
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError

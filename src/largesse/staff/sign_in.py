@@ -1,7 +1,5 @@
 """Signing in to the back office: by password or by a link, and always with a second step. The sessions that follow."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

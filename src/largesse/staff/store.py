@@ -1,7 +1,5 @@
 """The SQL of members of staff: their sessions, links and second steps, and the data of the first page, which comes from tables of other packages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple

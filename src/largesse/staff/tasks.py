@@ -1,7 +1,5 @@
 """Retention of the back office's sign-in data, and key rotation for the secrets of second steps."""
 
-from __future__ import annotations
-
 from largesse.customers.second_step import totp_context
 from largesse.encryption.columns import sealed_column
 from largesse.jobs.registry import Old, RoomTasks

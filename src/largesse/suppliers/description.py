@@ -1,7 +1,5 @@
 """Reads and checks the descriptions of suppliers, the files that LARGESSE_SUPPLIERS names, and opens the suppliers."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence

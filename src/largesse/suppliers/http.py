@@ -1,7 +1,5 @@
 """The supplier kind `http`: a file describes its addresses, the templates of requests, the paths in answers, and the signature."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

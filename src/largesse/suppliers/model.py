@@ -1,7 +1,5 @@
 """What a supplier is, and what its answers mean for an order: types and rules without I/O."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """Writing the outcomes of calls of suppliers, many at once: the voucher goes to its line, or the next supplier is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """What operators ask about suppliers: what is described, a trial of it, its catalogue as a seed file, its orders and costs."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import date

@@ -1,7 +1,5 @@
 """The SQL of supplier orders and of what was paid for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

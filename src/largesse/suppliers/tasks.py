@@ -1,7 +1,5 @@
 """What the worker measures of supplier orders."""
 
-from __future__ import annotations
-
 from prometheus_client import Gauge
 
 from largesse.db.scope import WORKER

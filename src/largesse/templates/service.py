@@ -1,7 +1,5 @@
 """Operations on templates: create, change and remove them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 

@@ -1,7 +1,5 @@
 """SQL of templates. What people have changed or removed (`of_people`) is theirs: loading a seed file leaves it as it is."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

@@ -4,8 +4,6 @@ An anchor names the last entry of every account, the last event of every audit l
 Nobody can forge a mark with it: the heads that chains continue from are in the database alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The audit: every check on one snapshot of the database, while the service places orders."""
 
-from __future__ import annotations
-
 import sys
 from typing import TextIO
 

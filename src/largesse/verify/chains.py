@@ -1,7 +1,5 @@
 """Checks every chain: that each row has its mark, that the chain ends at its head, and that it agrees with an anchor."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from largesse.audit.service import INSTALLATION, event_content

@@ -1,7 +1,5 @@
 """Checks, their results and the report; and the progress of a long audit, which is one line on a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TextIO
 

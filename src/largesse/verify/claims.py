@@ -1,7 +1,5 @@
 """Checks of lines: states, refunds, vouchers and parcels, and that every code decrypts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from largesse.db.fragments import compose, names

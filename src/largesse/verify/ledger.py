@@ -1,7 +1,5 @@
 """Checks of the ledger: balanced transfers, unbroken chains of entries, balances that follow from them."""
 
-from __future__ import annotations
-
 from largesse.verify.check import Check
 
 LEDGER = (

@@ -1,7 +1,5 @@
 """Checks of the back office: its members and their roles, corrections, and privacy requests."""
 
-from __future__ import annotations
-
 from largesse.verify.check import Check
 
 CORRECTIONS = (

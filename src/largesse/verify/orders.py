@@ -1,7 +1,5 @@
 """Checks of orders: each one whole, charged once, and announced once."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import compose, identifier, names
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.events.tasks import OLD

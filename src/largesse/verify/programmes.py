@@ -1,7 +1,5 @@
 """Checks of gift programmes: approvals, automations, budgets and campaigns."""
 
-from __future__ import annotations
-
 from largesse.verify.check import Check
 
 APPROVALS = (

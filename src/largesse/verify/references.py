@@ -1,7 +1,5 @@
 """Checks of references in tables without foreign keys."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import Fragment, compose, identifier, join
 from largesse.verify.check import Check
 

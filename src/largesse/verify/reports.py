@@ -1,7 +1,5 @@
 """Checks that the read models agree with the orders. An order with a change that no worker has applied yet may differ."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import Fragment, compose, each, names
 from largesse.verify.check import Check
 

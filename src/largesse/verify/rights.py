@@ -1,7 +1,5 @@
 """Checks of roles, their rights and their rows: as `largesse.db.rights` and `policies` have them, and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from largesse.db.fragments import Fragment, compose, each, identifier

@@ -1,7 +1,5 @@
 """Checks of supplier orders: each fits its line, what was delivered is the line's voucher, and costs add up."""
 
-from __future__ import annotations
-
 from largesse.verify.check import Check
 
 SUPPLIERS = (

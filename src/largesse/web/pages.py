@@ -1,7 +1,5 @@
 """All pages of a serving process. They need twice the modules that the API needs, so `main` imports this once the API answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from starlette.routing import BaseRoute

@@ -3,8 +3,6 @@
 A general client does more than a delivery needs, and takes four times as long for a request (docs/decisions/0010-webhook-http-client.md).
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

@@ -4,8 +4,6 @@ There are two lanes. A subscription whose last attempt failed is in the failing 
 the first lane. So slow and dead receivers delay only each other.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 

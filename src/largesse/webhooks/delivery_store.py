@@ -1,7 +1,5 @@
 """SQL of deliveries, for people, API callers and members of staff. Workers take deliveries by `queues`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime

@@ -3,8 +3,6 @@
 Also writes the outcomes of attempts, many at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime

@@ -1,7 +1,5 @@
 """SQL for the delivery of events: fan-out, the queues of subscriptions, attempts and their outcomes."""
 
-from __future__ import annotations
-
 from largesse.db.fragments import NOTHING, Fragment, Grouped, compose, grouped, identifier
 from largesse.db.sharding import within
 from largesse.events.kinds import ORDER_CREATED

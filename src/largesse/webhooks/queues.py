@@ -5,8 +5,6 @@ subscription, and the limit of attempts in flight needs no count across workers.
 however long the queue is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Operations on webhooks: subscribe, end a subscription, rotate a secret, send a sample, and deliver again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from uuid import UUID
 

@@ -4,8 +4,6 @@ The contract's (X-Service-Signature) does not protect from replays. Standard Web
 https://www.standardwebhooks.com) does, as it covers the id of the delivery and the time of the attempt.
 """
 
-from __future__ import annotations
-
 import base64
 import secrets
 from datetime import datetime

@@ -1,7 +1,5 @@
 """SQL of subscriptions, the events they name, and their secrets. `delivery_store` has that of their deliveries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple

@@ -15,8 +15,6 @@ A URL that two programs could read differently is refused, and the host is store
 socket again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence

@@ -3,8 +3,6 @@
 Also erases an address from stored answers, as receivers may echo anything.
 """
 
-from __future__ import annotations
-
 from largesse.base.email import email_key
 from largesse.db.pool import Connection
 from largesse.db.scope import WORKER

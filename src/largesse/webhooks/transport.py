@@ -4,8 +4,6 @@ For each connection the name is looked up and its addresses are checked. The con
 So a name that changes its address, a host in an unusual spelling, or a redirect cannot reach a forbidden address.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The catalogues say every text of pages and mail, in every language, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

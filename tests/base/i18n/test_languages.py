@@ -1,7 +1,5 @@
 """Which language somebody gets, and how it writes amounts and numbers."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Templates are those of the code that runs, whatever is installed beside it since."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jinja2

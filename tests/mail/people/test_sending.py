@@ -1,7 +1,5 @@
 """Mail to people who sign in: over real SMTP, each with a link that lets in, and again when the server was away."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """The mail to people who sign in is said in every language."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -4,8 +4,6 @@ A module's tests share one service, as long as a world is dear to load: what a t
 module. A module that wants another world gives it as `WORLD`.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

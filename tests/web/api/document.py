@@ -1,7 +1,5 @@
 """The OpenAPI document that the application serves, and its parts by name."""
 
-from __future__ import annotations
-
 from largesse.web.api.openapi.document import build_document
 from largesse.web.api.routes import OPERATIONS
 

@@ -1,7 +1,5 @@
 """The world that most tests of services load."""
 
-from __future__ import annotations
-
 RICH_WORLD = """
 customers:
   - key: acme

@@ -1,7 +1,5 @@
 """GET /me, /users, /templates, /funding-accounts and /health."""
 
-from __future__ import annotations
-
 import re
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

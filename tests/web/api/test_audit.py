@@ -1,7 +1,5 @@
 """What callers of the API leave in the audit log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import asyncpg

@@ -1,7 +1,5 @@
 """What is no proper request: unreadable, over-large and wrongly labelled bodies, unknown paths, wrong methods."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

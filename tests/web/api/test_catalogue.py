@@ -1,7 +1,5 @@
 """GET /products, /products/{id}, /collections and /collections/{id}."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`sendAt` is judged by the clock that deliveries go by: the database's. The application's own may say anything."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Contacts over the API: read, made, changed, deleted and saved in bulk, with keys that may."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ How long an answer took is the processor's time: the service is in this process,
 with does not count.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

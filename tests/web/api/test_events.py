@@ -1,7 +1,5 @@
 """GET /events: what webhooks deliver, to pull page by page."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

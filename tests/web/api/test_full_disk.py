@@ -3,8 +3,6 @@
 The tables are moved to a small file system in memory, and that is filled. Mounting one takes root: elsewhere this is skipped, but for CI.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

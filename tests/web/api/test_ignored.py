@@ -1,7 +1,5 @@
 """Parameters and members that there are none of: ignored as ever, and named in `X-Ignored` and in the log."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

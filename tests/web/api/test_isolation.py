@@ -1,7 +1,5 @@
 """What belongs to another customer, or to the other environment, answers exactly as what does not exist."""
 
-from __future__ import annotations
-
 import re
 from uuid import UUID
 

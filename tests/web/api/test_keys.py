@@ -1,7 +1,5 @@
 """API keys: how they are sent, and which of them are let in."""
 
-from __future__ import annotations
-
 import re
 import threading
 

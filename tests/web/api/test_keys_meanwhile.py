@@ -1,7 +1,5 @@
 """A key that is deleted or narrowed while a request with it is under way: the request has written nothing that it may not by then."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import Callable

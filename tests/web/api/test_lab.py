@@ -1,7 +1,5 @@
 """The test lab: paths that staging alone has."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

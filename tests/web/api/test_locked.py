@@ -1,7 +1,5 @@
 """What somebody else has locked in the database keeps only those waiting who need it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import asyncpg

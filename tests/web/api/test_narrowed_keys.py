@@ -1,7 +1,5 @@
 """Keys that are for less, and service accounts that may order less: refused for just that, with nothing placed or charged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

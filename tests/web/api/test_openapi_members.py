@@ -1,7 +1,5 @@
 """The members and limits of the OpenAPI document: those of the contract, of its types, and no others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Ids of orders: refused orders spend none, and their end is told of in time and comes without anything half placed."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

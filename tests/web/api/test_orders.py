@@ -1,7 +1,5 @@
 """GET /orders, GET /orders/{reference} and what was asked for with it, and the order.created event."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

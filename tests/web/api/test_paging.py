@@ -1,7 +1,5 @@
 """Lists longer than a page: what is given unless said, at most, and page by page."""
 
-from __future__ import annotations
-
 import pytest
 
 COUNT = 205

@@ -1,7 +1,5 @@
 """Messages with placeholders: filled in for each recipient as the order is placed, read in mail and on the gift's page, and erased."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Quotes: what a send would be charged, all that would keep it from being placed, and sends held to what was quoted."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quotes that are refused: as the send would be, and all that is wrong told at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

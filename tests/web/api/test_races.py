@@ -3,8 +3,6 @@
 RACING_ORDERS has more of them race: docs/testing.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """Each refused request is one line in the log, by the request id that the caller was told; accepted ones are none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

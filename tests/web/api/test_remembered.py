@@ -1,7 +1,5 @@
 """An order is prepared for a remembered caller: whatever changed since holds at once all the same, and the answer is that of a caller looked up anew."""
 
-from __future__ import annotations
-
 import json
 import socket
 from datetime import UTC, datetime, timedelta

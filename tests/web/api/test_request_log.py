@@ -1,7 +1,5 @@
 """The request log: what a key asked is in it, whichever way it was answered, and slows nothing."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

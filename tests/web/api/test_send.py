@@ -1,7 +1,5 @@
 """Orders that are placed: what the three send endpoints answer, and what is charged and kept."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Orders that are refused for want of money, and references that name one order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

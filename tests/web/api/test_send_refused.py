@@ -1,7 +1,5 @@
 """Orders that are refused: each rule of the send bodies on both sides of its edge, and what a refusal leaves alone."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import pytest

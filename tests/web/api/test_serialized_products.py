@@ -1,7 +1,5 @@
 """What a product looks like, and what is said of it, as callers are told."""
 
-from __future__ import annotations
-
 from tests.catalogue.images import png
 from tests.web.api.conftest import Service
 from tests.web.console.gifts import PICTURE, WORLD, with_a_picture

@@ -1,7 +1,5 @@
 """The JSON of products and collections that `test_catalogue.py` has none of."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import msgspec

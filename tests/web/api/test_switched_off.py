@@ -1,7 +1,5 @@
 """What a key may do at all: nothing but `GET /me` while its service account is switched off, whatever the operation."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """POST, GET and DELETE /webhooks."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Orders, readings of codes, cancellations and resends keep which key acted, and from which address."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Guessing at keys: refused after a while, at next to no cost to the database, and nobody else's trouble."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

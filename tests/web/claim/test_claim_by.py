@@ -1,7 +1,5 @@
 """Claim-by dates: what nobody has claimed by then is refunded, once, whatever races with it or is killed meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

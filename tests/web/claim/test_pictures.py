@@ -1,7 +1,5 @@
 """What recipients are told of a gift beside its name: pictures, descriptions, how to redeem, terms."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from html import unescape

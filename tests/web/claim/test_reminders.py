@@ -1,7 +1,5 @@
 """Reminders: by day, each once, and never after a claim, a cancellation, a bounce or the recipient's "no more"."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Thank-you notes on the page of a claimed gift."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """Approvals without a browser: a world with approvers, and the steps before what is tried."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A passkey made of software, as an authenticator and a browser answer together (WebAuthn level 3, sections 6.1 and 5.8.1)."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """The service of tests/web/api, for these tests too, and somebody who uses the web application without a browser."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import re

@@ -3,8 +3,6 @@
 A page that nothing leads to is named by `walk`'s callers, so that none is forgotten when one is added.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

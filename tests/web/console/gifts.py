@@ -1,7 +1,5 @@
 """A customer with gifts to look at, and what its people make of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Orders of a customer and others, and what a worker does with them, for tests of the pages about orders."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

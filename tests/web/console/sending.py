@@ -1,7 +1,5 @@
 """Sending without a browser: a world to send in, and the steps that come before what is tried."""
 
-from __future__ import annotations
-
 import re
 
 from tests.web.api.conftest import Service

@@ -1,7 +1,5 @@
 """What somebody may do is read again when their form has come whole, and held by each transaction that writes for them."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import re

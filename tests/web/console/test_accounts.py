@@ -1,7 +1,5 @@
 """Group accounts and transfers in the web application, each by the roles that may."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Which funding accounts a member may use: in every list, on every page, and for their orders."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from tests.web.api.conftest import Service, on_database

@@ -1,7 +1,5 @@
 """Approvals: nobody sends what somebody else must approve first, nobody approves their own, and an answer counts once."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Approvals of campaigns: what approvers see of one, and that they approved just its visitors and its days."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

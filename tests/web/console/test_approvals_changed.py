@@ -1,7 +1,5 @@
 """Approvals of what changes: drafts, prices, people, rules and time. What was approved is what is sent."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of the audit log, and what is in it of what people do with people."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

@@ -1,7 +1,5 @@
 """Automations in the web application: setting them, their next days, approval, pauses and skips."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

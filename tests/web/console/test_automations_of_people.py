@@ -1,7 +1,5 @@
 """Automations of people with other rights: whose past gifts and orders one may see, and whose person may not send any more."""
 
-from __future__ import annotations
-
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser

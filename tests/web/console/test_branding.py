@@ -1,7 +1,5 @@
 """Branding: set by an administrator, seen in mail, on claim pages and on sheets of codes, and never a way in."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

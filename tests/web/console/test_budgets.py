@@ -1,7 +1,5 @@
 """Budgets on pages: set, changed and ended by administrators, seen by those they are about, and held to at Review."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

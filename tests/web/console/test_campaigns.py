@@ -1,7 +1,5 @@
 """Campaigns in the web application: setting and reserving them, what they gave, pauses and ends, and whose they are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

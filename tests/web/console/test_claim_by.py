@@ -1,7 +1,5 @@
 """Claim-by dates in the web application: in a send, on the page of an order, and the company's default."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

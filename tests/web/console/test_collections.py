@@ -1,7 +1,5 @@
 """The page Collections: what is made there is sent by every process at once, and concerns nobody else."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Confirming an address: a link that only its mailbox got ends what others set up for it, and no page says who is known."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Contacts in the web application: made, searched, changed, imported with all that is wrong said at once, and sent to."""
 
-from __future__ import annotations
-
 import html
 import re
 

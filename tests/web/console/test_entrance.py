@@ -1,7 +1,5 @@
 """Signing in: by password and by links, and what is refused at the door."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 

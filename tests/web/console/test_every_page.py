@@ -3,8 +3,6 @@
 `everything` makes what can be made, with the same text wherever any is taken; a page that nothing leads to fails here.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """CSV files follow the language of the person's pages, and the import of contacts reads its own in each language."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

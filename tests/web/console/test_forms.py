@@ -1,7 +1,5 @@
 """Each form is one of ours, and is taken once."""
 
-from __future__ import annotations
-
 import html
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime

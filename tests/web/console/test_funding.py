@@ -1,7 +1,5 @@
 """Accounts, their statements and top-ups, as each role sees them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The pages Catalogue and Templates: what is made there is sent by programs at once, and concerns nobody else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

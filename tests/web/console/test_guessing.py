@@ -1,7 +1,5 @@
 """Guessing passwords over HTTP: next to none is tried, the owner is kept out of nothing, and nobody learns which address is known."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The first page: its figures, what needs attention, and the first steps of a new customer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace

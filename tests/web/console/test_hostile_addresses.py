@@ -1,7 +1,5 @@
 """Every address with what nobody types into its path and its parameters: no fault of ours, and no file that is cut off."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The pages of API keys and service accounts: what a key is for, from where it may be used, and how it is replaced."""
 
-from __future__ import annotations
-
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Large forms, and those who send many: what is read of them before anything is known about who sent them, and at once."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess

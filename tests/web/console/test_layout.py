@@ -1,7 +1,5 @@
 """What all pages have round them: the menu with its icons, narrow or wide, what was just done, in a live region, and links to guides."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

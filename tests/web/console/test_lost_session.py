@@ -1,7 +1,5 @@
 """A form whose session is gone keeps what was typed, and is carried out once the same person has signed in again; for nobody else."""
 
-from __future__ import annotations
-
 import html
 import re
 

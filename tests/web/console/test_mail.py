@@ -1,7 +1,5 @@
 """What is mailed to people who sign in, and that nobody learns by it whether an address is known."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

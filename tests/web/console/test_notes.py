@@ -1,7 +1,5 @@
 """Thank-you notes in the web application and by mail."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterator

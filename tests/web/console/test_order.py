@@ -1,7 +1,5 @@
 """One order: what became of each gift, and what may be done about it."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The list of orders: its filters and search, whose orders it has, and the same as a file."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

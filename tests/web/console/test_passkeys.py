@@ -1,7 +1,5 @@
 """Passkeys as a second step: made, asked for, listed and removed; what is no answer to what was asked lets nobody in."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The People page: invite, give a role, take away, at once."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape

@@ -1,7 +1,5 @@
 """Confirm it's you A form that was posted when this was shown too long ago waits for the answer, and nothing of it is lost."""
 
-from __future__ import annotations
-
 import html
 import re
 

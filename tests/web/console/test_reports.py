@@ -1,7 +1,5 @@
 """Home and Reports: figures that are those of the orders, of whom they are for, and what needs attention."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The pages of the request log."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """The table of routes: each address has a route, and lets in whom it says and nobody else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """The search over orders, recipients, templates, gifts, pages and help, and the help page."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

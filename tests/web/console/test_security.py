@@ -1,7 +1,5 @@
 """The Security page: password, second step, sessions, how pages are written, and what a customer asks of everybody."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator

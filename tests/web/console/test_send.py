@@ -1,7 +1,5 @@
 """Sending, as somebody does it without script: each page a plain form, and one order at its end."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Sequence

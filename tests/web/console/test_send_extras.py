@@ -1,7 +1,5 @@
 """What one may do beside sending: have the mail sent to oneself as a test, and keep what was sent as a template."""
 
-from __future__ import annotations
-
 import email
 import email.policy
 import json

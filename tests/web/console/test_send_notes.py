@@ -1,7 +1,5 @@
 """What a send is told of the past: who had the gift before, and what was sent lately."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The previews of a draft: the mail and the claim page, as its first recipient will see them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser

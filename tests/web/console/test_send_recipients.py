@@ -1,7 +1,5 @@
 """The list of recipients: seen, searched, corrected and cut down before anything is paid, without script."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

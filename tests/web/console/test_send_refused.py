@@ -1,7 +1,5 @@
 """Sending, where it is refused: nothing is lost, nothing charged, and nothing shown to whom it is not."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn

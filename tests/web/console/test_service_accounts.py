@@ -1,7 +1,5 @@
 """What a service account may order and which accounts it may use, said on its page, and held to from its next order on."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What matters is done by who showed a moment ago that it is still them: the table of routes says what that is."""
 
-from __future__ import annotations
-
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn, signed_in

@@ -1,7 +1,5 @@
 """The web application's texts are in its catalogues, in every language it speaks, and nothing else is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Amounts that people type are read in the currency of their form: a yen has no hundredths, and a dinar has thousandths."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

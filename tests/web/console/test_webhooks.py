@@ -1,7 +1,5 @@
 """The pages of webhooks: subscribe, try, see what became of deliveries, have them made again, remove."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -3,8 +3,6 @@
 A process of its own, whose work nobody takes for the service's. The headers and the token come first, as a line of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Assets, icons and pictures: found for good under the name of their content, and for a while under their own."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bodies and forms within their limits, on both sides of each."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Where a request comes from, in a form that PostgreSQL reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from largesse.web.kit.requests import client_address

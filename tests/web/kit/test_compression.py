@@ -1,7 +1,5 @@
 """Compressed answers: for whom, of what, and the same after unpacking."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import zlib

@@ -1,7 +1,5 @@
 """Forms as they come, also with files: the token before the rest, in pieces, and no more bytes at once than may be held."""
 
-from __future__ import annotations
-
 import gc
 import random
 import weakref

@@ -1,7 +1,5 @@
 """What the kit does is done nowhere else under `web`: one way for each thing, held by reading the code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What goes wrong on a page for people is shown as a page, and logged where it is ours."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """How errors are told over HTTP: each class in one table, of which rooms know nothing, and names as callers spell them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

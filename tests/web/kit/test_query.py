@@ -1,7 +1,5 @@
 """Parameters of addresses: each kind on both sides of its limits."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Any
 

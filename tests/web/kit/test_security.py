@@ -1,7 +1,5 @@
 """What browsers are told of a page: forbidden is what is not allowed. Of styles, a policy names those of the document and no others."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

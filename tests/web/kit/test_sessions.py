@@ -1,7 +1,5 @@
 """Cookies that are sealed, end, and cannot be made up or moved."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

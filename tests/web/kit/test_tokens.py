@@ -1,7 +1,5 @@
 """The colours of all pages: text reaches 7:1 on every ground it stands on, lines round fields 3:1, in both schemes."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The service of tests/api, and what stands in for the worker: mail that is due gets captured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

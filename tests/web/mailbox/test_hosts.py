@@ -1,7 +1,5 @@
 """The mailbox answers to its own host names alone: no page elsewhere reads it under a name of its own (DNS rebinding)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

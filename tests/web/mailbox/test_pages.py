@@ -1,7 +1,5 @@
 """The captured mailbox over HTTP: who sees what, and that nothing a caller wrote can act in it."""
 
-from __future__ import annotations
-
 import email
 import email.policy
 import re

@@ -1,7 +1,5 @@
 """The service of tests/web/api, and members of staff who use the back office without a browser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

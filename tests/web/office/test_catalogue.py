@@ -1,7 +1,5 @@
 """The catalogue in the office: a product from its form to its buyers, two who edit, a seed file's product, and CSV files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Customers in the back office: opened, changed, noted, with their people and service accounts."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

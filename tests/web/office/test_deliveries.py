@@ -1,7 +1,5 @@
 """Deliveries in the back office: what bounced is filtered, counted and sent again, and failing webhooks are delivered again."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

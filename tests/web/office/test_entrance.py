@@ -1,7 +1,5 @@
 """Getting into the back office: not before somebody was invited, by an invitation, with a second step, from the networks it is for."""
 
-from __future__ import annotations
-
 import html
 from datetime import timedelta
 from ipaddress import ip_network

@@ -1,7 +1,5 @@
 """Finding a gift in the back office and what support does about it: each look and each act is told, with a reason, and no secret is shown."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stock and parcels in the back office."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from datetime import UTC, datetime

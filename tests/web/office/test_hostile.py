@@ -1,7 +1,5 @@
 """Every address and every form of the back office with what nobody types: no fault of ours, and every page is reached by links."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

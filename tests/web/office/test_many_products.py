@@ -1,7 +1,5 @@
 """A catalogue of 50,000 products: its list, its search and publishing take less than 300 ms in 19 of 20 cases, also while gifts are ordered."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

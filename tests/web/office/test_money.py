@@ -1,7 +1,5 @@
 """Money in the back office: a bank's file, payments of invoiced customers, statements, and corrections by two people."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The first page of the back office: it says what is there, and links only to pages that the member may open."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

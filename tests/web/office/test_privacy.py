@@ -1,7 +1,5 @@
 """Requests about personal data in the back office: taken in, done by a file or an erasure, with a receipt."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta

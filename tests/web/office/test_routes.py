@@ -1,7 +1,5 @@
 """The table of routes of the back office: each address has a route, and lets in whom it says and nobody else."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Seeing the web application as a customer does: for a reason the customer reads, for 30 minutes, and without anything that acts."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

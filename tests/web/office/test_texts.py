@@ -1,7 +1,5 @@
 """The back office's texts are in its catalogues or in those of the web application, in every language, and nothing else is."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

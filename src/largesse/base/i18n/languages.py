@@ -1,7 +1,5 @@
 """The languages of pages and mail: how to choose one, and how it writes amounts, dates and countries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import date, datetime
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Templates in a language, and the catalogues of their texts."""
 
-from __future__ import annotations
-
 import gettext
 import io
 import re

@@ -1,7 +1,5 @@
 """Sends mail to people who sign in, one after the other, and retries what the mail server did not take."""
 
-from __future__ import annotations
-
 from email.utils import parseaddr
 
 import structlog

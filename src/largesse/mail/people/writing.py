@@ -1,7 +1,5 @@
 """Writes mails to people who sign in, and queues those about low balances."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8

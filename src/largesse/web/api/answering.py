@@ -1,7 +1,5 @@
 """What requests over ASGI and whole requests share: the admission of callers, the replies to errors, the logs and the metrics."""
 
-from __future__ import annotations
-
 import math
 import random
 from bisect import bisect_left

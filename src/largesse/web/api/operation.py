@@ -1,7 +1,5 @@
 """An operation of the API, declared once: it is served and documented from its declaration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Reads the key and the query of a request, and the paging of lists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The JSON of products and collections (docs/contract.md, Products and Collections), and what makes JSON of other values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 

@@ -3,8 +3,6 @@
 A request with an invalid head goes through ASGI, so that one place refuses it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Delivery addresses: the fields of each country, and checks of a typed address. The rules are Google's data."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping

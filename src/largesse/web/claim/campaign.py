@@ -1,7 +1,5 @@
 """The pages of a campaign's link: what the campaign gives, the mailed code, and the gift. A GET changes nothing."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from urllib.parse import urlsplit

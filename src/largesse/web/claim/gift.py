@@ -1,7 +1,5 @@
 """The pages of a gift: the code, the link and the claim; then, for the browser with its session, the choice and the address."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The layout of every page for recipients: its language, headers and cookies, and the pages of errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The routes of claim pages, and previews of them for senders. A GET changes nothing; every change is a posted form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path

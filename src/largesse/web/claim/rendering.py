@@ -1,7 +1,5 @@
 """Renders claim pages: their language, and the wrapping of a gift."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

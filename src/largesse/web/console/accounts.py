@@ -1,7 +1,5 @@
 """Funding accounts. Administrators create, rename, close and open them. Administrators and finance set who is notified of a low balance."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response

@@ -1,7 +1,5 @@
 """Approval rules: a send that matches one waits for approval. Administrators set and end them."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule, rules_short_of

@@ -1,7 +1,5 @@
 """Sends that wait for approval: the list, and the page of one, on which approvers approve or decline it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

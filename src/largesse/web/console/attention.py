@@ -1,7 +1,5 @@
 """Items on the home page that need attention, each with an action."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit

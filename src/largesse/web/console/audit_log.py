@@ -1,7 +1,5 @@
 """The audit log: who did what, newest first, as sentences and as a file."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

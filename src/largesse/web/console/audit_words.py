@@ -4,8 +4,6 @@ In a sentence, `who` is the actor and `what` the subject. `old_NAME` and `new_NA
 act. The page does not repeat a member below a sentence that names it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

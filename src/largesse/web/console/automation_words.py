@@ -1,7 +1,5 @@
 """Why a gift of an automation was not sent, in words."""
 
-from __future__ import annotations
-
 import re
 
 from largesse.automations.model import APPROVAL, BUDGET, FAILED, NOT_APPROVED, PER_GIFT

@@ -1,7 +1,5 @@
 """Automations: gifts that are sent automatically on a day of a contact. Senders create them, see the next days, and pause or skip."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta

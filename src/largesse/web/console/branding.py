@@ -1,7 +1,5 @@
 """The page of a customer's brand: colour, texts, logo and own wrappings, with a sample mail and claim page."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """Budgets: what may be spent and what is left. Administrators set, change and end them. Others see their own budgets, or all."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

@@ -1,7 +1,5 @@
 """Campaigns: gifts by a link. Senders create them, reserve their gifts with an order, and see who got one."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, NamedTuple
 

@@ -3,8 +3,6 @@
 Horizontal positions are percentages, so that text has the same size on every screen. Vertical positions are pixels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import msgspec

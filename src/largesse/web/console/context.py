@@ -1,7 +1,5 @@
 """The context of a request to a page: what a handler reads and the methods that make its response."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any, Concatenate, ParamSpec, TypeVar

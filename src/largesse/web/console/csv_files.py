@@ -1,7 +1,5 @@
 """CSV files as spreadsheets of the reader's language open them, without formulas."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence

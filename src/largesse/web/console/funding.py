@@ -1,7 +1,5 @@
 """The funding accounts with their balances, the statement of each, and the amount that an invoiced customer owes by month."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -3,8 +3,6 @@
 Makes every route of the web application from the table, so that each has a guard. `Guard` also serves the back office.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import nullcontext, suppress
 from typing import Generic, TypeVar, cast

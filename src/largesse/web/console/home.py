@@ -1,7 +1,5 @@
 """The home page: three figures, what needs attention, the newest orders, and the first steps of a new customer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple

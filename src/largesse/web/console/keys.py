@@ -3,8 +3,6 @@
 A key is replaced in two steps: create a second key, and delete the first one when it is no longer used.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Sequence

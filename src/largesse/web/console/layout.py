@@ -1,7 +1,5 @@
 """Renders templates as pages: in the language of the request, with the menu for the role, and in the time zone of the person."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo

@@ -1,7 +1,5 @@
 """The page of thank-you notes, newest first, and the setting that lets recipients write them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """The page of one order: its recipients with the progress of each gift, its money and its timeline. Shares with other pages of an order how it is found."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """Actions on an order: send mail again, correct an address, cancel, change the schedule or the claim-by date, show or print codes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The filter of a list of orders. The address holds it, so that a link shows the same list. The page shows it as chips."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import date

@@ -1,7 +1,5 @@
 """The timeline of an order, in sentences with names, newest first, and its claim-by date."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Names of orders and recipients, and of their states, for pages and files."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from largesse.base.i18n.languages import text

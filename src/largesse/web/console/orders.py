@@ -1,7 +1,5 @@
 """The list of orders with its filters and search, as a page and as a file. The address holds the filter, so that a link shows the same list."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 
 from starlette.responses import Response

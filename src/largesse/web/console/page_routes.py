@@ -1,7 +1,5 @@
 """The types of the table of routes, and the parameters that an address may have. A page reads no others."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from typing import Any

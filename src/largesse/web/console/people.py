@@ -1,7 +1,5 @@
 """An administrator's pages of the people of the customer: inviting them, changing roles, removing them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 from urllib.parse import urlencode
 

@@ -3,8 +3,6 @@
 A period is whole months up to today, whose sums are stored, or days that the reader chooses.
 """
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 
 import msgspec

@@ -1,7 +1,5 @@
 """The routes of gift programmes: thank-you notes, approvals, automations, campaigns and branding. `routes.py` adds them to its table."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from largesse.base.i18n.languages import text

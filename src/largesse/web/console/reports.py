@@ -1,7 +1,5 @@
 """Reports: amounts spent and claimed, over time and by group of orders, and how soon gifts are claimed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 

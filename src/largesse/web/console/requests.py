@@ -1,7 +1,5 @@
 """An administrator's pages of the request log: the API requests of the company's keys, newest first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Sequence
 

@@ -4,8 +4,6 @@ The menu shows pages in the order of the table, the guard checks each request ag
 A route that changes something is a POST and names the right that it needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any

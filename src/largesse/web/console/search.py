@@ -3,8 +3,6 @@
 Each part reads a limited number of rows, and shows only what the person may see.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 Only passkeys need JavaScript: the form holds the server's options, and `passkeys.js` passes them to the browser and posts its answer.
 """
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, text

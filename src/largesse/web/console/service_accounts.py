@@ -1,7 +1,5 @@
 """An administrator's pages of service accounts, which programs act as: the list, and the page of one with its limits and accounts."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from largesse.base import clock

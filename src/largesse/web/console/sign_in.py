@@ -1,7 +1,5 @@
 """Signing in and out, links that work once, and choosing the customer and environment that the pages show."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 from starlette.responses import Response

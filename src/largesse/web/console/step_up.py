@@ -7,8 +7,6 @@ files never asks for proof, because files cannot be carried.
 A person who came by a link and has no password yet cannot confirm who they are. They choose a password instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from urllib.parse import urlencode
 

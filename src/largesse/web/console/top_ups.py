@@ -1,7 +1,5 @@
 """Top-ups. People request one with an amount, pay it by a transfer with its reference, or cancel it while it waits."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest

@@ -1,7 +1,5 @@
 """Transfers between two accounts: the form, a preview with both balances after the transfer, and the transfer itself."""
 
-from __future__ import annotations
-
 import msgspec
 from starlette.responses import Response
 

@@ -1,7 +1,5 @@
 """An administrator's page for unclaimed gifts: the default claim-by date and reminders of orders that set none."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """An administrator's pages of webhooks: subscriptions, and the state of each delivery."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Explanations of the pages' words. The help page lists them, and a "?" beside the first use of a word opens its explanation."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from largesse.base.i18n.languages import text

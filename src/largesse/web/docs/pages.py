@@ -3,8 +3,6 @@
 Each page is rendered once, the landing page once in each language; the others are in English. Pages run no scripts and load nothing from other sites; their policy forbids both.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property

@@ -3,8 +3,6 @@
 The page has no other source, so it cannot contradict the document.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Each is served under a name made from its content, such as `claim.4f2a90c1d3e5.c
 name. Styles, scripts and icons also have their plain names, which browsers check again after five minutes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ its compressed length must not learn the rest (BREACH). So form tokens are new f
 length. See docs/decisions/0053-compression.md.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """Reads the request headers that we use, within their limit, and checks the host name for pages that only local users may open."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The services that pages alone use: of senders, of recipients and of the back office. They are made once operations are served."""
 
-from __future__ import annotations
-
 import msgspec
 
 from largesse.campaigns.visiting import Visiting

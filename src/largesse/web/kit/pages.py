@@ -1,7 +1,5 @@
 """Pages for people: their templates, their responses, and how an error becomes a page."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import secrets

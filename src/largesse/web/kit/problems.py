@@ -15,8 +15,6 @@ A new kind of error is a class there or here, and an entry of `PROBLEMS`. Progra
 `Problem` in their own words (`largesse.web.kit.pages`).
 """
 
-from __future__ import annotations
-
 import math
 import re
 

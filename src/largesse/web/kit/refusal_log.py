@@ -4,8 +4,6 @@ A line names the address by its template and the caller by number. It holds no c
 for each customer, for each network of unknown callers, and for all unknown callers together. A metric counts the lines left out.
 """
 
-from __future__ import annotations
-
 import structlog
 from prometheus_client import Counter
 

@@ -1,7 +1,5 @@
 """JSON answers, and how they are sent."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """The types of ASGI, and the network address of a client."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address

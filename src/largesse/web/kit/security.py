@@ -4,8 +4,6 @@ Mail has its styles in the document. A policy can allow a style sheet of a docum
 tag without allowing any injected style. So `with_named_styles` turns the attributes into classes of one more sheet, and hashes each sheet.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Mapping

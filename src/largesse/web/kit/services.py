@@ -1,7 +1,5 @@
 """The services that operations and pages use."""
 
-from __future__ import annotations
-
 import msgspec
 
 from largesse.base.cooperative import CooperativeRunner

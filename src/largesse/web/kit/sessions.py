@@ -4,8 +4,6 @@ A sealed cookie holds the subject of a session and when it ends. Nobody can forg
 token that belongs to the cookie, so that no other site can send them.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import os

@@ -3,8 +3,6 @@
 They run no script. A message is shown in a frame whose document may run nothing and load only our pictures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The audit log of all customers and of the installation, newest first, in sentences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Bank files: uploading one, the page of its lines, confirming those that match a top-up, and deciding the others one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any

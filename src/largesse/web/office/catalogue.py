@@ -4,8 +4,6 @@ Forms contain texts, as CSV files do (`catalogue.typed`), with the edition and t
 else saved meanwhile, fields that only they changed show their text, and fields that both changed show both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Mapping
 from datetime import datetime
 

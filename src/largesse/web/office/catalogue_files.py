@@ -1,7 +1,5 @@
 """The catalogue as CSV files: downloading and importing products and collections, and publishing the drafts of an import together."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from urllib.parse import urlencode
 

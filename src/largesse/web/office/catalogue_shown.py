@@ -1,7 +1,5 @@
 """Parts of the catalogue's pages: forms, prices, changes of a draft, published versions, and the texts of fields and states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The context of a request to a page of the back office, and its layout: the web application's, with its own colour, menu and words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Corrections by two people: one proposes it on the page of an account, and another approves or declines it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 

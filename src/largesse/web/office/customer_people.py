@@ -3,8 +3,6 @@
 People are invited, get roles and links for new passwords. Service accounts are created, limited and switched off.
 """
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound

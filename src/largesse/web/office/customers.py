@@ -1,7 +1,5 @@
 """Customers in the back office: the list, the page of one with its terms, accounts and notes, and opening one with its first administrator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 

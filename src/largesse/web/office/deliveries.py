@@ -1,7 +1,5 @@
 """Deliveries that need attention, in the back office: mail that bounced, was given up or is held, and failing webhooks."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 

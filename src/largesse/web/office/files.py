@@ -1,7 +1,5 @@
 """Errors of uploaded files, in the language of the page. They never repeat a number or a name that stands in the file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@ The searched text is posted and not logged, so that it is in no web address. A s
 a code, PIN, link or voucher number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Until somebody is invited, and for clients outside its networks, the back office answers every path below `/office` as not found.
 """
 
-from __future__ import annotations
-
 import ipaddress
 
 from starlette.requests import Request

@@ -1,7 +1,5 @@
 """Money of customers: top-ups that wait for their transfer, amounts due, margins, and the accounts with their statements, a month at a time."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The first page of the back office: open tasks, the state of the installation, and today compared with the same day last week."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from starlette.responses import Response

@@ -1,7 +1,5 @@
 """Parcels: packing slips and labels, tracking numbers, and returns. Lists show no recipients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Requests about personal data in the back office: the list, recording one, and completing it by an export or an erasure."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from typing import Annotated

@@ -4,8 +4,6 @@ The menu shows pages in the order of the table, the guard checks each request ag
 A route that changes something is a POST.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from largesse.base.i18n.languages import text

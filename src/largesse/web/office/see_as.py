@@ -4,8 +4,6 @@ Four safeguards: only GET routes with a path in `SEEN` exist below `/office/as`,
 the person has the role `viewer`; the database refuses writes; and the actor refuses transactions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """The settings of the installation, read only. Of secrets, the page only shows whether they are set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

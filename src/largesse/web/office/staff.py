@@ -1,7 +1,5 @@
 """Members of staff: the pages on which an owner invites, changes roles, deactivates and resets, and the links that members get, which work once."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """The stock of voucher numbers: levels, warnings, imports, and the orders that took numbers. The pages show no numbers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -5,8 +5,6 @@ apply. Client generators must be able to use it (tests/generators). They turn al
 in a document as an operation to call, so events have their own document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from inspect import get_annotations
 from typing import Any

@@ -4,8 +4,6 @@ msgspec makes the schemas from types, which have no formats. This module adds th
 the type says otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any

@@ -1,7 +1,5 @@
 """GET /products, /products/{id}, /collections, /collections/{id} and /wrappings."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """GET, POST, PATCH and DELETE /contacts, and POST /contacts/bulk: additions to the specification."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any

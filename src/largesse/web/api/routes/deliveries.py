@@ -1,7 +1,5 @@
 """Deliveries of webhooks and mail: additions to the specification."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """GET /events: the stream of events. An addition to the specification."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """GET /funding-accounts."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """GET /health."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

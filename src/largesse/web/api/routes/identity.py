@@ -1,7 +1,5 @@
 """GET /me and GET /users."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated
 

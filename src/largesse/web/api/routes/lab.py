@@ -1,7 +1,5 @@
 """The test lab, `/test/…`: additions to the specification that staging alone has."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any

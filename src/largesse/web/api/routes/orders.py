@@ -1,7 +1,5 @@
 """POST /send/…, GET /orders, and the paths below /orders/{reference}."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """POST /quote/…: the shape of a quote, and the decoding that finds all errors of a body."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """GET /templates."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """GET and POST /webhooks, DELETE /webhooks/{id}."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID

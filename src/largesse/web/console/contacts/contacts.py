@@ -1,7 +1,5 @@
 """Contacts: the list as pages and as a file, and the forms that create, change and delete a contact, with the errors in its values."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from datetime import date
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups of contacts, and the fields that a company defines for its contacts: one page each."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from starlette.responses import Response

@@ -3,8 +3,6 @@
 Nothing is stored in between: the page contains the sheet, and posts it again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 

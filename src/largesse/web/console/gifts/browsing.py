@@ -1,7 +1,5 @@
 """The catalogue: the search with its filters, the gifts with pictures and prices, and the page of one product."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any

@@ -3,8 +3,6 @@
 A collection has a country, a currency and a value, and contains gifts that can be sent for exactly that value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Sequence
 
 import msgspec

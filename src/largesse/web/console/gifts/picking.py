@@ -1,7 +1,5 @@
 """The picked gift and its amount, for sending it and for a template of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Beside the form of a template are previews of what its recipients will see. They follow the typing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec

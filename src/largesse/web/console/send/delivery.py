@@ -1,7 +1,5 @@
 """The delivery step of a send: the time, the paying account, the claim-by date and the reminders."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The gift step of a send: a product, a collection or a template, and its value."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The message step of a send: wrapping, sender and message, beside previews of the mail and the claim page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """Shared by the pages of a send: the open draft, its gift, and the layout of a step."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

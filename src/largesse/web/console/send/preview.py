@@ -1,7 +1,5 @@
 """Previews of the mail and the claim page of a gift, each a separate document to show in a frame, and a test mail to the sender."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 

@@ -1,7 +1,5 @@
 """The recipients step of a send: the list of recipients or the forms to enter them, and forms that correct, add and remove recipients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """The review step of a send: a summary with the price, and the button that sends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from starlette.responses import Response

@@ -1,7 +1,5 @@
 """The page after a send: the reference, the progress of the mail, and the codes of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import wraps

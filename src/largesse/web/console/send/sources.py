@@ -1,7 +1,5 @@
 """Forms that enter the recipients of a send (typed, pasted, from a file, from contacts, or as anonymous codes) or change how a file is read."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
