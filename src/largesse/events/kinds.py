@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Sampled(NamedTuple):
-    """For whom and when a sample is made."""
+    """The customer, the service account and the time that a sample is made for."""
 
     customer_id: int
     service_account_id: int | None
@@ -32,10 +32,12 @@ class EventType(msgspec.Struct, Generic[Payload], frozen=True):
 
     name: str
     summary: str  # what happened: "An order was placed"
-    description: str  # for receivers: how often it comes, what tells duplicates apart
+    description: str  # for receivers: how often it is sent, and how to recognise duplicates
     payload: type[Payload]
     sample: Callable[[Sampled], Payload]
-    follows_line: bool = False  # whether `line_events` records the same of the gift, under the part after "gift."; `verify` compares them
+    follows_line: bool = (
+        False  # whether `line_events` has the same event, named without "gift."; `verify` compares them
+    )
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -45,17 +47,17 @@ class EventType(msgspec.Struct, Generic[Payload], frozen=True):
 
     @property
     def operation_id(self) -> str:
-        """The name as documents spell it: `orderCreated`."""
+        """The name of the event in the OpenAPI document: `orderCreated`."""
         first, *more = re.split(r"[._]", self.name)
         return first + "".join(word.capitalize() for word in more)
 
     @property
     def shape(self) -> str:
-        """The payload's name in documents."""
+        """The name of the payload's schema in the OpenAPI document."""
         return self.payload.__name__
 
     def body(self, payload: Payload) -> bytes:
-        """Returns a payload as receivers get it, and as the signature covers it: JSON."""
+        """Returns a payload as JSON: the bytes that receivers get and that the signature covers."""
         return _encode(payload)
 
     def sample_body(self, sampled: Sampled) -> bytes:

@@ -30,12 +30,12 @@ _NEWEST = grouped(
     """,
     "$2",
 )
-# Ids between the first and the last: the planner takes a queue that VACUUM has found empty for an empty one, however much waits by now. From a list of
-# ids or pairs it would compare each with each that waits. `+ 0` keeps it from that.
+# BETWEEN bounds the scan of the index. If VACUUM last found the queue empty, the planner takes it for empty, and would compare each id
+# of a list with each waiting row. `+ 0` prevents that.
 _REMOVE = """
     DELETE FROM order_changes WHERE customer_id = ANY($1::int[]) AND id BETWEEN $3 AND $4 AND id + 0 = ANY($2::bigint[])
 """
-# Each order is recorded anew with its texts, so those that wait with theirs, as after an interrupted `rebuild-reports`, need not be taken twice.
+# For changes with texts that still wait, such as after an interrupted `rebuild-reports`: every order is about to be recorded again.
 _FORGET_TEXTS = "DELETE FROM order_changes WHERE texts"
 _CHANGE_ALL = """
     INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
@@ -46,7 +46,7 @@ _LAST_OF_ALL = "SELECT coalesce(max(id), 0) FROM order_changes"
 
 
 class Change(NamedTuple):
-    """That an order has changed; with `texts`, its names and texts as well."""
+    """An order that has changed; with `texts`, its names and texts may have changed too."""
 
     id: int
     customer_id: int
@@ -94,13 +94,13 @@ async def remove_changes(connection: Connection, changes: Sequence[Change]) -> N
 
 
 async def last_change(connection: Connection, *, up_to: int) -> int | None:
-    """Returns the last id of a change up to that one; None if there is none."""
+    """Returns the id of the last change with an id up to `up_to`; None if there is none."""
     last_id: int | None = await connection.fetchval(_LAST, up_to)
     return last_id
 
 
 async def change_all_orders(connection: Connection) -> tuple[int, int]:
-    """Records every order as changed. Returns how many orders there are, and the last id of a change."""
+    """Records every order as changed. Returns how many orders there are, and the id of the last change."""
     await connection.execute(_FORGET_TEXTS)
     done = await connection.execute(_CHANGE_ALL)
     return int(done.split()[-1]), await connection.fetchval(_LAST_OF_ALL)

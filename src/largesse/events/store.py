@@ -99,9 +99,9 @@ async def record_event(
     environment: str,
     at: datetime,
 ) -> None:
-    """Records that something happened to an order, or where `order_id` is None to something else. Call it inside the transaction in which it does.
+    """Records an event of an order, or of something else if `order_id` is None. Call it in the transaction that makes the change.
 
-    Workers find the event once that has committed, at the latest when they poll next.
+    Workers find the event after the commit, at the latest when they poll next.
     """
     body = event.body(payload)
     await connection.execute(_INSERT, order_id, customer_id, environment, event.name, body, at)
@@ -230,8 +230,8 @@ def read_cursor(text: str) -> int:
     return int.from_bytes(position)
 
 
-# The planner expects few events of a customer, and would read and sort all of them. In this form an index gives those of the page alone: it is sorted by
-# environment and position, and has no event without a position.
+# The planner expects few events of a customer, and would read and sort all of them. With this condition it uses the index that is sorted by
+# environment and position and has no event without a position, and reads only the page.
 _RECENT = Fragment("""
     customer_id = $1 AND position IS NOT NULL AND created_at > (SELECT clock_now()) - $5 * interval '1 day'
 """)
@@ -255,7 +255,7 @@ _PAST_ALL = 2**63 - 1
 async def read_stream(
     connection: Connection, customer_id: int, environment: str, *, after: int | None, limit: int
 ) -> list[StreamedEvent]:
-    """Returns the events after a position, oldest first; without one, the newest first."""
+    """Returns the events after a position, oldest first; if `after` is None, the newest events, newest first."""
     query, position = (_NEWEST, _PAST_ALL) if after is None else (_AFTER, after)
     rows = await connection.fetch(query, customer_id, environment, position, limit, DAYS)
     return [StreamedEvent(*row) for row in rows]

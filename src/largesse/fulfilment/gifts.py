@@ -162,7 +162,7 @@ class ClaimedGifts:
     ) -> AsyncIterator[tuple[Connection, ClaimedGift, datetime]]:
         """Opens a transaction with the line locked and its gift at `step`. Raises NotPossible if it is at another.
 
-        The recipient is written to in `language` from then on, if they chose one.
+        Stores `language`, if the recipient chose one: later mail to them is in that language.
         """
         scope = for_customer(key.customer_id, self._environment)
         async with self._turns.changes, self._database.transaction(scope) as connection:

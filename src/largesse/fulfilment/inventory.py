@@ -114,9 +114,9 @@ def _heading(file: Iterator[str]) -> tuple[int, str, str, list[str]]:
 
 
 _COLUMNS = ("number", "value", "pin", "use_by")
-_MOST_UNREAD = 20  # columns that are named
+_MOST_UNREAD = 20  # columns named in a result
 _IMPORTED_AT_ONCE = 1_000
-_MOST_REFUSED = 1_000  # that are named by line
+_MOST_REFUSED = 1_000  # numbers named in a result, with their lines
 _MOST_SEEN = 100_000  # numbers of a file that are compared to find duplicates
 _LONGEST_NUMBER = 100
 
@@ -200,10 +200,10 @@ async def import_vouchers(
 ) -> Imported:
     """Adds the numbers of a CSV file to the inventory, encrypted. A command also serves waiting lines, oldest first; otherwise a worker does.
 
-    Columns: `number`; `value` in major units, or the `value` of the call for all rows; `pin` and `use_by` if there are any. The whole file is read
-    first: an invalid row raises FileRefused with its line, and nothing is imported, as for more than `most` rows. Existing numbers are skipped and
-    counted, so that a file can be imported again. The audit log has each transaction that added numbers. `on_progress` gets the number of finished
-    rows and of all rows.
+    Columns: `number`; `value` in major units, or the argument `value` for all rows; optionally `pin` and `use_by`. Checks the whole file first:
+    an invalid row, or more than `most` rows, raises FileRefused with the line, and nothing is imported. Existing numbers are skipped and
+    counted, so that a file can be imported again. The audit log has each transaction that added numbers. `on_progress` gets the number of
+    finished rows and of all rows.
     """
     total = 0
     for item in _inventory_read(stocked, path, value):
@@ -232,7 +232,7 @@ async def import_vouchers(
 
 
 def _unread_in(path: Path | Upload) -> tuple[str, ...]:
-    """Returns the headings of a file of numbers that are not read; none for a list without a heading."""
+    """Returns the headings of the columns that an import does not read; none for a file without a heading."""
     with path.open("rb") as file, open_text(file) as text:
         *_, names = _heading(text)
     unread = [name[:_LONGEST_NUMBER] for name in names if name and name not in _COLUMNS]
@@ -248,7 +248,7 @@ async def list_inventory(connection: Connection) -> list[InventoryLevel]:
 async def _add(
     connection: Connection, vault: Vault, stocked: InventoryProduct, items: Sequence[_Item], seen: set[int]
 ) -> tuple[int, list[RefusedNumber]]:
-    """Writes the new ones of `items`. Returns how many, and the others. `seen` are earlier numbers of the file, by look-up number."""
+    """Writes the new numbers of `items`. Returns how many, and the refused ones. `seen` has the look-up numbers of earlier items of the file."""
     sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
     known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
     new: list[tuple[_Item, SealedVoucher]] = []
@@ -305,7 +305,7 @@ def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
 
 
 def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
-    """Returns the value of a line, or with None the value of the whole file. Raises FileRefused."""
+    """Returns a value in minor units: of a line, or of the whole file if `line` is None. Raises FileRefused."""
     what, of_all, values = ("--value", "all_", {}) if line is None else (f"line {line}: value", "", {"line": line})
     try:
         value_minor = read_amount(text, stocked.currency)
@@ -327,5 +327,5 @@ def _use_by(text: str | None, line: int) -> date | None:
     except ValueError:
         raise FileRefused("use_by", f"line {line}: use_by must be a date such as 2030-12-31", line=line) from None
     if day < clock.now().date():
-        raise FileRefused("over", f"line {line}: use_by is over, so nobody could use the number", line=line)
+        raise FileRefused("over", f"line {line}: use_by is in the past, so the number could not be used", line=line)
     return day

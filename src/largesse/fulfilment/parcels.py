@@ -47,11 +47,11 @@ class Parcel(msgspec.Struct, frozen=True):
     returned_at: datetime | None  # when it last came back
     return_reason: str | None
     again_at: datetime | None  # when it was put back to be sent again
-    is_erased: bool  # its address is gone
+    is_erased: bool  # its address was erased
 
     @property
     def state(self) -> ParcelState:
-        """Where it is."""
+        """Whether it waits, was sent, or came back."""
         if self.shipped_at is None or self.again_at is not None:
             return ParcelState.WAITING
         is_back = self.returned_at is not None and self.returned_at >= self.shipped_at

@@ -45,7 +45,7 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """The shipping data of a parcel; None until it is shipped."""
+    """The shipping data of a parcel. The carrier and the shipping time are None until it is shipped."""
 
     requested_at: datetime
     shipped_at: datetime | None
@@ -83,9 +83,9 @@ class PackedParcel(Confidential, frozen=True):
 
     @property
     def address_lines(self) -> list[str]:
-        """The lines of a label as its country writes them, without the country's own."""
+        """The lines of the address in the format of its country, without the line that names the country."""
         country = self.address["country_code"]
-        if country not in country_codes():  # the code of no country, in an old order
+        if country not in country_codes():  # an old order may have an invalid code
             return str(format_address({**self.address, "country_code": ""}, latin=True)).splitlines()
         return str(format_address(self.address, latin=True)).splitlines()[:-1]
 
@@ -197,8 +197,8 @@ async def import_shipments(
 ) -> tuple[int, int]:
     """Marks the parcels of a CSV file (`shipment`, `carrier`, `tracking_number`) as shipped, and mails their recipients.
 
-    Returns how many were, and how many had been before. The whole file is one transaction: FileRefused names the
-    line that cannot be taken, and nothing was changed, as for more than `most` lines.
+    Returns how many it marked, and how many were shipped before. The whole file is one transaction: if a line is invalid, or there are more
+    than `most`, it raises FileRefused and changes nothing.
     """
     rows = (
         Sent(row["shipment"], row["carrier"], row.get("tracking_number") or None, line)
@@ -210,9 +210,9 @@ async def import_shipments(
 async def send_parcels(
     actor: Actor, vault: Vault, environment: str, source: str, parcels: Iterable[Sent], *, most: int | None = None
 ) -> tuple[int, int]:
-    """Marks parcels as shipped, all or none, and mails their recipients; `source` is where they were said to be.
+    """Marks parcels as shipped, all or none, and mails their recipients. `source` says in the audit log where the data came from.
 
-    Returns how many were, and how many had been before. Raises FileRefused, which names the line.
+    Returns how many it marked, and how many were shipped before. Raises FileRefused, which names the line.
     """
     shipped = before = 0
     seen: dict[int, Sent] = {}
@@ -252,9 +252,9 @@ def _number(parcel: Sent) -> int:
 
 
 async def _find(connection: Connection, environment: str, number: int, parcel: Sent) -> tuple[LineKey, bool] | None:
-    """Returns the line of a parcel, its lock taken, and whether it is sent again; None when it is on its way. Raises FileRefused.
+    """Locks and returns the line of a parcel, and whether the parcel is sent again. Returns None if it was shipped before. Raises FileRefused.
 
-    None too if it waits to be sent again, and the number is that of the sending that came back: the file was imported before.
+    A parcel that waits to be sent again counts as shipped before if `parcel` has the tracking number that it had then.
     """
     at = parcel.line
     row = await connection.fetchrow(store.LINE_OF_SHIPMENT, number, environment)

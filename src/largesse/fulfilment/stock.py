@@ -18,17 +18,17 @@ MOST_BELOW = 100_000
 
 
 class StockLevel(msgspec.Struct, frozen=True):
-    """What is left at one value of a product; None: of all values, where it takes any amount of a range."""
+    """The stock at one value of a product. `value_minor` is None for a product with a range of amounts: then it counts all values."""
 
     value_minor: int | None
     free: int
     expiring: int  # of the free ones, that expire within EXPIRES_SOON_DAYS
-    expired: int  # not handed out in time
+    expired: int  # past their use-by date, and never handed out
     waiting: int  # recipients who wait
 
 
 class StockedProduct(msgspec.Struct, frozen=True):
-    """A digital gift with its levels. `below`: somebody is warned of fewer numbers than that; None: nobody."""
+    """A digital gift with its levels. With fewer numbers than `below` there is a warning; None if there is never one."""
 
     id: int
     key: str
@@ -39,12 +39,12 @@ class StockedProduct(msgspec.Struct, frozen=True):
     levels: tuple[StockLevel, ...]
 
     def is_low(self, level: StockLevel) -> bool:
-        """Returns whether fewer numbers are left than the warning level. A gift that is not on sale warns nobody."""
+        """Returns whether fewer numbers are left than `below`. Always False for a gift that is not on sale."""
         return self.active and self.below is not None and level.free < self.below
 
 
 class TakenNumber(msgspec.Struct, frozen=True):
-    """A number that a line of an order has; `id` is its place in the list."""
+    """A number that was handed out to a line of an order. Pages of the list continue after its `id`."""
 
     id: int
     value_minor: int
@@ -56,7 +56,7 @@ class TakenNumber(msgspec.Struct, frozen=True):
 
 
 class LowStock(msgspec.Struct, frozen=True):
-    """A product of which fewer numbers are left, at a value, than its warning says."""
+    """A product with fewer numbers at a value than its warning level, `below`."""
 
     product: str
     name: str
@@ -67,7 +67,7 @@ class LowStock(msgspec.Struct, frozen=True):
 
 
 async def list_stock(connection: Connection, words: str, after: int | None, most: int) -> list[StockedProduct]:
-    """Returns digital products by key, after the one with that id; with `words` only those with them in key or name."""
+    """Returns digital products sorted by key, after the one with the id `after`. If `words` are given, the key or name must contain them."""
     rows = await connection.fetch(store.STOCKED, None, words.lower(), after, most, EXPIRES_SOON_DAYS)
     return [_stocked(list(of_one)) for _, of_one in groupby(rows, key=lambda row: row["id"])]
 
@@ -81,7 +81,7 @@ async def find_stocked(connection: Connection, product_id: int) -> StockedProduc
 
 
 def _stocked(rows: Sequence[Row]) -> StockedProduct:
-    """Returns a product of its rows, one for each level: six columns of the product, then those of the level."""
+    """Builds a product from its rows. There is one for each level: six columns of the product, then the columns of the level."""
     id_, key, name, currency, active, below = tuple(rows[0])[:6]
     levels = tuple(StockLevel(*tuple(row)[6:]) for row in rows)
     return StockedProduct(id_, key, name, currency, active, below, levels)
@@ -93,7 +93,7 @@ async def count_taken(connection: Connection, product_id: int) -> int:
 
 
 async def list_taken(connection: Connection, product_id: int, before: int | None, most: int) -> list[TakenNumber]:
-    """Returns which lines got numbers of a product, newest first, before one of them."""
+    """Returns which lines got numbers of a product, newest first. `before` is the last id of the previous page."""
     rows = await connection.fetch(store.TAKEN, product_id, before, most)
     references = await store.read_references(connection, rows)
     return [
@@ -111,12 +111,12 @@ async def list_taken(connection: Connection, product_id: int, before: int | None
 
 
 async def list_low_stock(connection: Connection, most: int) -> list[LowStock]:
-    """Returns where fewer numbers are left than a warning says, the emptiest first."""
+    """Returns products with fewer numbers than their warning level, the fewest numbers first."""
     return [LowStock(*row) for row in await connection.fetch(store.LOW, most)]
 
 
 async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
-    """Sets below how many numbers somebody is warned; None ends the warning.
+    """Sets the warning level of a product; None removes it.
 
     Raises NotFound, and InvalidRequest for a level outside 1 to MOST_BELOW.
     """

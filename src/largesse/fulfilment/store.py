@@ -181,8 +181,7 @@ LATE = _late(
                           AND w.sealed_address IS NOT NULL)
     """)
 )
-# For a cluster, where the node of a line does not have the table of what the line waits for: lines that wait are passed as $2 to $4, and
-# customers of that node as $5.
+# For a cluster: a node has no table of the lines that wait. They are passed as $2 to $4, and the customers of the node as $5.
 LATE_BUT = _late(
     Fragment("""
         NOT EXISTS (SELECT FROM unnest($2::int[], $3::int[], $4::int[]) AS w (customer_id, order_id, number)
@@ -351,7 +350,7 @@ SEND_AGAIN = "UPDATE shipments SET again_at = clock_now(), exported_at = NULL WH
 
 
 async def read_references(connection: Connection, rows: Sequence[Row]) -> dict[tuple[int, int], str]:
-    """Returns the references of the orders of rows by customer and id, in a statement of its own: orders may be on nodes, parcels are not."""
+    """Returns the references of the orders of `rows`, by customer and order id. A separate statement: orders may be on nodes, parcels are not."""
     keys = [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
     found = await connection.fetch(_REFERENCES, *keys) if rows else []
     return {(row["customer_id"], row["id"]): row["reference"] for row in found}

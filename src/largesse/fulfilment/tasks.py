@@ -1,8 +1,8 @@
-"""Erasing where parcels go: addresses that recipients gave.
+"""Erases the addresses that recipients gave for parcels.
 
-Maintenance, from time to time: late gifts expire, and the voucher inventory is measured.
+Periodic tasks: late gifts expire, and the voucher inventory is measured.
 
-Bringing what fulfilment seals under the newest master key: vouchers, with the numbers they are found by, and addresses.
+Key rotation: vouchers, with their look-up numbers, and addresses are encrypted again under the newest master key.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ async def erase_addresses(connection: Connection, order: tuple[int, int], number
 
 
 async def find_lines_with_left_email(connection: Connection, vault: Vault, email: str) -> list[LineKey]:
-    """Returns the lines whose recipient left that address, letter case ignored; decrypts all that were left. Raises SealBroken."""
+    """Returns the lines whose recipient gave that address. Ignores letter case. Decrypts every address that was given. Raises SealBroken."""
     found: list[LineKey] = []
     after = LineKey(-1, 0, 0)
     while rows := await read_left_emails(connection, after, _AT_ONCE):
@@ -66,10 +66,10 @@ _MOST_LOW = 1_000
 
 
 async def expire_late(connection: Connection, customers: Customers = None) -> bool:
-    """Moves gifts whose time is over to `expired`, of those customers, else of all; True when there may be more. Call it inside a transaction.
+    """Moves late gifts to `expired`, of these customers or of all. Returns True if there may be more. Call it inside a transaction.
 
-    Only gifts whose recipient still has something to do: one that waits for a voucher or a parcel is late through no
-    fault of theirs. Lines that somebody is busy with are left for the next time.
+    A gift that waits for a voucher or a parcel does not expire, as its recipient has nothing left to do. Locked lines are skipped until the
+    next time.
     """
     await commit_as_one(connection)
     expired = [
@@ -126,8 +126,8 @@ def _renew_voucher(vault: Vault, row: Row) -> tuple[bytes, int]:
 
 EMAILS = left_emails(lambda vault: vault.emails, _renew_email)
 
-# An import asks for a number's look-ups under all keys, so that it finds the copy before and after. A free voucher that is locked
-# here may be passed over by a claim at the same time: what waits for stock looks again after its commit.
+# An import looks for a number under all keys, so it finds a duplicate before and after the rotation. A claim at the same time may skip a
+# free voucher that is locked here. Then its line waits for stock, and stock is allocated to waiting lines again after the claim's commit.
 VOUCHERS = SealedTable(
     table="vouchers",
     column="sealed",
@@ -162,7 +162,7 @@ async def _expire_gifts(context: WorkerContext) -> bool:
 
 
 async def _allocate_waiting(context: WorkerContext) -> bool:
-    """Imports serve lines that wait; this serves them with numbers that became free in another way."""
+    """Allocates numbers that became free without an import to waiting lines. Imports do this themselves."""
     await allocate_all_waiting(context.database, context.vault)
     return False
 

@@ -1,6 +1,6 @@
-"""Vouchers: the number a recipient holds in the end, how it is encrypted, and who provides it: one small interface, with two implementations.
+"""Vouchers, the numbers that recipients get in the end: how they are encrypted, and the two providers that allocate them.
 
-Allocates vouchers to lines: at once, or in turn when the inventory is filled again.
+A line gets its voucher at once, or waits in a queue until there is new stock.
 """
 
 import base64
@@ -27,11 +27,11 @@ from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 
 _TEST_NUMBER_BYTES = 10
-NO_DATE = date.max  # in the database: infinity
+NO_DATE = date.max  # stored as infinity
 
 
 class Voucher(Confidential, frozen=True, omit_defaults=True):
-    """What a shop needs to know. `use_by` is the shop's own date, beside whatever the order says."""
+    """What a shop needs to accept a voucher. `use_by` is the shop's own date, and has nothing to do with the dates of the order."""
 
     number: str
     pin: str | None = None
@@ -39,7 +39,7 @@ class Voucher(Confidential, frozen=True, omit_defaults=True):
 
 
 class SealedVoucher(msgspec.Struct, frozen=True):
-    """What is stored of a voucher: `lookups` find another copy of it, `sealed` is the voucher."""
+    """The stored form of a voucher: `lookups` to find duplicates of its number, and `sealed`, the encrypted voucher."""
 
     lookups: tuple[int, ...]  # the newest master key's first
     sealed: bytes
@@ -61,7 +61,7 @@ def open_voucher(vault: Vault, sealed: bytes, product_id: int) -> Voucher:
 
 
 class Allocated(msgspec.Struct, frozen=True):
-    """A voucher in its recipient's hands."""
+    """A voucher that was handed out to a recipient."""
 
     voucher: Voucher
     is_test: bool
@@ -87,7 +87,7 @@ class VoucherRequest(msgspec.Struct, frozen=True):
     product_id: int
     value_minor: int
     email: str | None = None  # the recipient's address
-    suppliers: tuple[str, ...] = (STOCK,)  # of the product, in the order in which they are asked
+    suppliers: tuple[str, ...] = (STOCK,)  # of the product, in the order in which they are tried
 
 
 Buy = Callable[[Connection, VoucherRequest, datetime], Awaitable[bool]]
@@ -97,7 +97,7 @@ class Provider(Protocol):
     """Allocates voucher numbers inside the caller's transaction, which has locked the line."""
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Writes the line's voucher to `vouchers`. Returns False if there is none now."""
+        """Allocates a voucher to the line. Returns False if there is none now."""
         ...
 
     async def begin_buying(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
@@ -106,7 +106,7 @@ class Provider(Protocol):
 
 
 class InventoryProvider:
-    """Allocates imported numbers, each once, in the order of their import; none for a product whose supplier comes first.
+    """Allocates imported numbers, each once, the earliest use-by date first. Allocates none if the product's first supplier is not the stock.
 
     `buy` begins to buy from the product's suppliers.
     """
@@ -135,14 +135,14 @@ class TestProvider:
     With `inventory`, products with imported numbers use these, so that the demo can show an import.
     """
 
-    __test__ = False  # no test, whatever its name says to pytest
+    __test__ = False  # keeps pytest from collecting it as a test
 
     def __init__(self, vault: Vault, inventory: InventoryProvider | None = None) -> None:
         self._vault = vault
         self._inventory = inventory
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Implements Provider. Finds a number for a product without one, except for recipients of the test lab whose gift waits."""
+        """Implements Provider. Invents a number, except for products with stock and for test lab recipients whose gift must wait."""
         if behaviour_of(wanted.email) is Behaviour.NO_STOCK and self._inventory is None:
             return False
         if self._inventory is not None and await connection.fetchval(store.IS_STOCKED, wanted.product_id):
@@ -166,7 +166,7 @@ class TestProvider:
         return False
 
 
-# Lines served in one transaction: few enough that others wait little for their locks.
+# Lines served in one transaction: few, so that nobody waits long for their locks.
 _SERVED_AT_ONCE = 50
 
 Begin = Callable[[], AbstractAsyncContextManager[Connection]]
@@ -198,7 +198,7 @@ async def settle_product(
 async def wait_for_stock(
     connection: Connection, line: LineKey, product_id: int, value_minor: int, at: datetime, *, is_test: bool = False
 ) -> None:
-    """Puts a line in the queue until numbers are imported. With `is_test` it waits for ever: no number of the stock is for staging."""
+    """Puts a line in the queue until numbers are imported. With `is_test` it waits for ever, as staging gets no numbers from the stock."""
     await connection.execute(store.WAIT, product_id, value_minor, *line, at, is_test)
 
 
@@ -247,7 +247,7 @@ async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_mi
         async with begin() as connection:
             waits, vouchers = await _next_waits(connection, product_id, value_minor)
             await commit_as_one(connection)
-            # Lines of other customers are served in their own scope, each with the voucher that it is due.
+            # Lines of other customers are served in their own scope. A voucher is left for each of them.
             own = {customer_id for customer_id, _ in scope_of(connection).customers}
             now_served = 0
             for wait in waits:
@@ -271,13 +271,13 @@ async def allocate_all_waiting(database: Database, vault: Vault) -> int:
 
 
 async def _next_waits(connection: Connection, product_id: int, value_minor: int) -> tuple[list[Row], deque[Row]]:
-    """Returns the next waiting lines, and as many locked vouchers, or those that there are."""
+    """Returns the next waiting lines, and locks and returns a voucher for each; fewer if the stock has fewer."""
     if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
         return [], deque()
     # One transaction at a time serves a product, so that lines are served in order.
     await connection.execute(store.LOCK_PRODUCT, product_id)
     waits = await connection.fetch(store.WAITING_LINES, product_id, value_minor, _SERVED_AT_ONCE)
-    # Not SKIP LOCKED: a voucher whose hand-out is being undone is free again, and must not be missed.
+    # Not SKIP LOCKED: a transaction that allocates a voucher may roll back, and the voucher must not be missed then.
     vouchers = await connection.fetch(store.LOCK_FREE, product_id, value_minor, len(waits))
     return waits, deque(vouchers)
 

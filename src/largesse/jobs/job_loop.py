@@ -30,10 +30,10 @@ class Schedule(msgspec.Struct, frozen=True):
     ) -> float:
         """Returns the seconds to wait after the `failures`-th failure in a row, at most the cap.
 
-        `at_least_s` is the `Retry-After` of the other side. It counts up to the cap.
+        `at_least_s` is the shortest wait, such as a `Retry-After`. The cap limits it too.
         """
         middle_s = self.cap_s
-        if failures < 64:  # more would overflow, and have long reached the cap
+        if failures < 64:  # a larger exponent would overflow, and the cap is reached long before
             middle_s = min(self.first_s * self.factor ** (failures - 1), self.cap_s)
         drawn_s = draw(middle_s * (1 - self.jitter), min(middle_s * (1 + self.jitter), self.cap_s))
         return max(drawn_s, min(at_least_s, self.cap_s))

@@ -57,7 +57,7 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
     table: str
     key: str
     key_type: str
-    ready: str  # which rows may be taken if they are due and free; may use $3
+    ready: str  # a condition on rows, besides being due and not leased; may use $3
     order: str  # a time by which an index of the ready rows is sorted
     order_ahead_s: float = 0.0  # a row's `order` is at most this much later than its due time
 
@@ -129,15 +129,15 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
         return rows
 
     async def renew(self, connection: Connection, leases: Sequence[Lease], *, lease_s: float = LEASE_S) -> set[Any]:
-        """Extends those of `leases` that are still valid, and returns their keys. Skips rows that another transaction is writing.
+        """Extends the leases that are still valid, and returns their keys. Skips rows that another transaction is writing.
 
-        Skips rows that were given back meanwhile, although their fence is the same: nobody would work on them.
+        Also skips rows that were given back meanwhile: their fence is still the same, but nobody would work on them.
         """
         rows = await connection.fetch(self.renewing, *held_columns(leases), lease_s)
         return {row["key"] for row in rows}
 
     async def give_back(self, connection: Connection, leases: Sequence[Lease]) -> None:
-        """Frees those of `leases` that are still valid, for any worker."""
+        """Frees the leases that are still valid, so that any worker can take the rows."""
         await connection.execute(self.giving_back, *held_columns(leases))
 
 

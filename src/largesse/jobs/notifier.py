@@ -114,7 +114,7 @@ async def listen(database: Database, wake: Callable[[News], None]) -> None:
 async def _listen_on(connection: Connection, wake: Callable[[News], None]) -> None:
     def heard(*notification: Any) -> None:
         payload = notification[-1]
-        wake(News(payload) if payload in _KNOWN_NEWS else News.OUTBOX)  # another release may say more
+        wake(News(payload) if payload in _KNOWN_NEWS else News.OUTBOX)  # another release may send other payloads
 
     ended = asyncio.Event()
     connection.add_termination_listener(lambda _: ended.set())

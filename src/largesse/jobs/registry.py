@@ -31,7 +31,7 @@ _COUNTED = 10_000  # a full count would read the whole backlog, every few second
 
 
 class Old(msgspec.Struct, frozen=True):
-    """Old rows of a table: their `age`, and `also` if given, is older than `days`, and they match the condition `done`."""
+    """Rows to delete from a table: the times in their columns `age` and `also` are older than `days`, and they match the condition `done`."""
 
     table: str
     age: str
@@ -42,7 +42,7 @@ class Old(msgspec.Struct, frozen=True):
     def statement(self, shard_group: Customers = None) -> Fragment:
         """Returns the statement that deletes up to $2 rows older than $1 days, of shard group $3 if one is given.
 
-        In the order of their age, as otherwise the planner, which expects that a third is old, reads a whole table to find that nothing is.
+        Sorted by age, so that the planner uses an index. It expects that a third of the rows is old, and would read the whole table to find none.
         """
         # On a node, `clock_now()` must not be part of a sum.
         long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
@@ -72,9 +72,9 @@ class Old(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """The rows of a table that wait. Only they are in `index`, which is sorted by `order`. The first one waits since `since`.
+    """The waiting rows of a table. `index` has only these rows, sorted by `order`. The column `since` says when the first one began to wait.
 
-    `oldest` is a statement for that time, if the index does not have it.
+    `oldest` is a statement that returns that time, if the index cannot.
     """
 
     table: str
@@ -127,15 +127,15 @@ class DueTimes(msgspec.Struct, frozen=True):
     since: tuple[str, ...] = ()
     before: str | None = None
     prepare: Callable[[Connection, int, timedelta], Awaitable[None]] | None = (
-        None  # is called first, with customer and advance
+        None  # called first, with the customer and the advance
     )
 
     @property
     def bringing_forward(self) -> Fragment:
         """The statement that brings the due times of customer $1 in staging forward by $2, to now at the earliest.
 
-        What counts from a time that is past counts from earlier, as after so much time. Calculates in UTC, as a cluster refuses what depends on the
-        session's time zone.
+        The columns `since` move back by $2, also if they are in the past, so that periods seem to have begun earlier. Calculates in UTC, as a
+        cluster refuses expressions that depend on the session's time zone.
         """
         due = each(
             "{name} = greatest(({name} AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC', "

@@ -1,6 +1,6 @@
-"""The test clock: brings all that a customer waits for in staging forward, as if that much time had passed.
+"""The test clock: brings all due times of a customer in staging forward, as if that much time had passed.
 
-There is no second clock: what the API says and stores goes by the real one, and the future comes nearer. See docs/decisions/0066-the-test-clock.md.
+There is no second clock: the API returns and stores real times, and only due times move. See docs/decisions/0066-the-test-clock.md.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('test_clock', $1
 
 
 class ClockReading(msgspec.Struct, frozen=True):
-    """The time, and when the first of what waits in staging is due; None when nothing does."""
+    """The time, and the first due time in staging, which is None if nothing waits."""
 
     now: datetime
     next_due_at: datetime | None
@@ -38,7 +38,7 @@ class ClockAdvance(msgspec.Struct, frozen=True):
 
 
 async def read_clock(actor: Actor, due_times: Sequence[DueTimes]) -> ClockReading:
-    """Returns the time, and when the first of what the customer waits for in staging is due."""
+    """Returns the time, and the customer's first due time in staging."""
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         return ClockReading(await read_now(connection), await next_due(connection, due_times, actor.customer_id))
@@ -52,10 +52,10 @@ async def advance_clock(
     by: timedelta | None = None,
     to: datetime | None = None,
 ) -> ClockAdvance:
-    """Brings all that the customer waits for in staging forward: by a time, or so that what is due at the instant `to` is due now.
+    """Brings all due times of the customer in staging forward: `by` a time, or so far that the instant `to` is now.
 
-    Raises InvalidRequest unless one of them is given and is at most ten years; StateConflict for a clock that would go back, and for too
-    many scheduled orders; TooManyRequests.
+    Raises InvalidRequest unless one of the two is given and is at most ten years, StateConflict if the clock would go back or too many orders
+    are scheduled, and TooManyRequests.
     """
     assert actor.environment == "staging", "production has no test clock"
     if (by is None) is (to is None):

@@ -1,7 +1,7 @@
 """Operations of the test lab.
 
-Some claim gifts in staging without code and PIN: by the API, and for recipients whose address claims by itself. In staging, the id of an
-account or a gift that does not exist is answered as its end says: so accounts and gifts fail on purpose.
+Gifts in staging can be claimed without code and PIN: by the API, and automatically for some addresses of recipients. In staging, some ids of
+accounts and gifts fail on purpose: 2,147,480,000 plus a status, such as 402, is refused with that status.
 """
 
 import secrets
@@ -57,7 +57,7 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
         connection = transaction.connection
         at = await read_now(connection)
         payload = kind.sample(Sampled(principal.customer_id, principal.service_account_id, at))
-        if isinstance(payload.id, str):  # the one of `order.created` is a number and stays 0
+        if isinstance(payload.id, str):  # the id in `order.created` is a number, and stays 0
             payload = msgspec.structs.replace(payload, id=f"evt_{secrets.token_hex(12)}")
         await record_event(
             connection,
@@ -71,7 +71,7 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
     return TriggeredEvent(event, payload)
 
 
-FAILING_FROM = 2_147_480_000  # ids are drawn from 1
+FAILING_FROM = 2_147_480_000  # no real id is so high: they begin at 1
 _ON_PURPOSE = "This id of the test lab fails on purpose; nothing was placed."
 FAILURES: Mapping[int, Callable[[], Problem]] = {
     402: lambda: InsufficientBalance(_ON_PURPOSE),
@@ -82,7 +82,7 @@ FAILURES: Mapping[int, Callable[[], Problem]] = {
 
 
 def failure_of(request: SendRequest) -> Problem | None:
-    """Returns what an order is refused with on purpose; None for an order that names no id that fails."""
+    """Returns the error that an order gets on purpose; None if it names none of the ids that fail."""
     ids = (getattr(request, name, None) for name in ("account_id", "product_id", "collection_id", "template_id"))
     return next((FAILURES[one - FAILING_FROM]() for one in ids if one and one - FAILING_FROM in FAILURES), None)
 

@@ -75,7 +75,7 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
         # Locked, so that two at once neither exceed the limit nor take the same key.
         funding = await connection.fetchval(_LOCK_CUSTOMER, customer_id)
         if funding != "balance":
-            raise AccountRefused(Why.INVOICED, "The customer is invoiced: it pays from no funding account.")
+            raise AccountRefused(Why.INVOICED, "The customer is invoiced, so it has no funding accounts.")
         if not await connection.fetchval(_IS_CURRENCY, currency):
             raise AccountRefused(Why.NO_CURRENCY, f"There is no currency {currency!r}.")
         keys = await connection.fetch(_KEYS, customer_id)
@@ -146,7 +146,7 @@ async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_
 
 
 async def assign_account(actor: Actor, holder: Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
-    """Assigns an account to a holder, or takes it away. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
+    """Assigns an account to a holder, or ends the assignment. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         account = next((one for one in accounts if one.id == account_id), None)

@@ -24,45 +24,45 @@ from largesse.ledger.transfer_references import mistyped_references_in, transfer
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
 _MAX_COLUMNS = 200
-_HEADING_WITHIN = 30  # lines: some banks begin with the account and the period
-_LONGEST_CELL = 100  # characters of an amount or a currency; longer ones are none, and are cut, as looking for a sign in them takes long
+_HEADING_WITHIN = 30  # lines: some banks first name the account and the period
+_LONGEST_CELL = 100  # characters of an amount or a currency; longer texts are cut, as they are neither and take long to search for a sign
 _DELIMITERS = ",;\t|"
-# Where there is a column "Haben", the column "Betrag" beside it is of something else.
+# "Haben" comes first: a file with that column may use "Betrag" for something else.
 _AMOUNTS = (
     "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz",
 )  # fmt: skip
 _CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
 _CODE = re.compile("[A-Z]{3}")  # ISO 4217
-# Some banks write amounts without a sign, and in a column of its own which of them were paid out.
+# Headings of the column that says which amounts were paid out. Banks that have it write amounts without a sign.
 _DIRECTIONS = frozenset((
     "s/h", "soll/haben", "soll-/haben-kennzeichen", "d/c", "c/d", "dr/cr", "cr/dr", "debit/credit", "credit/debit", "débit/crédit",
     "credit debit indicator", "creditdebitindicator", "cdtdbtind", "sens", "af bij", "af/bij", "bij/af",
 ))  # fmt: skip
 _OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit", "af"))
-# Words that say so in any column, whatever its heading, such as "Transaction type".
+# Words that mean "paid out" in a column with any heading, such as "Transaction type".
 _OUT_ANYWHERE = frozenset(("soll", "dbit", "debit", "débit"))
-# What a column of states says of money that has not come, or not stayed.
+# Words in a column of states for money that has not arrived, or was taken back.
 _NOT_BOOKED = frozenset((
     "pending", "processing", "in progress", "in_progress", "on hold", "declined", "rejected", "denied", "failed", "cancelled", "canceled",
     "reverted", "reversed", "returned", "refunded", "partially refunded",
     "vorgemerkt", "umsatz vorgemerkt", "ausstehend", "in bearbeitung", "abgelehnt", "storniert",
     "en attente", "en cours", "refusé", "refusée", "rejeté", "rejetée", "annulé", "annulée",
 ))  # fmt: skip
-# Such a word after the number: `1,234.50 CR`, `1.234,50 S`.
+# A word for the direction after the number: `1,234.50 CR`, `1.234,50 S`.
 _WORD_AFTER = re.compile("(?P<number>.*[0-9]) ?(?P<word>[cd]r|[cdhs])", re.IGNORECASE)
-# A sign before or after the number, beside that of the currency. The minus of `25,-` is none.
+# A plus or minus before or after the number, beside the currency. Not the minus of `25,-`.
 _SIGN_BEFORE = re.compile("(?P<before>[^0-9]*?)(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*[0-9].*)")
 _SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<after>[^0-9]*)")
-# An amount of zero or less, also for PostgreSQL.
+# Matches an amount of zero or less, in Python and in PostgreSQL.
 NO_PAYMENT = (
     r"^[^0-9]*[-\u2212\u2013][^0-9]*[0-9]|[0-9]\s?[-\u2212\u2013][^0-9]*$|^\([^()]*[0-9][^()]*\)$|^[0.,]*0[0.,]*$"
 )
 
 
 class BankLine(msgspec.Struct, frozen=True):
-    """A line of the file, by its number. `mark` is unique to it, and the same in a file with the same line.
+    """A line of the file, by its number. `mark` identifies it, and is the same in another file with the same line.
 
-    `named` are the references in any of its columns; without any, what was meant as one and is mistyped.
+    `named` are the references in its columns; if there are none, texts that look like mistyped references.
     """
 
     line: int
@@ -134,18 +134,18 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
 
 
 def is_no_payment(amount: str) -> bool:
-    """Returns whether an amount is zero or less, so that nothing came, in whatever format it is."""
+    """Returns whether an amount, in any format, is zero or less, so that no money came."""
     return re.search(NO_PAYMENT, amount) is not None
 
 
 def _currency(said: str, all_in: str | None) -> str:
-    """Returns the currency of a line. A code in it counts also where the file was said to be in one currency."""
+    """Returns the currency of a line: its own code, even if one currency was given for the whole file."""
     code = said.upper()
     return code if all_in is None or _CODE.fullmatch(code) else all_in
 
 
 def _directions(heading: Sequence[str]) -> list[int]:
-    """Returns the columns that may say what was paid out. Some banks give theirs no heading."""
+    """Returns the columns that may say which amounts were paid out. Some banks leave the heading of that column empty."""
     named = [at for at, cell in enumerate(heading) if _folded(cell) in _DIRECTIONS]
     return named[:1] or [at for at, cell in enumerate(heading) if not cell]
 
@@ -196,7 +196,7 @@ def _text(name: str, content: bytes) -> str:
 
 
 def _delimiter(text: str, columns: Columns) -> str:
-    """Returns the delimiter by which the heading has most columns; the most frequent one where it is found by none."""
+    """Returns the delimiter that splits the heading into the most columns; the most frequent one if no heading is found."""
     lines = list(islice(io.StringIO(text, newline=""), _HEADING_WITHIN))
 
     def fit(delimiter: str) -> tuple[int, int]:

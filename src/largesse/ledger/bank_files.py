@@ -21,7 +21,7 @@ from largesse.staff.model import StaffRight
 MOST_LINES = 500
 MOST_BYTES = 1024 * 1024
 _LONGEST_NAME = 200
-# Lines that need no decision, and lines by which a top-up may still be credited, with the amount that came.
+# Reasons that need no decision, and reasons for which a top-up may still be credited with the amount that was paid.
 _IGNORED = frozenset({"no_reference", "no_payment"})
 _CREDITABLE = frozenset({"other_amount", "expired", "mistyped"})
 
@@ -40,7 +40,8 @@ _LINES = """
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
     FROM bank_lines WHERE file_id = $1 ORDER BY line
 """
-# Lines of the newest $1 files that name a reference, credited nothing, were not dismissed, and whose amount is above zero: not $3. Counts up to $2.
+# Lines of the newest $1 files that name a reference, credited nothing and were not dismissed. Their amount is above zero: it does not match
+# $3. Counts up to $2.
 _COUNT_WAITING = """
     SELECT count(*) FROM (
         SELECT DISTINCT l.mark FROM (SELECT id FROM bank_files ORDER BY id DESC LIMIT $1) AS f JOIN bank_lines l ON l.file_id = f.id

@@ -100,7 +100,7 @@ def micros_of(at: datetime) -> int:
 class Along:
     """Checks the entries of one account, oldest first, by computing each mark again. `on_broken` gets what does not match: `entry 17`.
 
-    `account` is a row of ACCOUNT_COLUMNS. `behind` is the mark of the entry before the first one to check.
+    `account` is a row of ACCOUNT_COLUMNS. `behind` is the mark of the entry before the first one to check; None for the first entry.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ def paid_orders(rows: Iterable[Row]) -> list[tuple[tuple[int, int], int]]:
 async def read_entries(
     connection: Connection, customer_id: int, account_id: int, after: int, most: int
 ) -> Sequence[Row]:
-    """Returns the next entries of an account, at most so many: id, mark, order and its codes, and the columns that `entry_content` takes."""
+    """Returns the next entries of an account, at most `most`: id, mark, order and its number of codes, and the columns that `entry_content` takes."""
     return await connection.fetch(_ENTRIES, customer_id, account_id, after, most)
 
 
@@ -216,9 +216,9 @@ async def mark_ledger(connection: Connection, chain: Chain) -> int:
     broken = [one["name"] for one in accounts if chain.head_after(one["last_mac"] or b"") != one["chain_head"]]
     if broken:
         raise OperatorError(
-            f"the ledger was changed from outside: what {', '.join(broken[:_MOST_NAMED])} ends with is not what was "
-            "written last. `largesse verify` of the release before names what was changed: restore a backup from "
-            "before that, and migrate again"
+            f"the ledger was changed from outside: the last entries of {', '.join(broken[:_MOST_NAMED])} are not the ones "
+            "that were written last. `largesse verify` of the previous release names what was changed: restore a backup "
+            "from before that, and migrate again"
         )
     for account in accounts:
         customer_id, account_id, *facts = tuple(account)[:5]

@@ -1,6 +1,6 @@
 """Corrections of balances: one member of staff proposes a correction, and another approves it, which posts it.
 
-Nobody decides about their own. A decision locks the correction, so that it is posted once, however often people press the button. docs/decisions/0083-corrections-by-two-people.md says what is posted.
+Nobody decides about their own correction. A decision locks the correction, so that it is posted once, however often people press the button. docs/decisions/0083-corrections-by-two-people.md says what is posted.
 """
 
 from collections.abc import AsyncIterator
@@ -74,7 +74,7 @@ class AccountClosed(BrokenRule):
 class TooManyWaiting(BrokenRule):
     """The highest number of corrections waits already."""
 
-    rule = f"{MAX_WAITING} corrections wait already, and no more may."
+    rule = f"{MAX_WAITING} corrections wait already. Decide some first."
 
 
 class NewCorrection(msgspec.Struct, frozen=True):
@@ -163,7 +163,7 @@ async def _deciding(
 def _member(actor: Actor) -> int:
     """Returns the id of the member of staff. A command is no member of staff, and cannot correct anything."""
     if actor.staff is None:
-        raise InvalidRequest("Two members of staff correct money, on pages.")
+        raise InvalidRequest("Only two members of staff together can correct a balance, on pages of the back office.")
     member: int = actor.staff.person_id
     return member
 

@@ -37,7 +37,7 @@ ORDER = """
                WHERE s.customer_id = o.customer_id AND s.order_id = o.id AND s.state <> 'cancelled') AS claimed_minor
     FROM orders o WHERE customer_id = $1 AND reference = $2
 """
-# What corrections have given back of an order, or would if approved; without correction $3.
+# The amount of an order that corrections refunded, or would refund if approved; without correction $3.
 GIVEN_BACK = """
     SELECT coalesce(sum(amount_minor), 0)::bigint FROM corrections
     WHERE customer_id = $1 AND order_reference = $2 AND id <> $3

@@ -54,7 +54,7 @@ class OwnAccountCache:
         return self._cached.get(key) or await self._lookups.submit(key)
 
     async def renew(self, key: OwnKey) -> OwnAccounts:
-        """Finds accounts that a crash of the database took, and creates them again. Raises as `find` does."""
+        """Finds accounts again, and creates those that were lost in a crash of the database. Raises as `find` does."""
         self._cached.drop(key)
         return await self.find(key)
 
@@ -182,7 +182,7 @@ _FIND_ONE = """
     SELECT kind, id FROM accounts
     WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
 """
-# A subquery for each, not a join: the planner must use the index, whatever it thinks of the table's size.
+# A subquery for each, not a join: so that the planner uses the index, whatever size it expects.
 _FIND = Fragment("""
     SELECT wanted.*, own.kind, own.id FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
     CROSS JOIN LATERAL (

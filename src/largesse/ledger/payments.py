@@ -46,7 +46,7 @@ class Match(msgspec.Struct, frozen=True):
     currency: str
     account: str | None
     why: Why | None
-    amount_minor: int | None = None  # what came, if it is in the top-up's currency
+    amount_minor: int | None = None  # the amount that was paid, if it is in the top-up's currency
 
 
 async def match_payments(
@@ -117,7 +117,7 @@ def _match(
 def _meant(
     line: BankLine, found: dict[str, tuple[TopUp, bytes | None]], taken: dict[str, bytes], decimal: str | None
 ) -> tuple[TopUp, int] | None:
-    """Returns the one top-up that a mistyped reference nearly names, with the amount that it waits for; 0 if the line confirmed it before."""
+    """Returns the one top-up that a mistyped reference may mean, with the amount that it waits for; 0 if the line confirmed it before."""
     meant = {one for named in line.named for one in meant_references(named) if one in found}
     if len(meant) != 1:
         return None

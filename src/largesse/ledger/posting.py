@@ -85,7 +85,7 @@ class Posting(NamedTuple):
 
     @property
     def arguments(self) -> tuple[str, list[int], list[int], list[int], list[bytes]]:
-        """What `new_entries`, the first of them, and `new_balances` have placeholders for."""
+        """The arguments of a statement: the first is for the placeholder of `new_entries`, the others are for those of `new_balances`."""
         return _encode(self.rows).decode(), self.customers, self.accounts, self.balances, self.heads
 
 
@@ -107,7 +107,7 @@ async def post_by_shard_group(
 ) -> None:
     """Writes entries of one customer with these ids, and the balances after them, on its node.
 
-    With `order_ids`, the order id of an entry is the position of its order in them, from 1.
+    With `order_ids`, entries have the position of their order in it, from 1, instead of the order's id.
     """
     rows = []
     for entry_id, row in zip(ids, posting.rows, strict=True):

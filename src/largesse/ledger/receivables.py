@@ -28,7 +28,7 @@ _AMOUNTS_DUE = """
     ORDER BY a.currency
 """
 _CORRECTED = Fragment("CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_minor END")
-_IS_CORRECTED = Fragment("state = 'approved' AND kind <> 'refund'")  # refunds count as orders taken back
+_IS_CORRECTED = Fragment("state = 'approved' AND kind <> 'refund'")  # refunds reduce the orders, not the payments
 _PAYMENTS = compose(
     """
     SELECT id, at, reference, amount_minor FROM (
@@ -97,9 +97,9 @@ class AmountDueMonth(msgspec.Struct, frozen=True):
 class Payment(msgspec.Struct, frozen=True):
     """A payment that the operator has recorded, or the correction of one."""
 
-    id: int | None  # of its entry; None: a correction
+    id: int | None  # of its entry; None for a correction
     at: datetime
-    reference: str | None  # None: a correction
+    reference: str | None  # None for a correction
     amount_minor: int
 
 
@@ -186,9 +186,9 @@ async def list_owed(connection: Connection, after: int | None, most: int) -> lis
 
 
 async def settle(actor: Actor, *, currency: str, amount_minor: int, reference: str) -> Credit:
-    """Records a payment by the actor's customer. It owes the amount by which its receivable is below zero.
+    """Records a payment by the actor's customer.
 
-    A reference is one payment. Repeating it with the same amount changes nothing. Raises OperatorError for a customer that was never invoiced in
+    A reference names one payment. Repeating it with the same amount changes nothing. Raises OperatorError for a customer that was never invoiced in
     this currency, an amount that is not positive or above the amount due, and a reference with another amount.
     """
     customer_id, environment = actor.place

@@ -34,10 +34,10 @@ _LAST_ENTRY = "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id
 
 
 async def read_history(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, list[int]]:
-    """Returns the balances of some accounts of a customer, in minor units, at the start of every other one of the last DAYS (UTC), oldest first.
+    """Returns the balances of some accounts of a customer, in minor units, at the start of every other day of the last DAYS (UTC), oldest first.
 
-    Ids of entries ascend with time except for moments, so binary search finds each position, as in statements. An entry of midnight may count for
-    either day.
+    Finds each position by binary search, as statements do. Ids of entries do not ascend exactly with time, so an entry around midnight may
+    count for either day.
     """
     rows = await connection.fetch(_HISTORY, customer_id, list(account_ids), DAYS, _EVERY)
     found: dict[int, list[int]] = {account_id: [] for account_id in account_ids}
@@ -66,7 +66,7 @@ def _halved_days(name: str, start: Fragment) -> Fragment:
     )
 
 
-# The oldest day is searched first. The other days begin after it, so only the entries behind it are searched for them.
+# The oldest day is searched first. For the other days, only the entries after it are searched.
 _HISTORY = compose(
     """
     WITH RECURSIVE last (account_id, id) AS MATERIALIZED (
@@ -101,7 +101,7 @@ _HISTORY = compose(
 )
 
 
-# An entry bears the time at which its transaction began; it may have waited for the account's lock for as long as this.
+# An entry has the time at which its transaction began. After that it may have waited this long for the lock of the account.
 _SKEW = timedelta(minutes=2)
 _CLOSE = timedelta(seconds=2)  # most entries wait no longer
 _ENTRIES_AT_ONCE = 2_000
@@ -213,10 +213,10 @@ _Account = tuple[int, int]
 async def order_entries(
     connection: Connection, customer_id: int, account_id: int, order_id: int, moments: Iterable[datetime]
 ) -> list[StatementEntry]:
-    """Returns the entries of an order on the account that paid for it, written at some times: the payment and refunds.
+    """Returns the entries of an order on the account that paid for it, the payment and refunds, which were written at `moments`.
 
-    There is no index of them (docs/decisions/0044-no-index-by-order.md), so it reads the entries of some seconds around each time, or of some
-    minutes if none of the order has exactly that time.
+    There is no index of entries by order (docs/decisions/0044-no-index-by-order.md). So it reads the entries of some seconds around each
+    time, or of some minutes if it finds no entry of the order with exactly that time.
     """
     found: dict[int, StatementEntry] = {}
     for at in moments:
@@ -250,10 +250,10 @@ async def _end(connection: Connection, account: _Account) -> int:
 
 
 def _halved(name: str, at: str) -> Fragment:
-    """Returns SQL for a recursive table. Its row with `low >= high` says where entries of that instant or later begin: behind the entry `low`.
+    """Returns SQL for a recursive table, a binary search in account $2 of customer $1. In its row with `low >= high`, `low` is the last entry
+    before the instant `at`, as far as ids ascend with time.
 
-    Of account $2 of customer $1, and as exactly as ids ascend with time. What an index is asked has to be a plain column, `middle`: behind
-    row-level security, what is worked out from columns is asked of each row.
+    The index is searched for a plain column, `middle`: under row-level security, an expression over columns would be evaluated for each row.
     """
     return compose(
         """

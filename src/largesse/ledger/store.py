@@ -129,12 +129,12 @@ class SeenAccount(msgspec.Struct, frozen=True):
     name: str
     is_master: bool
     open_to_all: bool
-    service_accounts: list[str]  # names of those it is assigned to
+    service_accounts: list[str]  # names of the service accounts it is assigned to
     people: list[str]
     currency: str
     balance_minor: int
     is_closed: bool
-    below_minor: int | None  # people are notified when the balance is below; None: nobody is
+    below_minor: int | None  # people are notified when the balance is below this; None if nobody is
 
     @property
     def is_low(self) -> bool:
@@ -309,7 +309,7 @@ TOP_UP_WAITS = """
 
 
 class Holder(Enum):
-    """Who an account is assigned to. The statements lock the holder and return its name in the audit log, and read, delete and insert assignments."""
+    """The kind of holder that an account is assigned to. `lock` also returns the holder's name in the audit log; the others are about assignments."""
 
     SERVICE_ACCOUNT = (
         "SELECT 'service account ' || id FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE",

@@ -165,9 +165,7 @@ async def request_top_up(actor: Actor, account_id: int, amount_minor: int) -> To
         if not await connection.fetchval(_HAS_OPEN_ACCOUNT, *own, account_id):
             raise NotFound("There is no such funding account.")
         if await connection.fetchval(_COUNT_WAITING, *own) >= MAX_WAITING:
-            raise InvalidRequest(
-                f"{MAX_WAITING} top-ups wait already, and no more may: cancel one that will not be paid."
-            )
+            raise InvalidRequest(f"{MAX_WAITING} top-ups wait already: cancel one that will not be paid.")
         for _ in range(_TRIES):
             new = (account_id, new_transfer_reference(), amount_minor, actor.user_id, WAITS_FOR)
             if reference := await connection.fetchval(_INSERT, *own, *new):

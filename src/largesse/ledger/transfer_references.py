@@ -1,7 +1,7 @@
 """The reference of a bank transfer: a structured creditor reference (ISO 11649), which banks check before a transfer leaves.
 
 `RF`, two check digits (ISO 7064, MOD 97-10) and twelve random digits, in groups of four: `RF18 5390 0754 7034`. Without letters the
-check finds every wrong digit, and any two digits that are swapped, wherever they stand. It has 16 characters; banks leave at least 18 for
+check finds every wrong digit, and any two digits that are swapped, also if they are not adjacent. It has 16 characters; banks leave at least 18 for
 a reference.
 """
 
@@ -13,7 +13,7 @@ _DIGITS = 12
 _LENGTH = len("RF00") + _DIGITS
 _LONGEST_TYPED = 64
 _RF = "2715"  # the letters as MOD 97-10 counts them
-_BETWEEN = r"[\s\-./:]*"  # what people and banks put between the characters
+_BETWEEN = r"[\s\-./:]*"  # what people and banks may write between the characters
 _SOMEWHERE = re.compile(rf"R{_BETWEEN}F" + rf"{_BETWEEN}([0-9OIL])" * (_LENGTH - 2), re.IGNORECASE)
 # A reference with a wrong digit, or with one too many or too few. Letters or digits directly before it make it part of something else.
 _NEARLY = re.compile(
@@ -23,7 +23,7 @@ _LOOKS_LIKE = str.maketrans("OIL", "011")
 
 
 class TransferReferenceError(ValueError):
-    """A text is not a transfer reference: its length, a character, or the check digits are wrong."""
+    """The text is not a transfer reference: its length, a character, or the check digits are wrong."""
 
 
 def new_transfer_reference() -> str:

@@ -26,13 +26,13 @@ class Transfer(msgspec.Struct, frozen=True):
 async def transfer(actor: Actor, *, from_id: int, to_id: int, amount_minor: int) -> Transfer:
     """Moves money between two funding accounts.
 
-    Raises NotFound for an account that is not the customer's in this environment; InvalidRequest for twice the same account, two
-    currencies, a closed account to pay into, and an amount that is not positive; InsufficientBalance for more than the first account holds.
+    Raises NotFound for an account that is not the customer's in this environment; InvalidRequest if both accounts are the same, have
+    different currencies, or the second is closed, and for an amount that is not positive; InsufficientBalance for more than the first account holds.
     """
     if amount_minor <= 0:
         raise InvalidRequest("The amount must be greater than zero.")
     if from_id == to_id:
-        raise InvalidRequest("An account cannot be moved to itself.")
+        raise InvalidRequest("The money must go to another account.")
     customer_id = actor.customer_id
     async with actor.transaction(Right.TRANSFER) as transaction:
         connection = transaction.connection
@@ -65,7 +65,7 @@ async def _read_both(connection: Connection, actor: Actor, from_id: int, to_id: 
         raise NotFound("There is no such funding account.")
     source, target = accounts[from_id], accounts[to_id]
     if source["currency"] != target["currency"]:
-        raise InvalidRequest("The accounts are of two currencies.")
+        raise InvalidRequest("The accounts have different currencies.")
     if target["closed_at"] is not None:
         raise InvalidRequest(f"{target['name']} is closed.")
     return source, target

@@ -1,4 +1,4 @@
-"""Verifies one account for its people: makes all marks of its entries again, a bounded number at a time."""
+"""Verifies one account for its people: computes all marks of its entries again, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _ANCHOR = """
 
 
 class Proof(msgspec.Struct):
-    """What was found of an account's chain, from behind the entry `after` on."""
+    """The result of checking a part of an account's chain."""
 
     checked: int = 0
-    broken: list[str] = []  # the first that do not fit: `entry 17`
+    broken: list[str] = []  # the first entries that do not match: `entry 17`
     broken_count: int = 0
-    unproved_until: int | None = None  # entries up to this one have no marks and were too many to check
+    unproved_until: int | None = None  # entries up to this one have no marks, and were too many to check
     goes_on: int | None = None  # the last entry of this part; None at the end of the account
     is_whole: bool | None = None  # whether it ends at the head of its chain; None if there are more
     last_id: int | None = None  # the last entry that was checked, with its mark
@@ -49,7 +49,7 @@ class Proof(msgspec.Struct):
     anchor: Anchor | None = None
 
     def add(self, what: str) -> None:
-        """Counts one more that does not fit."""
+        """Counts one more that does not match."""
         self.broken_count += 1
         if len(self.broken) < MOST_NAMED:
             self.broken.append(what)
@@ -73,9 +73,9 @@ async def prove(
     *,
     digests_of: ReadDigests,
 ) -> Proof:
-    """Makes the marks of MOST_AT_ONCE entries again, from the first or from behind one that was looked at before.
+    """Computes the marks of MOST_AT_ONCE entries again: the first ones, or those after the entry `after`.
 
-    Call it in a transaction that sees one snapshot. What stands before an entry `after` is taken as it is.
+    Call it in a transaction that sees one snapshot. Does not check the entries up to `after` again.
     """
     proof = Proof(anchor=await _anchor(connection, customer_id, account_id))
     account = await connection.fetchrow(_ACCOUNT, customer_id, account_id)
@@ -107,7 +107,7 @@ async def note_anchored(connection: Connection, made_at: datetime, ends: Sequenc
 
 
 async def _from(connection: Connection, account: Row, after: int | None, proof: Proof) -> tuple[int, bytes | None]:
-    """Returns the entry to begin behind, and its mark; 0 and None for the first."""
+    """Returns the entry after which the check begins, and its mark; 0 and None if it begins with the first entry."""
     opening = account["entry_id"]
     if after is not None and (opening is None or after > opening):
         mac = await connection.fetchval(_MAC, account["customer_id"], account["id"], after)
