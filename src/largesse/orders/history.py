@@ -123,6 +123,15 @@ async def list_cancelled(connection: Connection, customer_id: int, order_id: int
     return [row["acted_at"] for row in await connection.fetch(_CANCELLED, customer_id, order_id)]
 
 
+async def find_first_schedule(connection: Connection, customer_id: int, order_id: int) -> datetime | None:
+    """Returns when an order was to leave before it was first moved; None if it never was."""
+    at: datetime | None = await connection.fetchval(_FIRST_SCHEDULE, customer_id, order_id)
+    return at
+
+
+_FIRST_SCHEDULE = """
+    SELECT was_due_at FROM order_acts WHERE customer_id = $1 AND order_id = $2 AND act = 'schedule' ORDER BY acted_at LIMIT 1
+"""
 _CANCELLED = """
     SELECT DISTINCT acted_at FROM order_acts WHERE customer_id = $1 AND order_id = $2 AND act = 'cancel' ORDER BY acted_at
 """

@@ -14,6 +14,7 @@ from largesse.customers.principal import Principal
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection, Row
 from largesse.orders.claim_by_store import read_claim_by, read_reminder_days
+from largesse.orders.history import find_first_schedule
 from largesse.orders.ids import is_reference
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import ALL_COLUMNS, order_row
@@ -98,7 +99,13 @@ class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel")
     ]
     code_quantity: Annotated[int, Meta(description="Null when recipients were emailed")] | None
     wrapping_key: str
-    send_at: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
+    send_at: (
+        Annotated[
+            datetime,
+            Meta(tz=True, description="As asked for, however often people moved the order; null when sent immediately"),
+        ]
+        | None
+    )
     account_id: Annotated[int, Meta(description="Null when invoiced")] | None
     expiry_after_days: Annotated[int, Meta(description="Null where it is left to the plan's policy")] | None
     external_reference: str | None
@@ -119,6 +126,7 @@ async def read_request(connection: Connection, principal: Principal, reference: 
     """Returns the request of an order, without codes. Raises NotFound for an order of another customer or environment."""
     row = await find_order(connection, principal, reference)
     order = order_row(row)
+    key = (order.customer_id, row["id"])
     return OrderRequest(
         reference=order.reference,
         is_own=is_own(principal, order.service_account_id, order.user_id),
@@ -131,12 +139,12 @@ async def read_request(connection: Connection, principal: Principal, reference: 
         source=order.source,
         recipients=[] if order.is_batch else await _recipients(connection, row),
         code_quantity=order.code_count if order.is_batch else None,
-        send_at=order.scheduled_for,
+        send_at=order.scheduled_for and (await find_first_schedule(connection, *key) or order.scheduled_for),
         account_id=order.account_id,
         expiry_after_days=order.expiry_after_days,
         external_reference=order.external_reference,
-        claim_by=await read_claim_by(connection, (order.customer_id, row["id"])),
-        reminder_days=await read_reminder_days(connection, (order.customer_id, row["id"])),
+        claim_by=await read_claim_by(connection, key),
+        reminder_days=await read_reminder_days(connection, key),
         **{name: getattr(order, name) for name in OPTIONS},
     )
 

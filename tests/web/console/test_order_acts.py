@@ -279,12 +279,15 @@ def test_a_schedule_is_changed_and_then_sent_now(ada: Browser, service: Service,
     fields = seen(ada, scheduled)
     assert "The order leaves on 1 May 2998, 10:30." in ada.text
     assert "Ada moved the order from 1 Jan 2999, 09:00 to 1 May 2998, 10:30" in ada.text
-    assert service.client("hr").get(f"/orders/{scheduled}/request").json()["sendAt"] == "2998-05-01T10:30:00Z"
+    receipt, request = f"/orders/{scheduled}", f"/orders/{scheduled}/request"
+    assert service.client("hr").get(receipt).json()["scheduledFor"] == "2998-05-01T10:30:00Z"
+    assert service.client("hr").get(request).json()["sendAt"] == LATER, "by which clients recognise a repeated request"
     work(service)
     assert service.findings() == []
     ada.post(f"/app/orders/{scheduled}/schedule", **fields, when="now")
     assert due(service, scheduled)[1] <= datetime.now(UTC)
     assert "Ada sent the scheduled order at once" in ada.read(f"/app/orders/{scheduled}")
+    assert service.client("hr").get(request).json()["sendAt"] == LATER
     assert 'name="seen"' not in ada.page.text
     work(service)
     made = service.of_order(scheduled, "count(*)", "messages")

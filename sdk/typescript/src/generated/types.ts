@@ -378,7 +378,7 @@ export interface OrderRequest {
   recipients: readonly RequestedRecipient[];
   /** Null when recipients were emailed */
   codeQuantity: number | null;
-  /** Null when sent immediately */
+  /** As asked for, however often people moved the order; null when sent immediately */
   sendAt: string | null;
   /** Null when invoiced */
   accountId: number | null;
