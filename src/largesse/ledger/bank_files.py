@@ -4,14 +4,15 @@ A line is stored with its amount, its currency and the references in it, which f
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 
 from largesse.base.errors import NotFound, StateConflict
-from largesse.customers.actor import Actor
+from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.ledger.bank_file import NO_PAYMENT, BankLine, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
@@ -50,6 +51,9 @@ _COUNT_WAITING = """
           AND NOT EXISTS (SELECT FROM top_ups t WHERE t.bank_line = l.mark)
         LIMIT $2) AS waiting
 """
+# Whoever decides about a line locks the top-up that it names, if there is one. Returns whether the line confirmed it meanwhile.
+_LOCK_TOP_UP = "SELECT bank_line IS NOT DISTINCT FROM $2 FROM top_ups WHERE reference = $1 FOR UPDATE"
+_IS_DISMISSED = "SELECT EXISTS (SELECT FROM bank_lines WHERE mark = $1 AND dismissed_at IS NOT NULL)"
 _DISMISSED = """
     UPDATE bank_lines SET dismissed_at = clock_now(), dismissed_by = $3
     WHERE file_id = $1 AND line = $2 AND dismissed_at IS NULL
@@ -168,20 +172,33 @@ async def confirm_file(actor: Actor, file_id: int) -> Confirmed:
 
 async def credit_line(actor: Actor, file_id: int, line: int) -> TopUp:
     """Confirms the top-up of a line with the amount that was paid: another amount, or after it expired. Raises NotFound and NothingToDecide."""
-    one, mark = await _to_decide(actor, file_id, line)
-    if not one.is_creditable or one.match.reference is None or one.match.amount_minor is None:
-        raise NothingToDecide
-    return await confirm_top_up(actor, one.match.reference, one.match.amount_minor, bank_line=mark)
+    async with _deciding(actor, file_id, line) as (transaction, one, mark):
+        if not one.is_creditable or one.match.reference is None or one.match.amount_minor is None:
+            raise NothingToDecide
+        return await confirm_top_up(
+            actor.within(transaction), one.match.reference, one.match.amount_minor, bank_line=mark
+        )
 
 
 async def dismiss_line(actor: Actor, file_id: int, line: int) -> None:
     """Decides that a line confirms nothing, in this and in later files. Raises NotFound and NothingToDecide."""
-    await _to_decide(actor, file_id, line)
-    async with actor.transaction(StaffRight.MONEY) as transaction:
+    async with _deciding(actor, file_id, line) as (transaction, _, _):
         by = None if actor.staff is None else actor.staff.person_id
         if await transaction.connection.execute(_DISMISSED, file_id, line, by) != "UPDATE 1":
             raise NothingToDecide
         await transaction.record("bank_line.dismissed", f"bank file {file_id}, line {line}")
+
+
+@asynccontextmanager
+async def _deciding(actor: Actor, file_id: int, line: int) -> AsyncIterator[tuple[Transaction, ReviewedLine, bytes]]:
+    """Yields a line to decide, with its mark. Of two decisions at once, the second raises NothingToDecide. Raises NotFound."""
+    one, mark = await _to_decide(actor, file_id, line)
+    async with actor.transaction(StaffRight.MONEY) as transaction:
+        connection = transaction.connection
+        is_credited = await connection.fetchval(_LOCK_TOP_UP, one.match.reference, mark)
+        if is_credited or await connection.fetchval(_IS_DISMISSED, mark):
+            raise NothingToDecide
+        yield transaction, one, mark
 
 
 async def _to_decide(actor: Actor, file_id: int, line: int) -> tuple[ReviewedLine, bytes]:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from largesse.approvals.store import decisions_mentioning, erase_decisions_mentioning
-from largesse.base.errors import NotFound
+from largesse.base.errors import NotFound, StateConflict
 from largesse.campaigns.ask_store import find_order_id, forget_asks, list_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
-from largesse.customers.actor import Actor
+from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customers import erase_notes_mentioning, notes_mentioning
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.drafts.store import count_drafts_with, drop_drafts_with
@@ -167,7 +167,7 @@ async def erase(
 ) -> Receipt:
     """Erases an address for one customer or all, one order at a time, and returns the receipt. Raises NotFound if there is nothing.
 
-    Finishes the request `request_id`. After an interruption it can be repeated.
+    Finishes the request `request_id`; raises StateConflict if another erasure finished it meanwhile. After an interruption it can be repeated.
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         found = await _find(transaction.connection, vault, email, customer_id)
@@ -211,13 +211,20 @@ async def erase(
             campaigns=await _forget_visitor(transaction.connection, email, customer_id),
             customer_notes=await erase_notes_mentioning(transaction.connection, email, customer_id),
         )
-        receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
-        if request_id is not None:
-            await store.finish_request(transaction.connection, request_id, "done", receipt.number)
-        after = {"orders": receipt.orders, "lines": receipt.lines}
-        if request_id is not None:
-            after["request"] = request_id
-        await transaction.record("privacy.erased", f"erasure {receipt.number}", after=after)
+        return await _add_receipt(transaction, counts, customer_id, request_id)
+
+
+async def _add_receipt(
+    transaction: Transaction, counts: dict[str, int], customer_id: int | None, request_id: int | None
+) -> Receipt:
+    """Adds and returns the receipt of an erasure, and finishes its request. Raises StateConflict if it has a receipt already."""
+    receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
+    after = {"orders": receipt.orders, "lines": receipt.lines}
+    if request_id is not None:
+        after["request"] = request_id
+        if not await store.finish_request(transaction.connection, request_id, "done", receipt.number):
+            raise StateConflict("Somebody else carried out the request meanwhile.")
+    await transaction.record("privacy.erased", f"erasure {receipt.number}", after=after)
     return receipt
 
 

@@ -207,9 +207,10 @@ _COLUMNS = Fragment("""
 _OPEN = compose("{columns} WHERE done_at IS NULL ORDER BY due_on, r.id LIMIT $1", columns=_COLUMNS)
 _DONE = compose("{columns} WHERE done_at IS NOT NULL AND r.id < $1 ORDER BY r.id DESC LIMIT $2", columns=_COLUMNS)
 _ONE = compose("{columns} WHERE r.id = $1", columns=_COLUMNS)
+# An erasure that was carried out counts, even if somebody declined it meanwhile.
 _FINISH = """
     UPDATE privacy_requests SET done_at = clock_now(), outcome = $2, erasure_id = $3, sealed_email = NULL
-    WHERE id = $1 AND done_at IS NULL RETURNING id
+    WHERE id = $1 AND (done_at IS NULL OR ($3::int IS NOT NULL AND erasure_id IS NULL)) RETURNING id
 """
 _RECEIPT = """
     SELECT id AS number, at, orders, lines, messages, cancelled, captured, parcels, texts, drafts, contacts, campaigns, customer_notes

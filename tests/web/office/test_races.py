@@ -1,0 +1,114 @@
+"""Two members of staff who decide about the same thing at the same moment: one decision counts, and the other hears so."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+from tests.distributed import WAITING
+from tests.web.api.conftest import Service, on_database
+from tests.web.office.conftest import staff_in
+from tests.web.office.test_money import FILES, balance, bank_file, service, wait_for
+from tests.web.office.test_privacy import SAM, take_in
+
+from largesse.ledger.transfer_references import spelled_reference
+from largesse.privacy import service as privacy_service
+
+__all__ = ["service"]
+
+STAFF = "staff-roles-are-recorded"  # nobody invited the members of staff of these tests
+
+
+@contextmanager
+def held(service: Service, query: str, *values: Any) -> Iterator[Callable[[int], bool]]:
+    """Holds rows locked. `waits(n)` returns whether so many sessions wait for locks, soon."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        async def work(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+            async with connection.transaction():
+                await connection.execute(query, *values)
+                ready.set()
+                await asyncio.to_thread(done.wait, 20)
+
+        on_database(service.database_url, work)
+
+    def waits(count: int) -> bool:
+        until = time.monotonic() + 1.5  # no lock is waited for longer than 3 seconds
+        while service.sql(WAITING)[0][0] < count and time.monotonic() < until:
+            time.sleep(0.02)
+        return bool(service.sql(WAITING)[0][0] >= count)
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(hold)
+        try:
+            assert ready.wait(20)
+            yield waits
+        finally:
+            done.set()
+            holding.result()
+
+
+@pytest.mark.parametrize("first", ["credit", "dismiss"])
+def test_a_line_of_a_bank_file_is_credited_or_dismissed(service: Service, first: str) -> None:
+    [reference], before = wait_for(service, 1), balance(service)
+    fay, max_ = (staff_in(service, "finance", f"{name}@largesse.example") for name in ("fay", "max"))
+    fay.get(FILES)
+    here = fay.upload(FILES, bank_file([(spelled_reference(reference), "99.00", "GBP")]), decimals="").headers[
+        "location"
+    ]
+    for browser in (fay, max_):
+        assert "To decide: 1" in browser.read(here)
+    second = {"credit": "dismiss", "dismiss": "credit"}[first]
+    with ThreadPoolExecutor(2) as pool:
+        with held(service, "SELECT FROM top_ups WHERE reference = $1 FOR UPDATE", reference) as waits:
+            answers = []
+            for count, (browser, act) in enumerate(((fay, first), (max_, second)), 1):
+                answers.append(pool.submit(browser.post, f"{here}/lines/2/{act}"))
+                assert waits(count), f"{act} waits for whoever decides about the top-up"
+        assert [one.result().status_code for one in answers] == [303, 303]
+    credited, dismissed = (
+        balance(service) - before,
+        service.sql("SELECT FROM bank_lines WHERE dismissed_at IS NOT NULL"),
+    )
+    assert (credited, len(dismissed)) == ((99_00, 0) if first == "credit" else (0, 1))
+    assert "There is nothing to decide about this line any more." in max_.read(here)
+    assert [one for one in service.findings() if STAFF not in one] == []
+
+
+@pytest.mark.parametrize("other", ["erase", "done"])
+def test_a_request_for_erasure_ends_once_with_its_receipt(
+    service: Service, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).status_code == 200
+    erase_lines, begun, go_on = privacy_service.erase_lines, threading.Event(), threading.Event()
+
+    async def slowly(*given: Any) -> Any:
+        begun.set()
+        await asyncio.to_thread(go_on.wait, 20)
+        return await erase_lines(*given)
+
+    monkeypatch.setattr(privacy_service, "erase_lines", slowly)
+    sue, oda = (staff_in(service, role, f"{role}@largesse.example") for role in ("support", "owner"))
+    here = take_in(sue, "erase")
+    sue.get(f"{here}/erase")
+    oda.get(here)
+    with ThreadPoolExecutor(2) as pool:
+        answers = [pool.submit(sue.post, f"{here}/erase")]
+        assert begun.wait(20)
+        answers.append(pool.submit(oda.post, f"{here}/{other}", outcome="declined"))
+        time.sleep(0.5)
+        go_on.set()
+        assert [one.result().status_code for one in answers] == [303, 303]
+    [request] = service.sql("SELECT outcome, erasure_id FROM privacy_requests")
+    [receipt] = service.sql("SELECT id FROM erasures")
+    assert (request["outcome"], request["erasure_id"]) == ("done", receipt["id"])
+    assert "Receipt of erasure" in oda.read(here)
+    assert [one for one in service.findings() if STAFF not in one] == []
