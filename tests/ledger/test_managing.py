@@ -265,3 +265,16 @@ async def test_an_account_that_is_closed_while_a_top_up_waits_for_it_takes_none(
     with pytest.raises(OperatorError, match="accounts open 2"):
         await crediting
     assert await held(database) == [100_00, 0]
+
+
+async def test_an_account_is_closed_or_gets_a_top_up_that_waits(database: Database) -> None:
+    for turn in range(10):
+        account_id, _ = await do(database, create_account, currency="GBP", name=f"Spare {turn}")
+        asked, closed = await asyncio.gather(
+            do(database, request_top_up, account_id=account_id, amount_minor=5_00),
+            do(database, close_account, account_id=account_id),
+            return_exceptions=True,
+        )
+        assert isinstance(asked, NotFound) != isinstance(closed, AccountRefused), (asked, closed)
+        if not isinstance(asked, NotFound):
+            await do(database, cancel_top_up, reference=asked.reference)

@@ -16,6 +16,7 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.ledger import posting
 from largesse.ledger.posting import Credit
+from largesse.ledger.store import lock_account, no_such_account
 from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
 from largesse.staff.model import StaffRight
 
@@ -60,13 +61,6 @@ _WAITING = compose(
 """,
     select=_SELECT,
 )
-# Lets one request of a customer run at a time.
-_LOCK_REQUESTS = "SELECT pg_advisory_xact_lock(1953460341, $1)"  # "topu" in ASCII
-# A separate statement, because accounts may be on a node, which has no top-ups.
-_HAS_OPEN_ACCOUNT = """
-    SELECT EXISTS (SELECT FROM accounts
-                   WHERE customer_id = $1 AND environment = $2 AND id = $3 AND kind = 'funding' AND closed_at IS NULL)
-"""
 _COUNT_WAITING = """
     SELECT count(*) FROM top_ups
     WHERE customer_id = $1 AND environment = $2 AND state = 'waiting' AND expires_at > clock_now()
@@ -158,12 +152,12 @@ async def request_top_up(actor: Actor, account_id: int, amount_minor: int) -> To
     """
     if amount_minor <= 0:
         raise InvalidRequest("`amount` must be greater than zero.")
-    own = actor.customer_id, actor.environment
+    own = actor.place
     async with actor.transaction(Right.MOVE_FUNDS) as transaction:
         connection = transaction.connection
-        await connection.execute(_LOCK_REQUESTS, actor.customer_id)
-        if not await connection.fetchval(_HAS_OPEN_ACCOUNT, *own, account_id):
-            raise NotFound("There is no such funding account.")
+        # Locked, so that nobody closes the account meanwhile, and one request of a customer runs at a time.
+        if (await lock_account(connection, *actor.place, account_id))["closed_at"] is not None:
+            raise no_such_account()
         if await connection.fetchval(_COUNT_WAITING, *own) >= MAX_WAITING:
             raise InvalidRequest(f"{MAX_WAITING} top-ups wait already: cancel one that will not be paid.")
         for _ in range(_TRIES):
