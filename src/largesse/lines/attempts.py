@@ -30,9 +30,9 @@ FIRST_PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
 _DOUBLINGS = 7  # 15 minutes doubled seven times is more than a day
 
-# Enough for the typing errors of an office behind one address, and of no use to a guesser.
+# Enough for the typing errors of an office with one address, and far too few to guess a PIN.
 ADDRESS_ALLOWANCE = 100.0
-ADDRESS_REFILL = timedelta(minutes=15)  # from nothing to all of it
+ADDRESS_REFILL = timedelta(minutes=15)  # the time until an empty allowance is full again
 _ADDRESS_RATE = Rate(ADDRESS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -103,7 +103,7 @@ class Allowance(msgspec.Struct, frozen=True):
         return timedelta(seconds=_ADDRESS_RATE.wait_s(self.now_left(now)))
 
 
-# The number of rows in `pin_failures` that guesses at codes that do not exist share.
+# Unknown codes share this many rows in `pin_failures`.
 _DECOYS = 1 << 16
 _DECOY_REFERENCE = "decoy"
 _MAX_ADDRESSES = 100_000
@@ -142,7 +142,7 @@ class Guesses(Confidential, frozen=True):
 
 
 class CheckedCode(Guesses, frozen=True):
-    """What the database knows about an attempt. `line` is None for an unknown code."""
+    """The result of checking an attempt. `line` is None for an unknown code."""
 
     line: Line | None
     progress: Progress
@@ -164,9 +164,9 @@ class CodeChecker:
         self._decoy = decoy.sealed
 
     async def examine(self, connection: Connection, attempt: Attempt) -> CheckedCode:
-        """Reads and locks what decides the attempt. Call it inside a transaction that looks up.
+        """Reads and locks the rows that decide the attempt. Call it in a transaction that may look up lines.
 
-        The transaction then acts for the line's customer; without a line for the customer the link named, or for none.
+        The transaction then acts for the line's customer. Without a line, it acts for the customer that the link named, or for none.
         """
         code = os.urandom(CODE_BYTES) if attempt.code is None else attempt.code
         line = await find_line(connection, self._vault, code, self._environment, attempt.customer_id, lock=True)
@@ -206,7 +206,7 @@ _GUESSES = """
 
 
 async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host: str) -> Guesses:
-    """Returns the wrong answers to the secret with that name. They are counted, and limited, as wrong PINs of a code are."""
+    """Returns the wrong answers to the secret with that name. They are counted and limited like wrong PINs of a code."""
     key = (False, vault.networks.lookup(b"guessed/" + secret))
     address = vault.networks.lookup(b"address/" + network_of(host))
     row = await connection.fetchrow(_GUESSES, *key, address)
@@ -223,7 +223,7 @@ def _counted(row: Row) -> tuple[datetime, Failures, Allowance]:
     return row["now"], failures, allowance
 
 
-# The most requests of an office at once. It refills like the allowance of wrong answers.
+# Mails that an office with one address may ask for at once. It refills like the allowance of wrong answers.
 ASKS_ALLOWANCE = 300.0
 _ASKS_RATE = Rate(ASKS_ALLOWANCE, ADDRESS_REFILL.total_seconds())
 _ASKS = "SELECT allowance, extract(epoch FROM clock_now() - last_at)::float8 AS passed_s FROM claim_addresses WHERE address = $1 FOR UPDATE"
@@ -234,7 +234,7 @@ _COUNT_ASK = """
 
 
 async def count_ask(connection: Connection, vault: Vault, host: str) -> float:
-    """Takes one off the mails that a network address may ask for and returns 0; if none is left, returns how many seconds to wait for one."""
+    """Counts a mail that a network address asks for, and returns 0. If it may not ask for more, returns how many seconds it must wait."""
     address = vault.networks.lookup(b"asks/" + network_of(host))
     row = await connection.fetchrow(_ASKS, address)
     left = ASKS_ALLOWANCE if row is None else _ASKS_RATE.left_after(row["allowance"], row["passed_s"])
@@ -250,7 +250,7 @@ async def record_failure(connection: Connection, examined: Guesses) -> None:
     failures = examined.failures
     if not failures.is_paused(now):
         failures = failures.with_one_more(now)
-    # A guesser must not make others wait for the disk; a count lost in a crash of the server helps nobody.
+    # The commit does not wait for the disk, so guesses slow nobody down. A count that a crash loses helps nobody.
     await connection.execute(
         _RECORD_FAILURE,
         *examined.key,
@@ -271,7 +271,7 @@ async def forget_failures(connection: Connection, examined: Guesses) -> None:
 
 
 def read_typed_code(text: str) -> bytes | None:
-    """Returns the code in a text as a person types it or a program wrote it, with any dashes; None for what cannot be one."""
+    """Returns the code in a text that a person typed or a program wrote, with any dashes; None if it cannot be a code."""
     try:
         return parse_code("".join(filter(str.isalnum, unicodedata.normalize("NFKC", text[:200]))))
     except CodeError:
@@ -279,7 +279,7 @@ def read_typed_code(text: str) -> bytes | None:
 
 
 def read_typed_pin(text: str) -> str:
-    """Returns the PIN in a text as a person types it: without blanks and signs, digits of any script as 0 to 9."""
+    """Returns the PIN that a person typed, without blanks and signs, and with digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", text[:64])
     return "".join(str(unicodedata.decimal(character, character)) for character in folded if character.isalnum())
 
@@ -287,7 +287,7 @@ def read_typed_pin(text: str) -> str:
 async def prune_guesses(connection: Connection) -> None:
     """Deletes addresses whose allowance is full again, and wrong PINs of codes without an attempt for a month.
 
-    Both tables stay small: only the newest addresses stay.
+    Both tables stay small. Of the addresses, only the newest are stored.
     """
     await connection.execute(_PRUNE_ADDRESSES, ADDRESS_REFILL, _MAX_ADDRESSES)
     await connection.execute(_PRUNE_FAILURES)

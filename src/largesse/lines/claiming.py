@@ -27,11 +27,11 @@ from largesse.lines.store import (
     stop_reminders,
 )
 
-# The most reads and changes of recipients at once in one process. The API shares the pool, and a flood of them must not use it up.
+# How many requests of recipients one process serves at once. The API shares the connection pool, and many recipients must not use it up.
 _CHANGES_AT_ONCE = 4
 _LOOKS_AT_ONCE = 3
 _REMEMBERED_ADDRESSES = 10_000
-# The most refusals of a process in a second. An evaluated guess costs about ten times as much as a slowed one.
+# The most refusals of a process in a second. A guess that is checked costs about ten times as much as one that is only slowed.
 _REFUSED_PER_S = 200.0
 _SLOWED_PER_S = 500.0
 
@@ -66,7 +66,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class RecipientSlots:
-    """How many recipients a process serves at once: those who change something, and those who look."""
+    """Limits how many requests of recipients a process serves at once: requests that change something, and requests that only read."""
 
     def __init__(self) -> None:
         self.changes = asyncio.Semaphore(_CHANGES_AT_ONCE)
@@ -74,7 +74,7 @@ class RecipientSlots:
 
 
 class Fulfiller(Protocol):
-    """What happens to a claimed gift when there is nothing to choose."""
+    """Fulfils a claimed gift when there is nothing to choose."""
 
     async def settle(self, connection: Connection, line: Line, product_id: int, at: datetime) -> bool:
         """Settles the product of the claimed line in the claim's transaction. Returns False if it has to wait for stock."""
@@ -186,7 +186,7 @@ class Claiming:
     async def _take(
         self, connection: Connection, line: Line, examined: CheckedCode, language: str | None
     ) -> tuple[Outcome, int | None]:
-        """Claims the locked line after a right PIN. Also returns the product it has to wait for, if any."""
+        """Claims the locked line after a right PIN. Also returns the product that the line waits for; None if it need not wait."""
         if examined.progress.state is State.CANCELLED:
             return Outcome.WITHDRAWN, None
         if examined.progress.state is not State.ISSUED:
@@ -199,7 +199,7 @@ class Claiming:
         return Outcome.CLAIMED, None if served else line.product_id
 
     def _slowed_for(self, network: bytes) -> Claim | None:
-        """Returns the answer for an address known to have to wait, at no cost. The database decides again after that."""
+        """Returns the answer for an address that must still wait, without a query; None for any other. Then the database decides."""
         wait_s = self._slowed.left_s(network)
         return Claim(Outcome.SLOWED, wait_s=wait_s) if wait_s else None
 

@@ -1,8 +1,8 @@
-"""Codes: how they are written, drawn, encrypted and given out.
+"""Codes: how they are written, drawn and encrypted, and how callers get them.
 
 A code is 16 Crockford base32 characters and a check character, in groups of four. The check character is the sum of the characters, each
-times its own power of a generator of GF(32), so that one wrong character or two swapped ones are always noticed, wherever they
-are. (The power 0 belongs to the check character.)
+times its own power of a generator of GF(32). So any wrong character, and any two swapped characters, are always noticed. (The power 0
+belongs to the check character.)
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _LONGEST_TYPED = 64
 
 
 class CodeError(ValueError):
-    """A text that cannot be a code: a wrong length, a character outside the alphabet, or a wrong check character."""
+    """The text cannot be a code: a wrong length, a character outside the alphabet, or a wrong check character."""
 
 
 def format_code(code: bytes) -> str:
@@ -66,7 +66,7 @@ def _times_generator(value: int) -> int:
 
 
 def _tables() -> tuple[tuple[int, ...], ...]:
-    """Returns for each pair of characters what each of its values adds to the check, which is linear in the bits."""
+    """Returns the check of each value of a pair of characters, for each of the eight pairs. The check of a code is their XOR."""
     weights = [_times_generator(1)]
     for _ in range(_CHARACTERS - 1):
         weights.append(_times_generator(weights[-1]))
@@ -87,15 +87,15 @@ _TWO_CHARACTERS = tuple(first + second for first in _ALPHABET for second in _ALP
 _CHECKS = _tables()
 
 
-# Codes that are encrypted, decrypted or written before other requests run: a tenth of a millisecond. Each request waits for
-# some ten such turns.
+# Codes that are encrypted, decrypted or written before other requests run, which takes a tenth of a millisecond. A request waits for some
+# ten such turns.
 CODES_AT_ONCE = 25
 
 _PIN_BYTES = 3
 _PINS = 1_000_000
 _DRAWN_BYTES = 4
-# The largest multiple of the number of PINs that 4 bytes hold: draws from it up are thrown away, so that every
-# PIN is equally likely.
+# The largest multiple of the number of PINs in 4 bytes. A draw that is not below it is repeated, so that every PIN is equally
+# likely.
 _FAIR_BELOW = (1 << 8 * _DRAWN_BYTES) // _PINS * _PINS
 
 
@@ -207,11 +207,11 @@ def claim_links(codes: Iterable[DrawnCode], vault: Vault, public_url: str, custo
 
 
 def asked_code(vault: Vault, customer_id: int, ask_id: int) -> str:
-    """Returns the six digits that are mailed to a visitor who asked for them. They are stored nowhere: the newest master key makes them from the number of the ask."""
+    """Returns the six digits that are mailed for a code request. They are derived from its id with the newest master key, and not stored."""
     lookup = vault.asks.lookup(b"campaign-code/%d/%d" % (customer_id, ask_id))
     return f"{(lookup & 0xFFFF_FFFF_FFFF_FFFF) % _PINS:06d}"
 
 
 def is_asked_code(vault: Vault, customer_id: int, ask_id: int, typed: str) -> bool:
-    """Returns whether `typed` are these digits, compared in constant time."""
+    """Returns whether `typed` are the digits of `asked_code`. Compares in constant time."""
     return hmac.compare_digest(asked_code(vault, customer_id, ask_id).encode(), typed.encode())

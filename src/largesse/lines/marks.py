@@ -1,7 +1,7 @@
 """Marks of what happened to lines, so that a line reset in the database alone is detected.
 
-The worker adds the marks when it processes a changed order, not the code that moves a line: claims wait for no chain. There is one
-chain, and one worker at a time adds to it. `largesse verify` compares the marks with `line_events`.
+A worker adds the marks when it processes a changed order. The code that moves a line does not, so that claims do not wait for the chain.
+There is one chain, and one worker at a time adds to it. `largesse verify` compares the marks with `line_events`.
 See docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
@@ -24,7 +24,7 @@ _HAS_BEGUN = "SELECT EXISTS (SELECT FROM audit_events WHERE customer_id = $1 AND
 
 
 def event_content(number: int, customer_id: int, order_id: int, line: int, event: str, at_us: int) -> bytes:
-    """Returns what the mark of an event is computed from."""
+    """Returns the content that the mark of an event is computed from."""
     return content(number, customer_id, order_id, line, event, at_us)
 
 
@@ -33,7 +33,7 @@ async def mark_events(
 ) -> None:
     """Marks the unmarked events of the lines of those orders (customer and id).
 
-    Call it late in a transaction, one at a time. If the chain was reset, it marks nothing, so that `verify` still reports that.
+    Call it late in a transaction, and in one transaction at a time. If the chain was reset, it marks nothing, so that `verify` still reports that.
     """
     columns = [customer_id for customer_id, _ in orders], [order_id for _, order_id in orders]
     events = await connection.fetch(_EVENTS.of(customers), *columns, *arguments(customers))

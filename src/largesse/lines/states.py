@@ -4,9 +4,8 @@
        │              │               │
        └> cancelled   └───────────────┴─> expired
 
-Lines only move forwards: the database refuses anything else (migration 0003), and each move is recorded with its time, and with
-it that the order has changed: what people list and add up follows (largesse.reports).
-Whoever moves a line holds the row lock of its row in `lines`.
+Lines only move forwards: the database refuses anything else (migration 0003). Each move is recorded with its time, and the order as
+changed, so that lists and reports follow (largesse.reports). Lock the row of the line in `lines` before you move it.
 """
 
 from collections.abc import Sequence
@@ -127,7 +126,7 @@ MOVES: dict[State, frozenset[State]] = {
 # Recorded beside the cancellation of a line whose claim-by date has passed.
 LAPSED = "lapsed"
 
-# The event of a move of a claimed line.
+# The event for each move of a claimed line that has one.
 _EVENTS = {State.FULFILLED: GIFT_FULFILLED, State.EXPIRED: GIFT_EXPIRED}
 
 
@@ -145,7 +144,7 @@ class WrongMove(Exception):
 
 
 def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> datetime | None:
-    """Returns when a gift claimed then expires: the order's days after the claim, else the installation's; 0 means never."""
+    """Returns when a gift that was claimed at that time expires: after the days of the order, else of the installation. With 0 days, returns None."""
     days = order_days if order_days is not None else default_days
     return claimed_at + timedelta(days=days) if days else None
 
@@ -185,7 +184,7 @@ async def record_email(connection: Connection, line: LineKey, sealed: bytes) -> 
 
 
 async def has_left_email(connection: Connection, line: LineKey) -> bool:
-    """Returns whether the recipient of the line has left such an address."""
+    """Returns whether the recipient of the line has given such an address."""
     left: bool | None = await connection.fetchval(_HAS_LEFT_EMAIL, *line)
     return bool(left)
 
@@ -195,7 +194,7 @@ async def lock_issued(
 ) -> list[int]:
     """Locks an order's lines, or those of `numbers`, and returns the numbers of those still issued.
 
-    Uses two statements: what the first sees may be older than its locks.
+    Uses two statements, as the first one may see rows as they were before it got the locks.
     """
     await connection.execute(_LOCK, customer_id, order_id, numbers)
     rows = await connection.fetch(_ISSUED, customer_id, order_id, numbers)
@@ -264,7 +263,7 @@ def lifecycle_event(
 ) -> Part:
     """Returns the part of a statement that records an event for these lines of an order.
 
-    `occurrence` tells an event that may happen to a line more than once apart from the others.
+    Pass an `occurrence` for an event that can happen to a line more than once. It makes the ids of these events different.
     """
     arguments = (customer_id, order_id, numbers, event.name, at, occurrence or event.name)
 

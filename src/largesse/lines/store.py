@@ -100,7 +100,7 @@ class Line(Confidential, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """The scope of its customer, in which a transaction goes on after the look-up."""
+        """The scope of its customer, which a transaction has after the look-up."""
         return for_customer(self.customer_id, self.environment)
 
     @property
@@ -124,9 +124,9 @@ async def find_line(
 ) -> Line | None:
     """Returns the line of a code in this environment, of any customer. The transaction then goes on in the line's `scope`.
 
-    With `lock`, its row is locked until the transaction ends. Read its progress after that, by `read_progress`: what the same
-    statement saw may be older than the lock. With distributed customers it asks the customer's node, and before that all nodes for the
-    customer unless a link named it (`customer_id`).
+    With `lock`, its row is locked until the transaction ends. Read its progress afterwards, by `read_progress`: this statement may see
+    rows as they were before the lock. With distributed customers, it queries the customer's node. If the link did not name the customer
+    (`customer_id`), it queries all nodes for the customer first.
     """
     lookups = vault.codes.lookups(code)
     if is_distributed(connection):
@@ -134,7 +134,7 @@ async def find_line(
     else:
         rows = await connection.fetch(_FIND, lookups, environment, lock)
     lines = [Line(*row) for row in rows]
-    # Codes of two customers may have the same look-up number. Then decrypting shows whose the code is.
+    # Codes of two customers may have the same look-up number. Then it decrypts both to find the right one.
     return next((line for line in lines if len(lines) == 1 or _has_code(vault, line, code)), None)
 
 
@@ -178,7 +178,7 @@ async def read_progress(connection: Connection, key: LineKey) -> Progress:
 
 
 class Deadline(msgspec.Struct, frozen=True):
-    """Until when a line can be claimed, where its order has a claim-by date, and whether it was cancelled as nobody had claimed it by then."""
+    """Until when a line can be claimed, None without a limit; and whether it has `lapsed`: it was cancelled as nobody claimed it in time."""
 
     claim_by: datetime | None = None
     lapsed: bool = False
@@ -206,7 +206,7 @@ def progress_from_row(row: Row | None) -> Progress:
 
 
 class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a line and the time of each event; None for what has not happened."""
+    """The state of a line and the time of each event, which is None if it has not happened."""
 
     number: int  # counts the order's lines from 1
     state: str
@@ -221,7 +221,7 @@ class LineRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def read_line_records(
     connection: Connection, customer_id: int, order_id: int
 ) -> list[tuple[str | None, str | None, LineRecord]]:
-    """Returns each line of the order by number, with the address and name of its recipient; None in a code batch."""
+    """Returns each line of the order by number, with the address and name of its recipient, which are None in a code batch."""
     rows = await connection.fetch(_LINE_RECORDS, customer_id, order_id, State.ISSUED)
     return [
         (
@@ -236,7 +236,7 @@ async def read_line_records(
 async def read_claim_times(
     connection: Connection, customer_id: int, order_id: int
 ) -> tuple[datetime | None, datetime | None]:
-    """Returns when the first and the last line of an order were claimed; None where none was."""
+    """Returns when the first and the last line of an order were claimed; None and None if none was."""
     row = await connection.fetchrow(_CLAIM_TIMES, customer_id, order_id)
     assert row is not None, "an aggregate has a row"
     return row[0], row[1]
@@ -247,7 +247,7 @@ LineColumns = tuple[int, int, int, str | None, str | None, int, bytes]
 
 
 class LineRow(msgspec.Struct, gc=False):
-    """A row of `lines`, with the place of its order instead of the order's id."""
+    """A row of `lines`. `place` is the position of its order in the batch, as the order has no id yet."""
 
     customer_id: int
     place: int
@@ -322,12 +322,12 @@ async def have_stopped(connection: Connection, customer_id: int, order_id: int, 
 async def readdress_lines(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], was: str, email: str
 ) -> None:
-    """Sets another address on lines of an order, and the one before, masked. Call it inside a transaction that has locked them."""
+    """Sets a new address on lines of an order, and stores the former one, `was`, masked. Call it inside a transaction that has locked them."""
     await connection.execute(_READDRESS, customer_id, order_id, numbers, email, masked(was))
 
 
 async def find_recipient_lines(connection: Connection, customer_id: int, order_id: int, number: int) -> list[int]:
-    """Returns the numbers of all lines of the recipient who has line `number`; that one alone in a code batch. Raises NotFound."""
+    """Returns the numbers of all lines of the recipient who has line `number`; in a code batch, only that number. Raises NotFound."""
     rows = await connection.fetch(_RECIPIENTS, customer_id, order_id)
     emails = {row["number"]: row["recipient_email"] for row in rows}
     if number not in emails:
@@ -343,12 +343,12 @@ LineMessage = tuple[int, int, int, str]
 
 
 async def insert_line_messages(connection: Connection, messages: Sequence[LineMessage]) -> None:
-    """Writes the messages that recipients read instead of their order's: on a cluster, those of one customer."""
+    """Writes the messages that recipients read instead of the order's message. On a cluster, all must be of one customer."""
     await insert(connection, _ADD_MESSAGES, messages)
 
 
 async def read_line_messages(connection: Connection, customer_id: int, order_id: int) -> dict[int, str]:
-    """Returns the messages of an order's lines by their numbers, where they have messages of their own."""
+    """Returns the messages of an order's lines by their numbers. Leaves out lines without a message of their own."""
     rows = await connection.fetch(_LINE_MESSAGES, customer_id, order_id)
     return {row["number"]: row["message"] for row in rows}
 

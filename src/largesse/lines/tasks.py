@@ -1,7 +1,7 @@
-"""Recipients of lines: look-up by address, erasing them, and rotating the keys of what is encrypted of lines.
+"""Finds lines by the recipient's address, erases recipients, and rotates the keys of encrypted columns of lines.
 
-No index leads from an address to its lines: each new line would have to update it, for a search made a few times a year. A search
-reads all lines instead.
+There is no index of addresses: each new line would have to update it, for a search that is made a few times a year. A search reads all
+lines instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ _ERASE_EMAILS = """
     UPDATE line_states SET sealed_email = NULL
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[]) AND sealed_email IS NOT NULL
 """
-# The keys of a window of addresses that recipients left, and which are encrypted with an older key.
+# The next addresses that recipients gave, by their keys, and which of them are encrypted with an older key.
 _EMAIL_KEYS = """
     SELECT customer_id, order_id, number, substring(sealed_email FROM 1 FOR 4) <> $1 AS is_old FROM line_states
     WHERE (customer_id, order_id, number) > ($3, $4, $5) AND sealed_email IS NOT NULL
@@ -59,9 +59,9 @@ _PUT_EMAILS = """
 
 
 class Erased(NamedTuple):
-    """The replacement of each address by its key, and the erased addresses and names.
+    """The replacement of each address, by `email_key`, and the erased addresses and names.
 
-    Lines of one address still share a replacement, and lines of two do not.
+    Lines with the same address get the same replacement, and lines with different addresses get different ones.
     """
 
     stand_ins: Mapping[str, str]
@@ -69,9 +69,9 @@ class Erased(NamedTuple):
 
 
 def may_be(column: str, key: str) -> Fragment:
-    """Returns SQL for whether an address may match a key (`email_key`). The caller compares what it finds.
+    """Returns SQL for whether an address may match a key (`email_key`). The caller must compare the rows that it finds.
 
-    All addresses beyond ASCII may match, as databases differ in lower case.
+    Finds all addresses with characters beyond ASCII, as databases differ in how they lower their case.
     """
     return compose(
         """
@@ -112,13 +112,13 @@ async def find_recipient_lines(connection: Connection, email: str) -> list[LineK
 
 
 async def read_left_emails(connection: Connection, after: LineKey, limit: int) -> list[tuple[LineKey, bytes]]:
-    """Returns the next lines whose recipient left an address, with the encrypted address."""
+    """Returns the next lines whose recipient gave an address, with the encrypted address."""
     rows = await connection.fetch(_LEFT_EMAILS, *after, limit)
     return [(LineKey(*tuple(row)[:3]), row["sealed_email"]) for row in rows]
 
 
 async def erase_recipients(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> Erased:
-    """Locks lines of an order (customer and id), and erases their addresses and names, and addresses left by recipients."""
+    """Locks lines of an order (customer and id), and erases their addresses and names, and the addresses that recipients gave."""
     rows = await connection.fetch(_LOCK_RECIPIENTS, *order, list(numbers))
     stand_ins: dict[str, str] = {}
     removed: list[tuple[str, str | None]] = []
@@ -153,7 +153,7 @@ _ERASE_MENTIONS = compose("UPDATE line_messages SET message = '' {mentioning}", 
 async def find_messages_mentioning(
     connection: Connection, email: str, customer_id: int | None
 ) -> list[tuple[int, int]]:
-    """Returns customer and id of the orders, of one customer or of all, of which a line's own message contains an address."""
+    """Returns the customer and id of each order, of one customer or of all, with a line whose own message contains an address."""
     rows = await connection.fetch(_ORDERS_MENTIONING, email_key(email), customer_id)
     return [(row["customer_id"], row["order_id"]) for row in rows]
 
@@ -164,7 +164,7 @@ async def erase_from_messages(connection: Connection, email: str, customer_id: i
 
 
 async def erase_from_lifecycle(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Erases an address from the events of one customer or of all, also where it was corrected since. Returns from how many. Reads all events."""
+    """Erases an address from events of one customer or of all, even if the line has another address now. Returns from how many. Reads all events."""
     rows = await connection.fetch(_EVENTS_OF_EMAIL, email_key(email), customer_id)
     found = [(row["customer_id"], row["id"]) for row in rows if email_key(row["recipient"]) == email_key(email)]
     await erase_recipients_of(connection, found)
@@ -172,7 +172,7 @@ async def erase_from_lifecycle(connection: Connection, email: str, customer_id: 
 
 
 def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
-    """Returns the code encrypted again, and the number it is found by, before and now."""
+    """Returns the code, encrypted again, and its look-up number before and now."""
     if row["reference"] is None:
         raise DecryptionFailed("the line has no order")
     code = open_code(vault, row["sealed"], row["reference"], row["number"])
@@ -181,8 +181,8 @@ def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
     return sealed.sealed, row["code_lookup"], sealed.lookup
 
 
-# A look-up of a code asks for its numbers under all keys, so that it is found before and after. Wrong PINs are counted by the
-# number: counting one locks the line, so that the count moves with it.
+# A code is looked up under all keys, so it is found before and after the rotation. Wrong PINs are counted by the look-up number. Counting
+# locks the line, so the count is moved along with it.
 CODES = SealedTable(
     table="lines",
     column="sealed",
@@ -219,7 +219,7 @@ CODES = SealedTable(
 
 
 def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Row], tuple[bytes]]) -> SealedTable:
-    """Returns the encrypted column of addresses that recipients left, for the room that encrypts them."""
+    """Returns the encrypted column of addresses that recipients gave, for the package that encrypts them."""
     return SealedTable(
         table="line_states",
         column="sealed_email",

@@ -40,8 +40,8 @@ class LetterCode(Confidential, frozen=True):
 class Letter(Confidential, frozen=True):
     """The content of a letter to one recipient. It has no repr, as it contains codes."""
 
-    kind: str  # gift, voucher_ready, shipped (shipped_2 when it is sent again), campaign_code, or a reminder's
-    reference: str  # the order's
+    kind: str  # gift, voucher_ready, shipped (shipped_2 when the parcel is sent again), campaign_code, or a kind of reminder
+    reference: str  # the reference of the order
     edition: (
         int  # for a gift 0 or the number of the resend; for a notification or reminder the number of its first line
     )
@@ -52,21 +52,21 @@ class Letter(Confidential, frozen=True):
     sender: str | None
     message: str | None
     wrapping_key: str
-    gift: str  # its name
-    comes_as: str  # a voucher, a parcel, or a choice among a collection
-    value_minor: int | None  # None when it is not shown
+    gift: str  # the name of the gift
+    comes_as: str  # a voucher, a parcel, or a choice from a collection
+    value_minor: int | None  # None if the value is not shown
     currency: str
     expiry_days: int | None
-    recipients: int  # of the whole order
+    recipients: int  # the number of recipients of the whole order
     codes: Sequence[LetterCode]
-    carrier: str | None = None  # of a parcel
+    carrier: str | None = None  # only for a parcel
     tracking_number: str | None = None
-    picture: str | None = None  # its address
-    details: Details = NOTHING_SAID  # of the product, if it is known
+    picture: str | None = None  # the address of the product's picture
+    details: Details = NOTHING_SAID  # the texts about the product, if it is known
     claim_by: date | None = None  # the last day on which a gift can be claimed
     is_test: bool = False  # sent to its sender, without a working code
     brand: Brand = NO_BRAND
-    pictures: str = ""  # the address before the path of a brand picture
+    pictures: str = ""  # the start of the addresses of brand pictures
     asked_code: str | None = None  # the code with which a visitor of a campaign confirms the address
 
     @property
@@ -95,7 +95,7 @@ class Letter(Confidential, frozen=True):
 
 
 def message_id(letter: Letter, domain: str) -> str:
-    """Returns the Message-ID. It is the same for each attempt, and another for each resend."""
+    """Returns the Message-ID. It is the same for each attempt. Each resend has another one."""
     what = f"{letter.reference}/{letter.email}/{letter.kind}/{letter.edition}".encode()
     return f"<{hashlib.sha256(what).hexdigest()[:32]}@{domain}>"
 
@@ -119,7 +119,7 @@ class Shown(Confidential, frozen=True):
 
 
 def show(letter: Letter, mail_from: str) -> Shown:
-    """Returns what a letter shows, without making its message."""
+    """Returns the visible parts of a letter, without making the whole message."""
     house, email = _house_of(letter, mail_from)
     subject, sender = _subject_and_sender(letter, house or email.rpartition("@")[2])
     return Shown(sender or house or email, subject, _render(letter, _words(letter, subject), "html"))
@@ -181,7 +181,7 @@ def _house_of(letter: Letter, mail_from: str) -> tuple[str, str]:
 
 
 def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
-    """Returns the subject, and the sender with the name of the service; an empty one if no sender is named."""
+    """Returns the subject, and the sender's name with the name of the service. That is empty if the order names no sender."""
     subject, sender = _kept_subject_and_sender(letter.language, letter.kind, _line(letter.sender), house, letter.is_one)
     if letter.kind == GIFT:
         subject = letter.brand.subject_from(_line(letter.sender)) or subject
@@ -190,7 +190,7 @@ def _subject_and_sender(letter: Letter, house: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1_000)
 def _kept_subject_and_sender(language: Language, kind: str, sender: str, house: str, is_one: bool) -> tuple[str, str]:
-    """Returns subject and sender, cached, as all recipients of an order get the same."""
+    """Returns the subject and the sender's name. They are cached, as all recipients of an order get the same."""
     values = {"kind": kind, "sender": sender, "house": house, "is_one": is_one}
     subject, _, named_sender = render("headers.txt", language, values).partition("\n")
     return subject, named_sender.strip()
@@ -218,7 +218,7 @@ def _headers(letter: Letter, subject: str, sender: str, email: str) -> dict[str,
 
 
 def _line(text: str | None) -> str:
-    """Returns a name on one line, whose writing direction affects nothing else. Old orders may have names that are refused today."""
+    """Returns a text on one line, without characters that change the writing direction. Old orders may have names that are refused today."""
     return mime.one_line(cleaned(text, " ")) if text else ""
 
 

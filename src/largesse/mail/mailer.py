@@ -25,22 +25,22 @@ from largesse.mail.outcomes import Fault, Sent, rule_of
 from largesse.mail.smtp import Handover, MailServerAwayError, SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
-# The mail server's answers for addresses of the test lab, and the delay of late mail in seconds.
+# Invented answers of a mail server for test lab addresses, and the delay of late mail in seconds.
 _BOUNCED = "550 5.1.1 The address does not exist (test lab)"
 _LATE = "451 4.7.1 Try again later (test lab)"
 LATE_S = 3600.0
 GIVE_UP_AFTER_S = 3 * 86400.0
-_AT_ONCE = 50  # leased together, by each connection
-_TURN_S = 30.0  # then the remaining leases are given back, so that a slow server delays no messages that other workers could send
-_IDLE_S = 10.0  # then the connection is closed
+_AT_ONCE = 50  # messages that a connection leases together
+_TURN_S = 30.0  # after this time a step gives its leases back, so that other workers can send the messages if the server is slow
+_IDLE_S = 10.0  # an idle connection is closed after this time
 DRAIN_S = 20.0  # the longest that an ending worker waits for the current message
-_REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # after the mail server was unavailable
+_REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # the pauses while the mail server is unavailable
 
 log = structlog.get_logger(__name__)
 
 
 class UnwritableError(Exception):
-    """A message has a value that no mail can be written with."""
+    """A message has a value with which no mail can be written."""
 
 
 class Mailer:
@@ -74,7 +74,9 @@ class Mailer:
         self._draining = False
         self._rests = 0
         self._resting_until = 0.0
-        self._doubts: list[tuple[Message, Handover, float]] = []  # refusals that the connection's next messages explain
+        self._doubts: list[
+            tuple[Message, Handover, float]
+        ] = []  # refusals that are unclear until the connection takes another message
         self._last: asyncio.Future[bool] | None = None  # the outcome of the last message that was sent
 
     async def step(self) -> bool:
@@ -118,7 +120,7 @@ class Mailer:
             while unsent and not self._draining and clock.passed_s() < ends:
                 if await self._leases.is_ours(unsent[0]):
                     await self._try(unsent[0])
-                else:  # a message that this process still held could not be taken again, and no other with it
+                else:  # otherwise the next `take` would find it held, and raise StillHeldError
                     await self._leases.give_back([unsent[0].lease])
                 unsent.popleft()
             self._rests = 0
@@ -130,7 +132,7 @@ class Mailer:
         return None
 
     async def _try(self, message: Message) -> None:
-        """Sends one message. One that cannot be written is tried again by the schedule, and stops no other."""
+        """Sends one message. One that cannot be written is tried again later, and does not stop the others."""
         started = clock.passed_s()
         try:
             await self._send(message)
@@ -158,11 +160,11 @@ class Mailer:
             with self._leases.watch(message):
                 handover = await self._transport.hand_over(self._sender, recipient, written, allow)
             if self._transport.opened != opened:
-                self._settle_doubts(is_trusted=False)  # they belong to another connection
+                self._settle_doubts(is_trusted=False)  # these refusals belong to the former connection
             self._judge(message, handover, started)
 
     def _judge(self, message: Message, handover: Handover, started: float) -> None:
-        """Decides the outcome of a message, or leaves it open until the connection accepts another message."""
+        """Writes the outcome of a message, or leaves an unclear refusal open until the connection takes another message."""
         assert self._transport is not None
         fault = rule_of(handover).fault if handover.refused else None
         if fault is Fault.UNSURE:
@@ -175,7 +177,7 @@ class Mailer:
             self._settle_doubts(is_trusted=True)
 
     def _settle_doubts(self, *, is_trusted: bool) -> None:
-        """Decides the open refusals: bounces if the connection accepted another message, otherwise faults of the server."""
+        """Decides the open refusals: they are bounces if the connection took another message, otherwise faults of the server."""
         doubts, self._doubts = self._doubts, []
         fault = Fault.RECIPIENT if is_trusted else Fault.SERVER
         for message, handover, started in doubts:

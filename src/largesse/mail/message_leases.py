@@ -137,6 +137,6 @@ class MessageLeases:
                 self._watched[message.lease] = message, message.lease.key in standing, looked_at
         self._leases.drop(one.message.lease for one in sent)
         if lost:
-            # Another worker has leased them, as this process stood still for longer than its clock shows.
+            # Another worker has leased them, as this process was stopped for longer than its clock shows.
             log.warning("mail.lease_lost", messages=lost)
             self._leases.doubt()

@@ -26,7 +26,7 @@ from largesse.mail import store
 from largesse.mail.letter import CAMPAIGN_CODE, CHOICE, PARCEL, SHIPPED, VOUCHER, Letter, LetterCode
 from largesse.orders.recipients import MAX_CODES
 
-_MAX_CODES = 10_000  # of all orders in one transaction, unless a single order has more
+_MAX_CODES = 10_000  # for all orders of one transaction, unless a single order has more
 
 
 async def fan_out(connection: Connection, limit: int, customers: Customers = None) -> tuple[int, int]:
@@ -104,8 +104,8 @@ _TERMS = Terms()
 UNREADABLE = "The mail could not be written."
 _UNREADABLE_AGAIN_S = 3600.0
 
-# A message's rank is at most this much later than its due time, and exactly this much for a retry. So messages with a rank
-# later than this from now are not due, and the scan of the index ends there.
+# A message's rank is at most this much later than its due time; for a retry, exactly this much. So a message whose rank is more than
+# this in the future is not due, and the scan of the index ends there.
 SPREAD_S = MAX_CODES / store.RANKED_TOGETHER * store.RANK_GAP_S
 
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S)
@@ -119,9 +119,9 @@ class Message(Confidential, frozen=True):
     lease: Lease
     order_id: int
     due_at: datetime
-    age_s: float  # since it was made, or made due again
+    age_s: float  # the seconds since it was made, or made due again
     attempts: int
-    line_numbers: list[int]  # whose codes are in the letter
+    line_numbers: list[int]  # the lines whose codes are in the letter
     letter: Letter
 
 
@@ -130,8 +130,8 @@ async def take(
 ) -> list[Message]:
     """Leases up to `limit` due messages, with their letters. Call it inside a transaction.
 
-    A message whose order is on a node that is down is tried again when its lease has expired, and one whose codes cannot be decrypted after
-    an hour.
+    If a message's order is on a node that is down, it is taken again when its lease has expired. If its codes cannot be decrypted, it is
+    taken again after an hour.
     """
     taken = await MESSAGES.take(connection, limit, terms=terms)
     orders, away = await _read_orders(connection, taken)
@@ -151,7 +151,7 @@ async def take(
                 public_url_of(row["environment"]),
                 row["customer_id"] if distributed else None,
             )
-        except Exception:  # it must not stop the others, which come after it each time
+        except Exception:  # one message must not stop the ones after it
             log.exception("mail.unreadable", message_id=row["id"], order_id=row["order_id"])
             unreadable.append(Lease(row["customer_id"], row["id"], row["fence"]))
         else:
@@ -162,7 +162,7 @@ async def take(
 
 
 async def _read_orders(connection: Connection, taken: Sequence[Row]) -> tuple[dict[int, Row], set[int]]:
-    """Returns the texts of orders and the codes of lines by the message's id, and the customers whose node is down."""
+    """Returns the order's texts and the codes for each message, by its id, and the customers whose node is down."""
 
     async def read(shard_group: Customers) -> list[Row]:
         return await connection.fetch(
@@ -204,7 +204,7 @@ def _ask_of(row: Row) -> int | None:
 
 
 async def still_stands(connection: Connection, message: Message) -> bool:
-    """Returns whether a message may be sent as it was read: no worker has leased it since, and none of its codes was voided."""
+    """Returns whether a message may still be sent as it was read: no worker has leased it since, and none of its codes was voided."""
     stands: bool | None = await connection.fetchval(
         store.STILL_STANDS, message.lease.customer_id, message.lease.key, message.lease.fence, message.line_numbers
     )

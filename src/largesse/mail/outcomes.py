@@ -1,4 +1,4 @@
-"""Writes the outcomes of messages, many at once, and decides whether a refusal is because of the recipient, a bounce, or of the mail server.
+"""Writes the outcomes of messages, many at once. Decides if a refusal is the fault of the recipient, which is a bounce, or of the mail server.
 
 A misconfigured server (it wants a password, or does not relay for us) answers 5xx to every message. These messages must not be lost. The
 enhanced status code (RFC 3463) decides, then the plain code (RFC 5321, 4.2.3). If a server sends neither, two patterns of words decide.
@@ -26,14 +26,14 @@ class Sent(Confidential, frozen=True):
     """The outcome of a message. `captured` is its encrypted text, if it goes to the captured mailbox."""
 
     message: Message
-    state: str  # sent, held, captured, bounced, exhausted; pending: again in `delay_s`
+    state: str  # sent, held, captured, bounced, exhausted, or pending if it is tried again after `delay_s`
     delay_s: float = 0.0
-    code: int | None = None  # the mail server's
+    code: int | None = None  # the reply code of the mail server
     reason: str | None = None
     fault: str | None = None  # the cause of a refusal: recipient or server
     subject: str = ""
     captured: bytes | None = None
-    claims: bool = False  # whether the recipient claims the gift when the mail was captured: an address of the test lab
+    claims: bool = False  # whether it goes to a test lab address that claims its gift when the mail is captured
 
     @property
     def is_given_up(self) -> bool:
@@ -47,7 +47,7 @@ def need_transaction(database: Database, sent: Sequence[Sent]) -> bool:
 
 
 async def _record_on_nodes(connection: Connection, sent: Sequence[Sent]) -> None:
-    """Records the events of messages where orders may lie on other nodes than messages."""
+    """Records the events of messages if orders may be on other nodes than messages."""
     await commit_as_one(connection)
     at = await read_now(connection)
     for one in sent:
@@ -59,12 +59,12 @@ async def _record_on_nodes(connection: Connection, sent: Sequence[Sent]) -> None
 
 
 async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence[Message] = ()) -> tuple[int, set[int]]:
-    """Writes the outcomes of messages whose lease is still valid. Returns for how many it is not, and which messages may be sent next.
+    """Writes the outcomes of messages whose lease is still valid. Returns how many leases were not, and which `watched` messages may be sent next.
 
-    The latter are the ids of the `watched` messages that nobody else has leased since they were read, and of which no code was voided. The
-    same statement records the events of gifts that were sent or bounced. It stores captured mail in the mailbox, and updates the read models
-    for messages that were given up: in these cases, and if customers are distributed, call it inside a transaction. An outcome that was
-    written before changes nothing, and counts as one whose lease is gone.
+    A watched message may be sent if nobody else has leased it since it was read, and none of its codes was voided. The same statement records
+    the events of gifts that were sent or bounced. Also stores captured mail in the mailbox, and has the read models updated for messages that
+    were given up: in these cases, and if customers are distributed, call it inside a transaction. An outcome that was written before changes
+    nothing, and counts as one without a valid lease.
     """
     rows = await connection.fetch(
         store.RECORD_ON_NODES if is_distributed(connection) else store.RECORD,
@@ -107,8 +107,8 @@ class Fault(StrEnum):
     """The cause of a refusal."""
 
     RECIPIENT = "recipient"  # the address, or this one message: it bounces
-    SERVER = "server"  # the server, or its trust in us: tried again by the schedule
-    UNSURE = "unsure"  # the recipient's if the same connection takes another message, else the server's
+    SERVER = "server"  # the server, or its trust in us: the message is tried again later
+    UNSURE = "unsure"  # the recipient if the same connection takes another message, else the server
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ class Rule(msgspec.Struct, frozen=True):
     status: str = ""
     codes: Sequence[int] = ()
     words: re.Pattern[str] | None = None
-    is_plain: bool = False  # only where there is no enhanced code
+    is_plain: bool = False  # matches only answers without an enhanced code
 
     def fits(self, stage: str, code: int, status: str, text: str) -> bool:
         """Returns whether an answer matches the rule: its stage, reply code, enhanced status (may be empty) and text."""
@@ -169,7 +169,7 @@ RULES = (
     Rule(_UNSURE, "nothing more is said"),
 )  # fmt: skip
 
-# At the beginning of a line, or at its end as qmail writes it.
+# The enhanced code: at the beginning of a line, or at its end, where qmail writes it.
 _STATUS = re.compile(r"^(5\.\d{1,3}\.\d{1,3})\b|\(#(5\.\d{1,3}\.\d{1,3})\)", re.MULTILINE)
 
 

@@ -18,7 +18,7 @@ from largesse.orders.lookup import find_order
 
 
 class RecipientState(StrEnum):
-    """The state of a recipient's gift. With several codes, the first state that fits."""
+    """The state of a recipient's gift. If several states apply, it is the first of them."""
 
     CANCELLED = "cancelled"
     EXPIRED = "expired"
@@ -39,7 +39,7 @@ class RecipientState(StrEnum):
     """A code that was handed over, which nobody has opened."""
 
 
-# What recipients can be filtered by, and the states of each.
+# The filters of recipients, and the states that pass each.
 FILTERS = {
     "unclaimed": frozenset(set(RecipientState) - {"cancelled", "expired", "claimed"}),
     "problems": frozenset({RecipientState.BOUNCED, RecipientState.FAILED, RecipientState.HELD}),
@@ -57,7 +57,7 @@ _OF_MAIL = {
 
 
 class Recipient(msgspec.Struct):
-    """A recipient of an order, or a code of a batch. `number` is their first line's, by which forms name them."""
+    """A recipient of an order, or a code of a batch. Forms name it by `number`, the number of its first line."""
 
     number: int
     email: str | None  # None in a code batch
@@ -68,12 +68,12 @@ class Recipient(msgspec.Struct):
     fault: str | None = None  # the cause of a refusal: recipient or server
     sent_at: datetime | None = None
     resends: int = 0
-    opened: int = 0  # numbers of codes, as the following
+    opened: int = 0  # the number of opened codes; the next fields count codes too
     claimed: int = 0
     fulfilled: int = 0
     expired: int = 0
     cancelled: int = 0
-    times: dict[str, datetime] = {}  # when the last code had each event, where it was read
+    times: dict[str, datetime] = {}  # the time of each event, for the last code that had it; empty until `add_times`
 
     @property
     def state(self) -> RecipientState:
@@ -93,7 +93,7 @@ class Recipient(msgspec.Struct):
 
     @property
     def last_at(self) -> datetime | None:
-        """When the gift last changed, if its times were read."""
+        """When the gift last changed; None if that is not known."""
         return max([*self.times.values(), *([self.sent_at] if self.sent_at else [])], default=None)
 
     @property
@@ -113,7 +113,7 @@ class Recipient(msgspec.Struct):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A page of recipients. `counts` has the number for each filter, and `found` the number that pass filter and search."""
+    """A page of recipients. `counts` has the number for each filter, and `found` the number of recipients that pass the filter and the search."""
 
     recipients: list[Recipient]
     counts: dict[str, int]
@@ -197,7 +197,7 @@ _MAIL = """
 
 
 async def add_times(connection: Connection, order: Row, recipients: Sequence[Recipient]) -> None:
-    """Adds the time of each event to the recipients: the time at which their last code had it."""
+    """Adds the time of each event to the recipients. With several codes, it is the time of the last one."""
     numbers = {number: one for one in recipients for number in one.numbers}
     rows = await connection.fetch(resending_store.TIMES_OF_LINES, order["customer_id"], order["id"], list(numbers))
     for number, event, at in rows:
@@ -231,16 +231,16 @@ def progress_of(recipients: Sequence[Recipient]) -> Progress:
 class RecipientDelivery(msgspec.Struct, kw_only=True):
     """The state of the mail to one recipient of an order."""
 
-    email: str | None  # none in a code batch
+    email: str | None  # None in a code batch
     name: str | None
     code_count: int = 0
     state: str
-    reason: str | None = None  # what the mail server said when it did not take it, or why it is held
+    reason: str | None = None  # the mail server's answer if it did not take the mail, or why the mail is held
     fault: str | None = None  # the cause of a refusal: recipient or server
     due_at: datetime
     sent_at: datetime | None = None
     attempts: int = 0
-    resends: int = 0  # the rest is about the last one
+    resends: int = 0  # if there are any, the other fields are about the last one
     lines: list[LineRecord] = []
 
 
@@ -261,7 +261,7 @@ async def list_order_deliveries(
     job = await connection.fetchrow(store.JOB_OF_ORDER, *order)
     if job is None:
         at = found["created_at"]
-        return [  # the codes of a batch, which the caller has got and no mail contains
+        return [  # the codes of a batch, which were returned to the caller and not mailed
             RecipientDelivery(email=None, name=None, code_count=1, state="manual", due_at=at, lines=[line])
             for _, _, line in lines[offset : offset + limit]
         ]
@@ -270,7 +270,7 @@ async def list_order_deliveries(
 
 
 async def count_by_state(connection: Connection, customer_id: int, order_id: int) -> dict[str, int]:
-    """Returns how many messages of an order are in each state. Each resend counts for itself."""
+    """Returns how many messages of an order are in each state. Each resend counts as a message."""
     rows = await connection.fetch(store.COUNT_BY_STATE, customer_id, order_id)
     return {row["state"]: row["count"] for row in rows}
 

@@ -44,7 +44,7 @@ THEMES = {
 
 
 def theme(key: str, brand: Brand = NO_BRAND) -> Theme:
-    """Returns the theme of the wrapping `key`: the brand's own, otherwise a shared one. The default has the brand's colour."""
+    """Returns the theme of the wrapping `key`: the brand's own, or a shared one. The default theme has the brand's colour."""
     if own := brand.wrapping(key):
         return Theme(mixed(own.paper, "#ffffff", 0.88), own.paper, ink_on(own.paper), "")
     known = THEMES[known_wrapping(key)]
@@ -58,7 +58,7 @@ def button_theme(shown: Theme, brand: Brand) -> Theme:
     return replace(shown, ribbon=brand.colours.fill, ink=brand.colours.ink) if brand.colours else shown
 
 
-# The values of a brand in the frame of a mail without a brand.
+# The values of the brand for a mail without one.
 UNBRANDED = {"logo": "", "company": "", "paper_picture": "", "footer": ""}
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -73,7 +73,7 @@ def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1_000)
 def what_to_do(language: Language, comes_as: str, days: int | None, *, is_one: bool) -> tuple[tuple[str, ...], str]:
-    """Returns the steps to one or several gifts that are vouchers, parcels or choices, and until when; nothing if there is no date."""
+    """Returns the steps to one or several gifts that are vouchers, parcels or choices, and a sentence that says until when, which is empty if `days` is None."""
     said = render("steps.txt", language, {"comes_as": comes_as, "days": days, "is_one": is_one})
     lines = tuple(said.splitlines())
     return (lines[:-1], lines[-1]) if days else (lines, "")
@@ -81,7 +81,7 @@ def what_to_do(language: Language, comes_as: str, days: int | None, *, is_one: b
 
 @jinja2.pass_eval_context
 def apart(context: EvalContext, text: str) -> str:
-    """Returns a name for a sentence, isolated so that each keeps its own direction of writing (UAX 9).
+    """Returns a name for a sentence, isolated so that name and sentence each keep their own direction of writing (UAX 9).
 
     In plain text this needs characters that some clients show as boxes, so they are added only for names written from right to left.
     """

@@ -22,14 +22,14 @@ from largesse.staff.model import StaffRight
 REASON = "no mail server is set"
 _ADDRESS = re.compile(r"[^\s<>@]+@[^\s<>@]*")
 
-# Held mail is sent in batches, each after the one before has left, so that new mail passes between.
+# Held mail is released in batches. Each waits until the batch before is sent, so that new mail is not delayed.
 _BITE = 1_000
 
 
 async def release(connection: Connection) -> int:
-    """Makes held messages due, oldest first, until a batch waits. Returns how many.
+    """Makes held messages due, oldest first, until a whole batch of due messages waits. Returns how many it made due.
 
-    Several workers may run it at once: each takes other messages. Their three days begin again.
+    Several workers may run it at once: each takes other messages. Each message is tried for three days from now.
     """
     status = await connection.execute(resending_store.RELEASE, _BITE)
     return int(status.split()[-1])
@@ -39,11 +39,11 @@ _START = datetime(1970, 1, 1, tzinfo=UTC), 0
 
 
 STATES = ("bounced", "exhausted", "held")
-MOST_REQUEUED = 10_000  # by a member of staff, at once
+MOST_REQUEUED = 10_000  # messages that a member of staff can requeue at once
 
 
 class RequeueFilter(msgspec.Struct, frozen=True):
-    """Which mail to send again: given up or held since then, with these words in the reason (in any case), of all customers or one."""
+    """Which mail to send again: given up or held since a time, of all customers or one. The reason must contain a text, in any letter case."""
 
     since: datetime
     reason: str | None = None
@@ -52,7 +52,7 @@ class RequeueFilter(msgspec.Struct, frozen=True):
 
     @property
     def audited(self) -> dict[str, object]:
-        """Returns the filter for the audit log, which keeps no address of a recipient."""
+        """Returns the filter for the audit log, without addresses of recipients."""
         also = {"customer": self.customer_id, "states": None if self.states == STATES else self.states}
         reason = self.reason and _ADDRESS.sub(lambda found: masked(found[0]), self.reason)
         return {"since": self.since, "reason": reason} | {name: one for name, one in also.items() if one}
@@ -153,8 +153,8 @@ class GivenUp(msgspec.Struct, frozen=True):
     customer_id: int
     customer: str
     environment: str
-    reference: str  # of its order
-    number: int  # the recipient's first line
+    reference: str  # the reference of its order
+    number: int  # the number of the recipient's first line
     email: str
     name: str | None
     kind: str

@@ -26,7 +26,7 @@ from largesse.orders.marks import changing_orders
 from largesse.orders.order import is_of_campaign
 from largesse.reports.updates import forget_recipient
 
-MAX_RESENDS_A_DAY = 5  # of one recipient of one order
+MAX_RESENDS_A_DAY = 5  # for one recipient of one order
 MAX_CHOSEN = 100  # recipients who can be chosen at once
 RESENT_TO_ALL_AFTER_H = 24  # hours between two mails to a recipient when an order is sent again to all
 _DAY_S = 86_400
@@ -37,8 +37,8 @@ class Unclaimed(msgspec.Struct, frozen=True):
 
     count: int  # recipients who can be mailed again now
     left_out: int  # recipients who cannot: their mail has not left, or they were mailed again recently
-    last_at: datetime | None  # the last mail to those who can
-    again_at: datetime | None  # when the first of those left out can be mailed again, if known
+    last_at: datetime | None  # when the last of those who can was mailed
+    again_at: datetime | None  # when the first of the others can be mailed again, if known
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ async def resend_unclaimed(
     await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
     order = await _lock_mail(connection, found)
-    # As `resend`, which locks one of them.
+    # `resend` locks one of these messages.
     await connection.execute(resending_store.LOCK_FIRST_MESSAGES, *order)
     rows = await connection.fetch(
         resending_store.RESEND_UNCLAIMED, *await _of_unclaimed(connection, order), RANKED_TOGETHER, RANK_GAP_S
@@ -108,9 +108,10 @@ async def resend_unclaimed(
 
 
 async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int | None]) -> Chosen:
-    """Sends the mail of the recipients who have the lines `numbers` once more, as `resend` does for one. The values are what that calls `seen`.
+    """Sends the mail of several recipients once more, as `resend` does for one. `numbers` has a line of each, with the value of `seen` for it.
 
-    Skips recipients whose last mail has not left yet or is not the one that was seen, who have claimed every code, or who got MAX_RESENDS_A_DAY resends in 24 hours.
+    Skips recipients whose last mail has not left yet or is not the one that was seen, who have claimed every code, or who got
+    MAX_RESENDS_A_DAY resends in 24 hours.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, and InvalidRequest for more than MAX_CHOSEN.
     """
@@ -123,7 +124,7 @@ async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int 
         order = await _lock_mail(connection, found)
         emails = await connection.fetch(resending_store.RECIPIENTS_CHOSEN, *order, list(numbers), f"%@{ERASED_DOMAIN}")
         wanted = {email_key(row["recipient_email"]): numbers[row["number"]] for row in emails}
-        # As `resend`, which locks one of them.
+        # `resend` locks one of these messages.
         rows = await connection.fetch(resending_store.LOCK_FIRST_MESSAGES, *order)
         editions = {row["email"]: row["edition"] for row in await connection.fetch(resending_store.EDITIONS, *order)}
         cancelled, claimed = await _moved_lines(connection, order)
@@ -173,7 +174,7 @@ async def _lock_mail(connection: Connection, order: Row) -> _OrderKey:
 async def _note(
     connection: Connection, principal: Principal, address: str | None, order: _OrderKey, messages: Sequence[Row]
 ) -> None:
-    """Records who sent messages again, if there are any, and wakes what sends them."""
+    """Records who sent messages again, and wakes the workers. Does nothing if there are no messages."""
     if messages:
         await record_resends(connection, principal, address, order[1], [row["id"] for row in messages])
         await record_changes(connection, [order])
@@ -181,7 +182,7 @@ async def _note(
 
 
 async def _of_unclaimed(connection: Connection, order: _OrderKey) -> tuple[object, ...]:
-    """Returns the store's values for unclaimed recipients."""
+    """Returns the arguments of the statements about recipients who have claimed nothing."""
     cancelled, claimed = await _moved_lines(connection, order)
     return (*order, f"%@{ERASED_DOMAIN}", cancelled, claimed, RESENT_TO_ALL_AFTER_H)
 
@@ -194,7 +195,7 @@ async def _moved_lines(connection: Connection, order: _OrderKey) -> tuple[list[i
 
 
 async def _own_message(connection: Connection, order: _OrderKey, email: str) -> Row:
-    """Returns and locks the order's first message to that address, so that resends to a recipient wait for each other."""
+    """Locks and returns the order's first message to that address, so that resends to a recipient wait for each other."""
     rows = await connection.fetch(resending_store.FIRST_MESSAGES, *order)
     asked = typed_key(email)
     first = next((row for row in rows if email_key(row["email"]) == asked), None)

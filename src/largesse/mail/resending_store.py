@@ -27,8 +27,8 @@ CANCELLED_LINES = """
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id) JOIN line_states USING (customer_id, order_id)
     WHERE state = 'cancelled'
 """
-# Only the last edition of an order's mail counts: a later one was sent instead. A notification is about
-# one line, whose number is its edition, and of a parcel that was sent again the last one counts; none while the parcel is back.
+# Only the last mail of its kind is sent again: of an order's mail the last edition, and of mail about a parcel the last message. While a
+# parcel is back, no mail about it is sent. (The edition of a notification is the number of its line.)
 _IS_LAST = compose(
     """
     email NOT LIKE '%@{erased_domain}'
@@ -56,7 +56,7 @@ _GIVEN_UP = compose(
     reason=Fragment("$2::text"),
     is_last=_IS_LAST,
 )
-# Looks again what is the last: mail may have been sent again while this waited for the locks.
+# Checks again which mail is the last: mail may have been sent again while this waited for the locks.
 MAKE_DUE = compose(
     """
     UPDATE messages SET
@@ -118,7 +118,7 @@ LOCK_MESSAGES = """
     SELECT id, email, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
     FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY edition FOR UPDATE
 """
-# The fence stops a worker that stood still and has read the message with the address before.
+# The fence stops a worker that has read the message with the former address.
 READDRESS = "UPDATE messages SET email = $3, fence = fence + 1 WHERE customer_id = $1 AND id = ANY($2::bigint[])"
 RESEND = """
     INSERT INTO messages
@@ -133,8 +133,8 @@ LOCK_FIRST_MESSAGES = """
     SELECT id, email FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
     ORDER BY id FOR UPDATE
 """
-# The latest mail to each recipient who has claimed nothing: `standing` are their codes that were not voided, `was_resent` says that
-# it was sent again a short while ago, `may_go` whether it may be sent again to all.
+# The latest mail to each recipient who has claimed nothing. `standing` has their codes that were not voided. `was_resent` says that it was
+# sent again recently, and `may_go` that it may be sent again now.
 _UNCLAIMED = Fragment("""
     latest AS (
         SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers, created_at
@@ -188,8 +188,8 @@ RESENDS = """
 IS_SCHEDULED = """
     SELECT EXISTS (SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL)
 """
-# What a recipient of an order did, and when.
 IS_SCHEDULED_JOB = "SELECT due_at > clock_now() FROM mail_jobs WHERE customer_id = $1 AND order_id = $2"
+# What the recipient of a line did, and when.
 TIMES_OF_LINES = """
     SELECT number, event, at FROM line_events
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
@@ -203,7 +203,7 @@ EDITIONS = """
     SELECT email, max(edition) AS edition FROM messages
     WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' GROUP BY email
 """
-# The latest mail to each of the addresses $3: `standing` are its codes that were not voided. What may not be sent again stays out.
+# The latest mail to each of the addresses $3, unless it may not be sent again. `standing` has its codes that were not voided.
 RESEND_CHOSEN = """
     WITH latest AS (
         SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers,

@@ -9,7 +9,7 @@ from largesse.base.settings import MAIL_CONNECTIONS, STARTTLS
 
 
 class MailServer(Confidential, frozen=True):
-    """A mail server. `starttls` None: use it if the server offers it. `connections` is how many a worker opens at most."""
+    """A mail server. If `starttls` is None, it is used if the server offers it. A worker opens at most `connections`."""
 
     host: str
     port: int

@@ -29,14 +29,14 @@ _DONE = {250, 251}
 _START_INPUT = 354
 _NOT_POSSIBLE = 553
 _QUIT_S = 5.0
-_MAX_ON_ONE_CONNECTION = 500  # servers tend to end a connection after some hundreds
+_MAX_ON_ONE_CONNECTION = 500  # messages: many servers end a connection after some hundreds
 _STOPPED = "the worker stopped before the mail server had answered"
 _REASON_CHARACTERS = 500
 _UNSAFE = re.compile(r'[\s<>"\x00-\x1f\x7f]')
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
-# A server that has vanished answers no probe and is given up after 80 s; one that is only slow answers them for as long
-# as `SmtpTimeouts` lasts.
+# A server that is gone answers no probes, and its connection ends after 80 s. A server that is only slow answers them, and gets the time of
+# `SmtpTimeouts`.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 5))
 
 
@@ -47,19 +47,19 @@ class MailServerAwayError(Exception):
 class SmtpTimeouts(msgspec.Struct, frozen=True):
     """How long a mail server may take, in seconds: at least what RFC 5321 (4.5.3.2) requires of a client.
 
-    The last matters most (4.5.3.2.6): a server often takes a message although the client gives up after the final dot, and then gets it
-    twice. It includes the time for sending the text (4.5.3.2.5), as a message is written to the socket in one piece.
+    `answer_s` matters most (4.5.3.2.6): if a client gives up too early after the final dot, the server often takes the message, and then gets
+    it twice. It includes the time for sending the text (4.5.3.2.5), as a message is written to the socket at once.
     """
 
     connect_s: float = 30.0
     greeting_s: float = 300.0  # 4.5.3.2.1
-    command_s: float = 300.0  # 4.5.3.2.2 and 4.5.3.2.3: MAIL, RCPT and everything that is said before them
+    command_s: float = 300.0  # 4.5.3.2.2 and 4.5.3.2.3: MAIL, RCPT and all commands before them
     data_s: float = 120.0  # 4.5.3.2.4
     answer_s: float = 600.0  # 4.5.3.2.5 and 4.5.3.2.6
 
 
 class Handover(msgspec.Struct, frozen=True):
-    """The mail server's answer to one message, and its stage. `code` None: the connection broke before an answer."""
+    """The mail server's answer to one message, and the stage it came at. `code` is None if the connection broke before an answer."""
 
     stage: str
     code: int | None
@@ -72,7 +72,7 @@ class Handover(msgspec.Struct, frozen=True):
 
     @property
     def refused(self) -> bool:
-        """Whether the server refused the message for good. `outcomes` decides because of what."""
+        """Whether the server refused the message for good. `outcomes` decides whose fault that is."""
         return self.code is not None and self.code >= 500
 
     @property
@@ -98,7 +98,7 @@ class Session:
         self._smtp = smtp
         self._patience = patience
         self.handed_over = 0
-        self.stage = MAIL  # of the message under way
+        self.stage = MAIL  # the stage of the current message
 
     @classmethod
     async def open(cls, server: MailServer, patience: SmtpTimeouts) -> Self:
@@ -173,7 +173,7 @@ class Session:
 
     @property
     def takes_international(self) -> bool:
-        """Whether the server takes addresses with letters beyond ASCII before the @ (RFC 6531)."""
+        """Whether the server accepts addresses with letters beyond ASCII before the @ (RFC 6531)."""
         return self._smtp.supports_extension("smtputf8")
 
     async def close(self) -> None:

@@ -258,7 +258,7 @@ DELETE_CAPTURED_OF_ORDER = """
     DELETE FROM captured_mail WHERE customer_id = $1
     AND message_id IN (SELECT id FROM messages WHERE customer_id = $1 AND order_id = $2)
 """
-# Where an address was corrected, copies and answers of mail servers still have the one before.
+# After a correction, captured copies and answers of mail servers still have the former address.
 COPIES_TO = compose(
     """
     SELECT customer_id, message_id, recipient FROM captured_mail WHERE ($2::int IS NULL OR customer_id = $2) AND {may_be}

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class ErasedMail(NamedTuple):
-    """How many messages were erased, how many of them will not be sent any more, and how many captured copies were deleted."""
+    """How many messages were erased, how many of them will no longer be sent, and how many captured copies were deleted."""
 
     messages: int
     cancelled: int
@@ -36,7 +36,7 @@ class ErasedMail(NamedTuple):
 
 
 async def find_notified_lines(connection: Connection, email: str) -> list[LineKey]:
-    """Returns the lines with mail to that address other than the order's own: the person who claimed the gift gave it."""
+    """Returns the lines with notifications to that address, which the person who claimed the gift gave."""
     rows = await connection.fetch(store.NOTIFIED_LINES, email_key(email))
     return [
         LineKey(row["customer_id"], row["order_id"], row["number"])
@@ -108,7 +108,7 @@ async def drop_copies_to(connection: Connection, email: str, customer_id: int | 
 
 
 async def erase_from_reasons(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Erases the mail server's answers that contain an address, to one customer's mail or to all. Returns how many. Reads all messages."""
+    """Erases answers of the mail server that contain an address, for one customer's mail or all mail. Returns how many. Reads all messages."""
     tag = await connection.execute(store.ERASE_FROM_REASONS, email_key(email), customer_id)
     return int(tag.split()[-1])
 

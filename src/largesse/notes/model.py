@@ -1,4 +1,4 @@
-"""What a thank-you note may hold. It reaches people who trust their recipients, so it has no links."""
+"""The rules for the text of a thank-you note. People trust what their recipients write, so a note must have no links."""
 
 import re
 import unicodedata
@@ -9,17 +9,17 @@ from largesse.base.errors import BrokenRule, InvalidRequest
 from largesse.base.text import trimmed, unfit
 
 MOST_CHARACTERS = 500
-# Names after which a mail program makes a link of a bare host. A path or an @ makes a link of any host.
+# Endings of hosts that mail programs turn into links. With a path or an @, they turn any host into a link.
 _ENDINGS = (
     "com|net|org|edu|gov|info|biz|io|co|app|dev|link|click|shop|site|online|store|top|xyz|club|live|page|web|tech|icu|vip|win|zip|mov"
     "|uk|de|fr|eu|ch|nl|ru|cn|ly|gl|gd|cc|ws|tk|ga|cf|ml|gq"
 )
-# Each part begins with one character of a name, not with all of it: a search that reads on from each character of a long word takes seconds.
+# Each part matches only one character of a name: if it matched whole names, the search in a long word would take seconds.
 _LINK = re.compile(
     r"\w://|\bwww\.|\b(?:mailto|tel|javascript|data):|\S@\S+\.\S"
     rf"|[\w-]\.(?:[^\W\d_]{{2,}}[/?#]|(?:{_ENDINGS})\b)|\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}\b"
 )
-# Letters that look like a full stop, which browsers read as one in a host (UTS 46), and what is invisible within a word.
+# Characters that browsers read as a full stop in a host (UTS 46), and invisible characters, which are removed.
 _STOPS = str.maketrans(
     dict.fromkeys("\u3002\uff0e\uff61\u2024", ".") | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 )
@@ -50,9 +50,9 @@ class Note(NamedTuple):
 
 
 def read_note(typed: str) -> str:
-    """Returns the text of a note, with a tab as a blank; an empty one for nothing but blanks.
+    """Returns the text of a note without blanks around it, and with a blank for each tab.
 
-    Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters that no text for people may hold.
+    Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters that no text may contain.
     """
     text = trimmed(unicodedata.normalize("NFC", typed.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")))
     if len(text) > MOST_CHARACTERS:
@@ -65,6 +65,6 @@ def read_note(typed: str) -> str:
 
 
 def has_link(text: str) -> bool:
-    """Returns whether a mail program may make a link of something in the text."""
+    """Returns whether a mail program may turn a part of the text into a link."""
     plain = unicodedata.normalize("NFKC", text.translate(_STOPS)).translate(_STOPS).casefold()
     return _LINK.search(plain) is not None

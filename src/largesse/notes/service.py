@@ -18,12 +18,12 @@ MAIL_PAUSE_S = 3600.0  # how long a note waits if a note of the same order, less
 
 
 def note_context(line: LineKey) -> bytes:
-    """Returns what a note is bound to when it is encrypted."""
+    """Returns the encryption context of a note: its line."""
     return b"note/%d/%d/%d" % line
 
 
 async def read_own_note(connection: Connection, vault: Vault, line: LineKey) -> tuple[bool, str | None]:
-    """Returns whether a recipient may write a note about a claimed line, and the one that they wrote."""
+    """Returns whether a recipient may write a note about a claimed line, and the note that they wrote; None if there is none."""
     is_accepted, sealed = await store.read_for_recipient(connection, line)
     return is_accepted and sealed is None, None if sealed is None else open_note(vault, line, sealed)
 
@@ -31,7 +31,7 @@ async def read_own_note(connection: Connection, vault: Vault, line: LineKey) -> 
 async def write_note(connection: Connection, vault: Vault, line: LineKey, environment: str, text: str) -> bool:
     """Saves a recipient's note, which `read_note` has read, and has it mailed to the person who sent the gift.
 
-    False if there is a note already or the customer accepts none. Call it inside a transaction that has locked the line.
+    Returns False if there is a note already, or the customer accepts no notes. Call it inside a transaction that has locked the line.
     """
     is_accepted, _ = await store.read_for_recipient(connection, line)
     if not is_accepted:
@@ -49,7 +49,7 @@ async def write_note(connection: Connection, vault: Vault, line: LineKey, enviro
 async def list_notes(
     connection: Connection, vault: Vault, person: Person, *, before: int | None, limit: int
 ) -> Sequence[Note]:
-    """Returns the newest notes that a person may read, those of ids below `before` if that is given."""
+    """Returns the newest notes that a person may read. If `before` is given, only notes with ids below it."""
     own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
     rows = await store.list_newest(
         connection, person.customer_id, person.environment, user_id=own, before=before or NEWEST, limit=limit

@@ -27,8 +27,8 @@ _OF_LINES = Fragment("""
     JOIN orders o ON o.customer_id = n.customer_id AND o.id = n.order_id
     JOIN lines l ON l.customer_id = n.customer_id AND l.order_id = n.order_id AND l.number = n.number
 """)
-# The planner expects few notes of a customer, and would read them all, and their orders, to sort them. In these forms an index gives the newest alone: of
-# the customer, and of the orders that a person sent.
+# The planner expects few notes of a customer, and would read and sort them all, with their orders. In these forms it reads only the newest
+# notes, from an index: of the customer, or of the orders that a person sent.
 _NEWEST = compose(
     """
     SELECT {columns} FROM (
@@ -88,7 +88,7 @@ async def was_mailed(connection: Connection, line: LineKey) -> bool:
 async def insert_note(
     connection: Connection, line: LineKey, environment: str, user_id: int | None, sealed: bytes
 ) -> bool:
-    """Adds the note of a line; False where there is one."""
+    """Adds the note of a line. Returns False if there is one already."""
     return await connection.fetchval(_ADD, *line, environment, user_id, sealed) is not None
 
 
@@ -110,13 +110,13 @@ async def list_newest(
 async def take_for_mail(
     connection: Connection, customer_id: int, order_id: int, user_id: int, mail_id: int
 ) -> list[Row]:
-    """Returns the notes that a mail is about: those that no mail has had, and those that this one had at an earlier attempt."""
+    """Returns the notes that a mail is about: notes that were in no mail yet, and those that were in an earlier attempt of this mail."""
     await connection.execute(_TAKE, customer_id, order_id, user_id, mail_id)
     return await connection.fetch(_OF_MAIL, customer_id, order_id, mail_id)
 
 
 async def has_unmailed(connection: Connection, customer_id: int, order_id: int, user_id: int) -> bool:
-    """Returns whether the person who sent an order has notes of it that no mail has had."""
+    """Returns whether the person who sent an order has notes of it that were in no mail yet."""
     return bool(await connection.fetchval(_IS_UNMAILED, customer_id, order_id, user_id))
 
 

@@ -1,4 +1,4 @@
-"""What thank-you notes register: their text is encrypted again under the newest key. They go with their recipient (`privacy`)."""
+"""Registers the texts of thank-you notes for key rotation. `privacy` deletes notes together with their recipient."""
 
 from largesse.encryption.columns import sealed_column
 from largesse.lines.states import LineKey

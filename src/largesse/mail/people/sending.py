@@ -76,7 +76,9 @@ class PeopleMailer:
     async def _end(self, row: Row) -> None:
         """Deletes a mail. Thank-you notes that came while it was sent get another one."""
         async with self._database.transaction(WORKER) as connection:
-            await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])  # waits for notes that are being written
+            await connection.execute(
+                store.DELETE_PEOPLE_MAIL, row["id"]
+            )  # waits for transactions that are adding notes
             if row["kind"] != "thank_you":
                 return
             to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], None)
@@ -91,7 +93,7 @@ class PeopleMailer:
         return "outdated" if mail is None else await self._send(mail)
 
     async def _read(self, connection: Connection, row: Row) -> PeopleMail | None:
-        """Returns the mail of a row, with a new link; None if what it is about is gone, or the person was removed."""
+        """Returns the mail of a row, with a new link; None if it is no longer due, or the person was removed."""
         to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
         if to["is_removed"]:
@@ -123,7 +125,7 @@ class PeopleMailer:
         )
 
     async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
-        """Returns the link of the mail: a new one for its purpose, or the page that it is about. A test has its own."""
+        """Returns the link of the mail: a new one for its purpose, or the page that it is about. None for a test, which is already written."""
         if row["content"] is not None:
             return None
         if row["kind"] == "low_balance":
@@ -141,7 +143,7 @@ class PeopleMailer:
         return f"{self._public_url}/app/link/{secret}"
 
     async def _send(self, mail: PeopleMail) -> str:
-        """Returns the outcome: `sent`, `refused` for good, or `again`."""
+        """Sends a mail. Returns the outcome: `sent`, `refused` for good, or `again` if it must be tried again."""
         written = mail.content or write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)

@@ -132,12 +132,12 @@ class PeopleMail(Confidential, frozen=True):
     created_at: datetime
     attempts: int
     link: str | None
-    low: LowBalance | None = None  # the account, of low_balance
-    content: bytes | None = None  # the whole message, where it is not written here
-    change: str | None = None  # what changed, of second_step
-    approval: AskedApproval | None = None  # the request, of approval_asked and approval_ended
-    thanks: ThankYou | None = None  # the notes, of thank_you
-    automation: AskedAutomation | None = None  # of automation_asked
+    low: LowBalance | None = None  # only for low_balance
+    content: bytes | None = None  # the whole message, if it was written before
+    change: str | None = None  # the change, only for second_step
+    approval: AskedApproval | None = None  # only for approval_asked and approval_ended
+    thanks: ThankYou | None = None  # only for thank_you
+    automation: AskedAutomation | None = None  # only for automation_asked
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
