@@ -1,7 +1,7 @@
 """Largesse, a self-hosted gift ordering service.
 
 A room is a package or module here. docs/architecture.md lists them, says which may import which, and follows one order
-through them. `main` wires what serves and delivers; `installation` opens what it needs: database, vault and chains.
+through them. `main` builds the services and the worker. `installation` opens what they need: database, vault and chains.
 """
 
 try:

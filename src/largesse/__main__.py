@@ -3,8 +3,8 @@
 import gc
 import signal
 
-# New objects until a collection. While code is loaded, next to nothing is garbage, and with Python's own threshold of 700 collections take
-# a sixth of the start.
+# A garbage collection starts after this many new objects. Loading code leaves almost no garbage.
+# With Python's own threshold of 700, collections take a sixth of the time to start.
 _GC_THRESHOLD = 200_000
 
 

@@ -1,6 +1,6 @@
-"""An installation's own things, opened: its database, the vault that its secrets are sealed in, and its chains.
+"""Opens the parts of an installation that every process needs: its database, the vault that encrypts its secrets, and its chains.
 
-Commands need no more than this. What serves and delivers is wired on top, by `largesse.main`.
+Commands need no more than this. `largesse.main` builds the services and the worker on top.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from largesse.encryption.master_keys import is_sealed, note_sealing, prove_maste
 from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.ledger.chains import mark_ledger, unchained
 
-SERVING_CONNECTIONS = 10  # to the database, of a serving process, beside those of its back office and of a worker
-OFFICE_CONNECTIONS = 4  # of its back office
+SERVING_CONNECTIONS = 10  # database connections of a serving process, without those of its back office and of a worker
+OFFICE_CONNECTIONS = 4  # database connections of its back office
 _WATCH_EVERY_S = 1.0
 
 _log = structlog.get_logger(__name__)
@@ -36,10 +36,10 @@ _HAS_MARKS = "SELECT has_marks()"
 
 
 async def open_vault(database: Database, settings: Settings, *, keep: bool = True) -> Vault:
-    """Returns the vault of the installation, whose master key is the one its database is encrypted under.
+    """Returns the installation's vault, after it has checked that the database is encrypted under its master key.
 
-    From then on transactions of `database` can change credentials of people.
-    Adds keys that the database does not have yet, as the operator. Without `keep` nothing is written: an audit changes nothing.
+    Transactions of `database` can change credentials of people from then on.
+    Adds keys that the database does not have yet, as the operator. Without `keep` it writes nothing, as an audit must not.
     Raises OperatorError for a wrong key, and if keys must be added but the login may not act as the operator.
     """
     async with database.connection(OPERATOR) as connection:
@@ -59,10 +59,10 @@ async def open_vault(database: Database, settings: Settings, *, keep: bool = Tru
 
 
 async def chains_of(database: Database, vault: Vault, settings: Settings, *, renew: bool = False) -> Chains:
-    """Returns the chains of the installation's ledger and audit log. Makes their first key, as the operator, where there is none.
+    """Returns the chains of the installation's ledger and audit log. Makes their first key, as the operator, if there is none.
 
-    With `renew`, which only the operator may, a new master key brings a new key of the chains. Raises OperatorError where `migrate` has
-    to run first, and where the ledger was chained and an account's chain is gone.
+    With `renew`, it also makes a new key if the master key is new. Only the operator may do this. Raises OperatorError if `migrate` must
+    run first, or if the chain of an account is missing although the ledger was chained.
     """
     async with database.connection(OPERATOR) as connection:
         chains = None
@@ -82,9 +82,9 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
 
 @asynccontextmanager
 async def _operator(settings: Settings, database: Database) -> AsyncIterator[Connection]:
-    """Opens a connection for what only the operator may add: keys. It waits no longer than those of `database`.
+    """Opens a connection as the operator, to add keys. It has the time-outs of `database`.
 
-    Raises OperatorError where the login may not act as the operator.
+    Raises OperatorError if the login may not act as the operator.
     """
     try:
         async with (
@@ -92,7 +92,7 @@ async def _operator(settings: Settings, database: Database) -> AsyncIterator[Con
             operators.connection(OPERATOR) as connection,
         ):
             yield connection
-    # The latter behind PgBouncer, where logins act as themselves.
+    # InsufficientPrivilegeError comes through PgBouncer, where logins act as themselves.
     except (MayNotAct, InsufficientPrivilegeError):
         raise OperatorError(
             "the database does not have the keys of this LARGESSE_MASTER_KEY yet, and the login here may not add them: "
@@ -101,10 +101,10 @@ async def _operator(settings: Settings, database: Database) -> AsyncIterator[Con
 
 
 async def chain_ledger(settings: Settings) -> int:
-    """Adds the keys of the installation, where it has a master key, and has what the ledger holds bear marks of the present format.
+    """Adds the installation's keys if it has a master key, and gives all entries of the ledger marks of the current format.
 
-    Returns how many entries had none at all. Done once, in one transaction: what has no mark later was not written by us. Raises OperatorError
-    where the ledger was changed from outside, for a wrong master key, and where one is needed and not to be had.
+    Returns how many entries had no mark. This happens once, in one transaction: an entry without a mark after it was not written by us.
+    Raises OperatorError if the ledger was changed from outside, and if the master key is wrong or missing.
     """
     async with open_database(settings, max_connections=1, limits=UNLIMITED) as database:
         async with database.connection(OPERATOR) as connection:
@@ -127,7 +127,7 @@ async def chain_ledger(settings: Settings) -> int:
 
 
 async def _is_new(connection: Connection) -> bool:
-    """Returns whether nothing is there yet that could bear a mark, so that the first process to start makes the key."""
+    """Returns whether the database has nothing to mark yet. Then the first process that starts makes the key."""
     return not (await connection.fetchval(_HAS_MARKS) or await unchained(connection))
 
 
@@ -141,7 +141,7 @@ async def open_database(
 ) -> AsyncIterator[Database]:
     """Opens the pool of the installation's database as `role`. Raises OperatorError if it cannot be reached.
 
-    Processes that stay look after what others have left at the server.
+    With other limits than those of commands, also ends sessions that dead processes left at the server.
     """
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(database_address(settings, role))
@@ -159,7 +159,7 @@ async def open_database(
 async def database_address(settings: Settings, role: Role | None) -> AsyncIterator[str]:
     """Returns the address of the installation's database for `role`. An embedded server runs until the block ends.
 
-    None: the login that makes the roles. Raises OperatorError.
+    A `role` of None means the login that makes the roles. Raises OperatorError if an embedded server cannot start.
     """
     if settings.database_url is not None:
         serves = role in {Role.APP, Role.WORKER, Role.OFFICE}
@@ -186,7 +186,7 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 
 
 async def check_schema(database: Database) -> None:
-    """Raises OperatorError when this release does not run on the schema, or its tables have not the nodes they need."""
+    """Raises OperatorError if this release cannot work with the schema, or with the nodes that its tables are on."""
     async with database.connection(OPERATOR) as connection:
         trouble = await schema_trouble(connection)
     if trouble is not None:
@@ -197,7 +197,7 @@ async def schema_trouble(connection: Connection) -> str | None:
     """Returns why this release cannot work with the schema, or with the nodes that its tables are on; None if it can."""
     try:
         revision = await current_revision(connection)
-    except InsufficientPrivilegeError:  # the roles of another database of this server
+    except InsufficientPrivilegeError:  # the roles were made for another database of this server
         return "the database's roles have no rights on its schema: run `largesse migrate` first"
     named = f"at revision {revision}" if revision else "empty"
     if revision is None or revision < head_revision():

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
     from largesse.worker import Worker
 
-# New objects until a collection, and collections of a younger generation until one of an older. The oldest has 50,000 new ones at most,
-# which take 30 ms. With 5 million it stopped the process for 0.6 seconds, as each page that is shown leaves some for it.
+# A garbage collection starts after 2,000 new objects, and one of an older generation after five of the younger one.
+# So the oldest gets at most 50,000 new objects, which take 30 ms. With 5 million, a collection stopped the process for 0.6 seconds.
 GC_THRESHOLDS = (2_000, 5, 5)
 
 _log = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ _HAS_OFFICE = "SELECT id FROM staff LIMIT 1"
 
 
 def create_app() -> Application:
-    """Returns the application of a serving process. uvicorn calls it once in each."""
+    """Returns the application of a serving process. Each of several processes calls it once."""
     settings = load_settings()
     configure_logs(settings.log_format)
     _end_with_parent()
@@ -90,8 +90,8 @@ def build_app(
 ) -> Application:
     """Returns the application for these settings. It opens its database when it starts.
 
-    `mailbox` captures and shows mail of production too, as in the demo, which adds further `pages`. `listens_on` is the host of the server. Only benchmarks set
-    `max_orders`, which bounds the orders of one transaction, and only tests set the limit of `wrong_keys`.
+    `mailbox` and `pages` are for the demo: `mailbox` captures and shows mail of production too, and `pages` are added. `listens_on` is the
+    server's host. `max_orders` bounds the orders of one transaction; only benchmarks set it. Only tests set `wrong_keys`.
     """
 
     @asynccontextmanager
@@ -119,7 +119,7 @@ def build_app(
 
 
 def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
-    """Imports the pages, and loads what the first requests would otherwise wait for."""
+    """Imports the pages. Also loads what the first requests need, so that they do not wait for it."""
     import aiodns  # noqa: F401
     import email_validator  # noqa: F401
 
@@ -243,13 +243,13 @@ async def _placer(database: Database, chains: Chains, max_orders: int, on_placed
 
 
 async def _office_database(stack: AsyncExitStack, settings: Settings) -> Database | None:
-    """Opens the back office's connections. None, with a line in the log, where the login at the database may not act as its role."""
+    """Opens the back office's connections. Returns None, and logs a warning, if the database login may not act as its role."""
     try:
         database = await stack.enter_async_context(
             open_database(settings, role=Role.OFFICE, max_connections=OFFICE_CONNECTIONS, limits=REQUESTS)
         )
         await database.fetchval(OFFICE, _HAS_OFFICE)
-    except (MayNotAct, InsufficientPrivilegeError):  # the latter behind PgBouncer, where logins act as themselves
+    except (MayNotAct, InsufficientPrivilegeError):  # the latter through PgBouncer, where logins act as themselves
         _log.warning("office_unavailable", role=Role.OFFICE, see="docs/office.md")
         return None
     return database
@@ -263,7 +263,7 @@ _AnyClosable = TypeVar("_AnyClosable", bound=_Closable)
 
 
 def _closing(stack: AsyncExitStack, service: _AnyClosable) -> _AnyClosable:
-    """Returns the service, which is closed when the stack is."""
+    """Returns the service, and closes it when the stack is closed."""
     stack.push_async_callback(service.close)
     return service
 
@@ -275,7 +275,7 @@ async def _run_in_background(database: Database, vault: Vault) -> None:
 
 @asynccontextmanager
 async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIterator[Worker]:
-    """Runs a worker until the block ends, and drains it then. `captures` is the worker's.
+    """Runs a worker until the block ends, and drains it then. `captures` is passed to `Worker`.
 
     Raises OperatorError if the database cannot be reached or its schema is not current.
     """
@@ -296,7 +296,7 @@ async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIte
 
 
 async def _retaining(settings: Settings, database: Database, vault: Vault) -> list[Loop]:
-    """Returns the loop that erases recipients after the retention period; None without one."""
+    """Returns the loop that erases recipients after the retention period, in a list. The list is empty if no period is set."""
     if not settings.retention_days:
         return []
     from largesse.privacy import retention

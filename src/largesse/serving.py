@@ -36,7 +36,7 @@ _log = structlog.get_logger(__name__)
 
 
 class DemoExtras(NamedTuple):
-    """What the demo serves beside the rest: captured mail of production, `pages`, and test mode on a socket of its own."""
+    """The additional parts that the demo serves: captured mail of production, `pages`, and staging on a socket of its own."""
 
     pages: Sequence[BaseRoute]
     test_mode: tuple[Settings, socket.socket] | None
@@ -55,10 +55,9 @@ def serve(
 ) -> None:
     """Serves until SIGTERM or SIGINT, then finishes the requests under way.
 
-    Later connections to a socket that systemd opened wait for the next process; those to a shared address go to the others.
-    Each of several processes makes its own application from the environment. With `metrics_port` each
-    process serves its metrics: the first on that port, the others on the ports that follow. A single process calls `on_start` once
-    it serves.
+    After that, new connections to a socket of systemd wait for the next process. Those to a shared address go to the other processes.
+    Each of several processes makes its own application from the environment. With `metrics_port`, each process serves its
+    metrics: the first on that port, the others on the ports that follow. A single process calls `on_start` once it serves.
 
     Raises OperatorError if a port cannot be listened on, the services cannot be opened, or one of several processes cannot start.
     """
@@ -146,9 +145,9 @@ def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[s
 
 
 class _Server(uvicorn.Server):
-    """A server of `app`, and of the one `beside` it, if there is one. It opens their services first, and calls `on_start` once both serve.
+    """Serves `app`, and runs a second server `beside` if there is one. Opens the services of both first, and calls `on_start` once both serve.
 
-    `shared` is its listening socket if other processes have their own on the same address.
+    `shared` is its listening socket if other processes listen on the same address.
     """
 
     def __init__(
@@ -195,7 +194,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._shared is not None:
-            if multiprocessing.parent_process() is None:  # which does this once for all its processes
+            if multiprocessing.parent_process() is None:  # a parent does this once for all its processes
                 leave_new_to_others(self._shared)
             await accept_waiting(self._shared)
         if self._beside is not None and self._serving is not None:
@@ -204,14 +203,14 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as signal.signal calls it
-        """Stops serving after the requests under way, or opening the services. Handles a signal before uvicorn does."""
+        """Finishes the requests under way and ends, or cancels the opening of the services. Handles signals until uvicorn does."""
         self.should_exit = self.was_ended = True
         if self._opening is not None:
             self._opening.cancel()
 
 
 class _BesideServer(_Server):
-    """A server on a socket that is bound already. It leaves signals, and opening its services, to the one that starts and ends it."""
+    """A server on a socket that is already bound. The server that starts and ends it handles signals and opens its services."""
 
     def __init__(self, app: Application, options: Mapping[str, Any], opened: socket.socket) -> None:
         super().__init__(app, options)

@@ -28,11 +28,12 @@ from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.transport import HttpTransport
 
-DATABASE_CONNECTIONS = 17  # of the pool; the few more loops and writers that may need one at once wait their turn
-# The sockets of both lanes of deliveries, and all other files. Many systems start with 1,024.
+DATABASE_CONNECTIONS = 17  # connections of the pool; if more loops need one at the same time, they wait
+# The sockets of both lanes of deliveries, and all other files. Many systems allow 1,024 by default.
 OPEN_FILES = 2 * QUEUES_AT_ONCE * IN_FLIGHT + 1_024
 _MAIL_PEOPLE_EVERY_S = 1.0
-_LONGEST_STEP_S = DRAIN_S + 15.0  # of a worker that ends: a message under way, and the database's timeouts
+# How long a worker that ends may need: for a message under way, and for the database's time-outs.
+_LONGEST_STEP_S = DRAIN_S + 15.0
 _LAST_WORDS_S = 5.0
 _CANCEL_AGAIN_S = 0.5
 
@@ -40,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 
 class Worker:
-    """Works for as long as the `async with` block lasts, then drains.
+    """Works until the `async with` block ends, then drains.
 
     Draining starts nothing new, waits for what is in flight (each attempt has its timeout) and gives leases back.
     `database` is a pool of the worker's own with DATABASE_CONNECTIONS, so that its loops and the API's requests do not
@@ -173,7 +174,7 @@ async def _end(tasks: Sequence[asyncio.Task[None]], longest_s: float) -> None:
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancels tasks and waits for them. Repeats it, as the driver may turn a cancellation into an error of its own."""
+    """Cancels tasks and waits for them. Cancels again if needed, as the driver may turn a cancellation into its own error."""
     running: set[asyncio.Task[None]] = set(tasks)
     while running:
         for task in running:

@@ -1,1 +1,1 @@
-"""Approvals: which sends of people somebody else approves first, and the requests and decisions."""
+"""Approvals: the rules by which a send needs another person's approval, and the requests and decisions."""

@@ -12,7 +12,7 @@ import msgspec
 
 from largesse.customers.principal import ADMIN
 
-ROLES = ("member", "admin")  # that may send
+ROLES = ("member", "admin")  # the roles that may send
 NEEDED = (1, 2)
 MOST_DAYS = 10  # a draft is deleted two weeks after its last change
 WAITING, APPROVED, DECLINED, WITHDRAWN, EXPIRED = STATES = ("waiting", "approved", "declined", "withdrawn", "expired")
@@ -66,7 +66,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def may_approve(self, user_id: int, role: str) -> bool:
-        """Returns whether somebody is among its approvers. `may_decide` leaves out their own sends."""
+        """Returns whether a person is one of its approvers. `may_decide` also excludes a person's own sends."""
         return user_id in self.approver_ids if self.approver_ids else role == ADMIN
 
     def is_met(self, approvals: Mapping[int, str], requester_id: int) -> bool:
@@ -76,7 +76,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """An approval under which an order may be placed: of the quoted send, at its price, by the rules that applied."""
+    """An approval that lets an order be placed: for the quoted send, at its price, by the rules that applied."""
 
     digest: bytes
     total_minor: int
@@ -109,7 +109,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime
     ended_at: datetime | None
     is_sent: bool  # an order was placed with its id
-    has_draft: bool = True  # its draft was not deleted, as drafts are two weeks after their last change
+    has_draft: bool = True  # False once its draft is deleted, two weeks after its last change
 
     @property
     def is_waiting(self) -> bool:

@@ -37,11 +37,11 @@ from largesse.db.scope import for_customers
 from largesse.db.statements import read_now
 from largesse.jobs.outbox import mail_approval
 
-MOST_RULES = 50  # of a customer in an environment
+MOST_RULES = 50  # per customer and environment
 MOST_NAME = 60  # characters
 MOST_NOTE = 500
-MOST_CHOSEN = 100  # accounts, gifts or approvers of a rule
-MOST_LISTED = 200  # requests of a page
+MOST_CHOSEN = 100  # most accounts, gifts or approvers of a rule
+MOST_LISTED = 200  # requests on a page
 
 
 class TooManyRules(BrokenRule):
@@ -89,7 +89,7 @@ class RequestChanged(BrokenRule):
 
 
 class SeenRequest(msgspec.Struct, frozen=True):
-    """A request for a person: with its rules, and whether the person has decided about it, or may."""
+    """A request as a person sees it: with its rules, and whether they have decided about it or may decide."""
 
     request: ApprovalRequest
     rules: Collection[ApprovalRule]
@@ -100,8 +100,8 @@ class SeenRequest(msgspec.Struct, frozen=True):
 async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
     """Creates a rule of the actor's customer and environment, and returns its id. It applies from the next order on.
 
-    Raises InvalidRequest, TooManyRules, RuleNameTaken, NobodyMayApprove, NotFound for an approver who is not there, and OperatorError for an
-    unknown currency.
+    Raises InvalidRequest, TooManyRules, RuleNameTaken, NobodyMayApprove, NotFound for an unknown approver, and OperatorError for an unknown
+    currency.
     """
     customer_id, environment = actor.place
     rule = msgspec.structs.replace(rule, customer_id=customer_id, environment=environment)
@@ -137,7 +137,10 @@ async def end_rule(actor: Actor, rule_id: int) -> str:
 
 
 async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
-    """Saves a waiting request of the actor, and mails those who may decide. Raises NobodyMayApprove, and NotFound for another person's."""
+    """Saves a waiting request of the actor, and mails the people who may decide.
+
+    Raises NobodyMayApprove, and NotFound if the draft has a request of another person.
+    """
     connection, actor = transaction.connection, transaction.actor
     people = await store.list_people(connection, actor.customer_id)
     if not can_be_met(rules, people, request.user_id):
@@ -164,7 +167,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
 
 async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
-    """Returns the requests that wait, the newest others and the person's own, as far as the person may see them."""
+    """Returns the requests that the person may see: those that wait, the newest others, and the person's own."""
     requests = await store.list_requests(connection, *actor.place, most=MOST_LISTED, user_id=actor.user_id)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
@@ -180,7 +183,7 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
 async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) -> ApprovalRequest:
     """Approves or declines a send, and returns the new state of the request: approved if every rule is met, otherwise still waiting.
 
-    Raises NotFound if the person may not decide, OwnRequest, RequestEnded, AlreadyDecided, and RequestChanged if the draft is not the one in the
+    Raises NotFound if the person may not decide, OwnRequest, RequestEnded, AlreadyDecided, and RequestChanged if the draft was changed since the
     request.
     """
     async with actor.transaction() as transaction:
@@ -225,9 +228,9 @@ async def withdraw(actor: Actor, request_id: str) -> None:
 async def withdraw_unsent(
     connection: Connection, place: tuple[int, str], request_id: str, states: Collection[str] = (WAITING, APPROVED)
 ) -> bool:
-    """Withdraws a request in one of these states with which nothing was sent, as what it asks for was changed or deleted. Returns whether there was one.
+    """Withdraws a request in one of these states if nothing was sent with it. Returns whether there was one.
 
-    `place` is the customer and the environment. Call it inside a transaction.
+    For a draft that was changed or deleted. `place` is the customer and the environment. Call it inside a transaction.
     """
     request = await store.find_request(connection, *place, request_id, lock=True)
     if request is None or request.is_sent or request.state not in states:
@@ -239,7 +242,10 @@ async def withdraw_unsent(
 async def list_answers(
     connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]
 ) -> list[tuple[Decision, bool]]:
-    """Returns the decisions about a request, each with whether it counts: while the request waits, only of people who may still decide."""
+    """Returns the decisions about a request, each with whether it counts.
+
+    While the request waits, only decisions of people who may still decide count.
+    """
     decisions = await store.list_decisions(connection, request)
     people = await store.list_people(connection, request.customer_id)
     return [
@@ -253,7 +259,7 @@ async def list_answers(
 
 
 async def list_needing(database: Database, customer_id: int, user_id: int) -> list[ApprovalRule]:
-    """Returns the rules of both environments that enough people may approve now, but too few once a person is removed."""
+    """Returns the rules of both environments that too few people could approve if this person were removed, and enough can now."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
         rules = [rule for place in places for rule in await store.list_rules(connection, *place)]

@@ -47,7 +47,7 @@ _REQUEST_COLUMNS = Fragment("""
     EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent,
     EXISTS (SELECT FROM drafts d WHERE d.customer_id = r.customer_id AND d.environment = r.environment AND d.id = r.id) AS has_draft
 """)
-# Orders may be on a node, so they are read in their own part of each statement.
+# On a cluster, orders may be on a node, so each statement reads them in its own part.
 _FIND = compose(
     """
     WITH sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = $3)
@@ -89,7 +89,7 @@ _DECIDE = """
     INSERT INTO approval_decisions (customer_id, environment, request_id, round, user_id, approves, note)
     VALUES ($1, $2, $3, $4, $5, $6, $7)
 """
-# The waiting requests that a person has decided about in their present round.
+# The waiting requests that a person has decided about in their current round.
 _DECIDED = """
     SELECT r.id FROM approval_requests r JOIN approval_decisions d
         ON d.customer_id = r.customer_id AND d.environment = r.environment AND d.request_id = r.id AND d.round = r.round
@@ -193,7 +193,7 @@ async def find_request(
 async def list_requests(
     connection: Connection, customer_id: int, environment: str, *, most: int, user_id: int | None = None
 ) -> list[ApprovalRequest]:
-    """Returns the newest requests that wait, the newest others, and those of a user in the last 30 days, at most so many of each, the newest first."""
+    """Returns requests, newest first: waiting ones, others, and those of a user in the last 30 days. At most `most` of each."""
     return [_request(row) for row in await connection.fetch(_LIST, customer_id, environment, most, user_id)]
 
 
@@ -249,7 +249,7 @@ async def decisions_mentioning(connection: Connection, email: str, customer_id: 
 
 
 async def erase_decisions_mentioning(connection: Connection, email: str, customer_id: int | None) -> None:
-    """Erases those notes. The decisions stay."""
+    """Erases the notes of decisions that `decisions_mentioning` returns. The decisions stay."""
     await connection.execute(_ERASE_MENTIONING, email_key(email), customer_id)
 
 

@@ -1,4 +1,4 @@
-"""The acts of the audit log: their names, and what each means."""
+"""The names of the acts in the audit log, and the meaning of each."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -27,7 +27,7 @@ from largesse.encryption.chain_keys import Chains
 
 INSTALLATION = 0  # in place of a customer's id, for acts that concern no customer
 
-_MOST_SUBJECT = MAX_EMAIL  # of acts about a person
+_MOST_SUBJECT = MAX_EMAIL  # characters; the subject may be an e-mail address
 _MOST_JSON_BYTES = 16_384
 _SECRET_MEMBERS = frozenset({"secret", "hash", "password", "pin", "code", "codes", "token", "sealed"})
 _encode = msgspec.json.Encoder(decimal_format="number").encode

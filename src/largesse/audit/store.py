@@ -24,9 +24,9 @@ _COLUMNS = Fragment("""
     e.id, e.at, c.key AS customer, e.environment, e.actor, e.actor_id, e.actor_name, e.address, e.request_id, e.act, e.subject,
     e.before::text, e.after::text
 """)
-# Looks at the newest $3 events of customer $1 before the event $2. Of these: with one of the acts $4, by an actor whose name contains $5 or is one of $6,
-# and with $7 in the subject or in a changed value, or one of the subjects $8. The index of the primary key gives them in their order: the planner expects
-# few events of a customer, and would sort all of them.
+# Looks at the newest $3 events of customer $1 before the event $2.
+# Returns those with one of the acts $4, by an actor whose name contains $5 or is one of $6, and with $7 in the subject or in a changed value, or one of
+# the subjects $8. Reads them by the index of the primary key, in its order: the planner expects few events of a customer, and would sort them all.
 _LOOKED_AT = Fragment("""
     audit_events WHERE customer_id >= $1 AND (customer_id, id) < ($1, $2) ORDER BY customer_id DESC, id DESC
 """)
@@ -44,11 +44,11 @@ NEWEST = compose(
     looked_at=_LOOKED_AT,
     columns=_COLUMNS,
 )
-# The last of them; null if there are no more.
+# The oldest event that the page looks at; null if there are no more.
 LAST = compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT)
 
-# Looks at the newest $1 events before the event $2, of customer $3 or of all. Of these: with one of the acts $4, by an actor whose name
-# contains $5, and with $6 in the subject or in a changed value.
+# Looks at the newest $1 events before the event $2, of customer $3 or of all.
+# Returns those with one of the acts $4, by an actor whose name contains $5, and with $6 in the subject or in a changed value.
 NEWEST_OF_ALL = compose(
     """
     WITH looked_at AS (
@@ -62,7 +62,7 @@ NEWEST_OF_ALL = compose(
     """,
     columns=_COLUMNS,
 )
-# The last event that a page has looked at; null if there are no more.
+# The oldest event that the page looks at; null if there are no more.
 LAST_LOOKED_AT = """
     SELECT id FROM audit_events
     WHERE ($2::bigint IS NULL OR (at, id) < (SELECT at, id FROM audit_events WHERE id = $2)) AND ($3::int IS NULL OR customer_id = $3)

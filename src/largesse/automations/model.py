@@ -11,15 +11,15 @@ from largesse.base.confidential import Confidential
 BIRTHDAY, ANNIVERSARY, FIRST_DAY, JOINED = OCCASIONS = ("birthday", "anniversary", "first_day", "joined")
 LEAP_DAYS = ("before", "after")
 WEEKENDS = ("keep", "before", "after")
-MOST_AUTOMATIONS = 100  # of a customer in an environment
+MOST_AUTOMATIONS = 100  # per customer and environment
 MOST_NAME = 60  # characters
 MOST_DAYS = 3_650  # after joining a group
-MOST_YEARS = 20  # different anniversaries of one automation
+MOST_YEARS = 20  # anniversaries of one automation
 LAST_YEAR = 60
-LONGEST_SERVICE = 100  # years; without years of its own, an automation has no anniversary after it
+LONGEST_SERVICE = 100  # years; the last anniversary of an automation that is for every year
 MOST_CAP = 100_000  # gifts in a month
-PLANNED_DAYS = 3  # ahead, as a day at a weekend may mean the Friday before it
-MADE_UP_DAYS = 3  # in which a gift that could not be sent is tried again
+PLANNED_DAYS = 3  # how far ahead gifts are planned, as one for a weekend may be sent on the Friday before
+MADE_UP_DAYS = 3  # for how many days a gift that could not be sent is tried again
 PREVIEW_DAYS = 60
 SOURCE = "automation"
 
@@ -28,8 +28,8 @@ WAITING, PLACING, PLACED, SKIPPED, FAILED, MISSED = STATES = (
 )  # fmt: skip
 # Why a gift was skipped. It may be the text of a problem instead.
 BY_PERSON, PAUSED, CAP, LEFT, CHANGED, NOT_APPROVED = "person", "paused", "cap", "left", "changed", "not_approved"
-# Why it could not be placed. Currency, amount and the budget's name follow the two about budgets: `budget:GBP:0:Birthdays`.
-# The names of the approval rules follow the last: `approval:Above £500`.
+# Why a gift could not be placed. BUDGET and PER_GIFT are followed by currency, amount and the budget's name: `budget:GBP:0:Birthdays`.
+# APPROVAL is followed by the names of the approval rules: `approval:Above £500`.
 BALANCE, BUDGET, PER_GIFT, APPROVAL = "balance", "budget", "per_gift", "approval"
 
 
@@ -42,8 +42,8 @@ class AutomationRule(msgspec.Struct, frozen=True, kw_only=True):
     template_id: int
     account_id: int | None
     zone: str
-    years: tuple[int, ...] = ()  # of an anniversary; none: every year
-    days: int | None = None  # after joining
+    years: tuple[int, ...] = ()  # which anniversaries; empty: every year
+    days: int | None = None  # days after joining the group
     leap_day: str = "before"
     weekend: str = "keep"
     cap: int | None = None  # gifts in a month
@@ -63,7 +63,7 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
     created_at: datetime
     planned_through: date
     owner: str | None = None  # the name of that person
-    owner_role: str | None = None  # and their role; None if they were removed
+    owner_role: str | None = None  # the role of that person; None if they were removed
     group: str | None = None
     template: str | None = None
     account: str | None = None
@@ -123,7 +123,10 @@ def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
 
 
 def keys_of(day: date, leap_day: str) -> Collection[int]:
-    """Returns the birthdays that fall on a day, as month times 100 plus day: its own, and 29 February in a year without one."""
+    """Returns the birthdays that are celebrated on a day, each as month times 100 plus day.
+
+    In a year without 29 February, `leap_day` says which day stands for it.
+    """
     own = day.month * 100 + day.day
     is_its_day = own == (228 if leap_day == "before" else 301)
     return (own, 229) if is_its_day and not isleap(day.year) else (own,)

@@ -1,4 +1,4 @@
-"""Places the due gifts of automations. Serving processes do this. One of them takes a run for a while.
+"""Places the due gifts of automations. Serving processes do this: one of them takes a run for some minutes.
 
 A run gets the state `placing` before its order is placed, and counts towards the cap from then on. If the process dies, another one takes the run
 again. The external reference of the order has rule, contact and day, so that it is not sent twice.
@@ -56,7 +56,7 @@ _SIDE_BY_SIDE = 8
 TAKEN_FOR_S = 120.0
 _EVERY_S = 15.0
 _AGAIN_AFTER = timedelta(hours=1)
-_TURN = timedelta(seconds=5)  # the pause of a gift that waits for others
+_TURN = timedelta(seconds=5)  # how long a gift waits for earlier ones of the month
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
 _MOST_REASON = 300  # characters
 
@@ -118,7 +118,7 @@ class AutomationRunner:
                 await self._send(key, *prepared)
         except DATABASE_FAILED:
             raise
-        except Exception:  # the others go on, and this one is tried again
+        except Exception:  # the other runs go on, and this one is tried again
             log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
 
     async def _prepare(self, key: RunKey) -> tuple[Caller, SendRequest, datetime] | None:
@@ -129,7 +129,7 @@ class AutomationRunner:
             if automation is None or run is None:
                 return None
             order = await run_store.find_order(connection, key, self._environment)
-            if order is not None:  # a process died before it recorded it, whatever has changed since
+            if order is not None:  # a process placed the order, and died before it recorded this
                 await run_store.set_run(connection, key, PLACED, order_reference=order)
                 return None
             contact = await run_store.read_contact(connection, key, automation.group_id)
@@ -145,7 +145,7 @@ class AutomationRunner:
                     state, reason = verdict
                     await run_store.set_run(connection, key, state, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
                     return None
-                if automation.cap is not None and used + before >= automation.cap:  # the first of a month get the gifts
+                if automation.cap is not None and used + before >= automation.cap:  # earlier gifts come first
                     await run_store.set_run(connection, key, WAITING, reason=run["reason"], look_at=run["now"] + _TURN)
                     return None
             assert contact is not None, "without one, nothing is sent"

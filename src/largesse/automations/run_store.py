@@ -1,5 +1,6 @@
-"""The SQL of placing the gifts of automations: due runs, the facts that decide about them, and their states; and of approvals that end because a
-template changes.
+"""The SQL of placing the gifts of automations: due runs, the facts that decide about them, and their states.
+
+Also the SQL of approvals that end because a template changes.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,8 +28,8 @@ _USED = """
     FROM automation_runs
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
 """
-# The next days of an automation, saved or not yet, with the decisions made about them. A day that is never planned, as `PLAN` says, is none of them.
-# A Saturday whose gift is sent on the Monday is one until then.
+# The next days of an automation, saved or not yet, with the decisions made about them. Leaves out days that `PLAN` never plans.
+# A Saturday whose gift is sent on the Monday counts as a next day until then.
 _PREVIEW = compose(
     """
     WITH asked AS (
@@ -46,7 +47,7 @@ _PREVIEW = compose(
     days=_DAYS,
     in_time=_IN_TIME,
 )
-# The first day of a period that is not decided, saved or not yet.
+# The first day of a period that has no decision yet, saved or not.
 _NEXT = compose(
     """
     WITH asked AS (
@@ -77,7 +78,7 @@ _HOLDER = "SELECT source = 'automation' AND user_id IS NOT NULL FROM orders WHER
 
 
 async def take_runs(connection: Connection, environment: str, most: int, for_s: float) -> list[RunKey]:
-    """Takes due runs of all customers for some seconds."""
+    """Takes at most `most` due runs of all customers for `for_s` seconds, and returns them."""
     return [RunKey(*row) for row in await connection.fetch(_TAKE, environment, most, for_s)]
 
 
@@ -152,9 +153,10 @@ async def preview_days(
 async def find_next_days(
     connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, automation_ids: Sequence[int], days: int
 ) -> dict[int, date]:
-    """Returns by automation when its next gift is sent; none for one that sends nothing in so many days.
+    """Returns when each automation sends its next gift. Leaves out those that send nothing in the next `days` days.
 
-    Most have a gift soon. So it looks at longer and longer periods, each only for those without a gift before. An earlier day never means a later gift.
+    Most automations have a gift soon, so it looks at longer and longer periods, each only for the automations that have no gift yet.
+    Gifts are sent in the order of their days.
     """
     found: dict[int, date] = {}
     first, last = -2, 0  # a gift for a Saturday may be sent on the Monday
@@ -166,7 +168,7 @@ async def find_next_days(
 
 
 _LOCK = "SELECT FROM automations WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL ORDER BY customer_id, id FOR UPDATE"
-# What a recipient gets by each approved automation: all of the template but its name, and the gift's, which follows from the gift.
+# What a recipient gets from each approved automation: all of the template except its name and the gift's name.
 _SENT = compose(
     """
     SELECT a.customer_id, a.id, a.user_id, ({content})::text AS sent

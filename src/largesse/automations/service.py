@@ -1,7 +1,7 @@
 """Operations on automations: creating, changing, approving, pausing and ending them, and skipping single days.
 
-An automation sends as the person who created or changed it last, with their rights. A change of it, or of what its template
-sends, ends its approval.
+An automation sends as the person who last changed it, with their rights. Changing it, or what its template sends, ends its
+approval.
 """
 
 import hashlib
@@ -49,8 +49,8 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.templates import service as templates
 from largesse.templates.store import Template, TemplateContent, lock_template
 
-MOST_LISTED = 500  # days of a preview
-# For countries with several time zones: the one with most people, if the CLDR lists one with another time first, such as the Aleutians'.
+MOST_LISTED = 500  # gifts in a preview
+# The time zone with most people in a country, where the CLDR lists another first, such as that of the Aleutian Islands.
 MAIN_ZONES = {
     "AU": "Australia/Sydney",
     "CA": "America/Toronto",
@@ -105,7 +105,7 @@ def country_zones() -> Sequence[tuple[str, str]]:
 
 
 def is_zone(name: str) -> bool:
-    """Returns whether it is the name of a time zone."""
+    """Returns whether `name` is a time zone."""
     return name in known_zones() and ("/" in name or name == "UTC")
 
 
@@ -125,7 +125,7 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
 
 
 async def change_automation(actor: Actor, automation_id: int, rule: AutomationRule) -> None:
-    """Changes an automation, which then is the actor's. Raises NotFound, and AutomationFault for a fault of the rule."""
+    """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
@@ -140,7 +140,7 @@ async def change_automation(actor: Actor, automation_id: int, rule: AutomationRu
 
 
 async def _ask_approval(connection: Connection, actor: Actor, automation_id: int, rule: AutomationRule) -> None:
-    """Notifies the approvers of the automation by mail, if it needs approval."""
+    """Mails the approvers of the automation if it needs approval."""
     assert actor.user_id is not None, "a person sets it"
     if rule.asks_approval:
         approvers = await store.list_approvers(connection, actor.customer_id, actor.user_id)
@@ -154,7 +154,7 @@ def seen_of(automation: Automation, template: Template | None) -> str:
 
 
 async def approve_automation(actor: Actor, automation_id: int, seen: str) -> None:
-    """Approves an automation that needs it, as `seen_of` describes it.
+    """Approves an automation that needs it. `seen` is the `seen_of` of what the person saw.
 
     Raises NotFound, OwnAutomation, AutomationChanged, and AccessChanged if the person is not an administrator.
     """
@@ -174,9 +174,9 @@ async def approve_automation(actor: Actor, automation_id: int, seen: str) -> Non
 
 @asynccontextmanager
 async def ending_approvals(connection: Connection, customer_ids: Collection[int]) -> AsyncIterator[None]:
-    """Ends the approvals of automations whose templates send something else after the block, and asks for new ones by mail.
+    """Ends the approvals of automations whose templates the block changes, and asks for new approvals by mail.
 
-    It locks the automations first, as an approval does before it reads the template.
+    It locks the automations first. An approval locks them too before it reads the template.
     """
     if not await run_store.lock_automations(connection, customer_ids):
         yield
@@ -192,7 +192,7 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
 
 
 async def list_in_both(database: Database, customer_id: int) -> list[Automation]:
-    """Returns the automations of a customer in both environments, as people and templates belong to both."""
+    """Returns the automations of a customer in both environments. People and templates belong to both."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
         return [one for place in places for one in await store.list_automations(connection, *place)]
@@ -200,7 +200,7 @@ async def list_in_both(database: Database, customer_id: int) -> list[Automation]
 
 @asynccontextmanager
 async def _ending_approvals(transaction: Transaction) -> AsyncIterator[None]:
-    """Ends approvals of the actor's customer as `ending_approvals` does, in both environments: a template has none of its own."""
+    """Ends approvals of the actor's customer as `ending_approvals` does, in both environments, as a template belongs to both."""
     connection, customer_id = transaction.connection, transaction.actor.customer_id
     await act_for(connection, for_customers((customer_id, environment) for environment in ENVIRONMENTS))
     async with ending_approvals(connection, [customer_id]):
@@ -263,7 +263,7 @@ async def preview(connection: Connection, automation: Automation, *, days: int =
 
 
 async def next_days(connection: Connection, automations: Sequence[Automation]) -> dict[int, date]:
-    """Returns by automation when its next gift is sent, as its preview says; none for one that is paused or has none."""
+    """Returns when each automation sends its next gift, as in its preview. Leaves out those that are paused or have none."""
     asked = [one for one in automations if one.paused_at is None]
     if not asked:
         return {}

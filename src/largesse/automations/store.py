@@ -14,7 +14,7 @@ _COLUMNS = Fragment("""
     a.customer_id, a.id, a.environment, a.user_id, a.name, a.occasion, a.group_id, a.template_id, a.account_id, a.zone, a.years, a.days,
     a.leap_day, a.weekend, a.cap, a.asks_approval, a.approved_by, a.paused_at, a.ended_at, a.created_at, a.planned_through
 """)
-# Tables that may be on a node or copied to it are read in their own parts: outer joins with them end the server process of a cluster's coordinator.
+# Tables of a node, and tables copied to the nodes, are read in their own parts: an outer join with them crashes a Citus coordinator.
 _WITH_NAMES = compose(
     """
     WITH f AS MATERIALIZED (SELECT id, name FROM accounts WHERE customer_id = $1 AND kind = 'funding'),
@@ -57,7 +57,7 @@ _DROP_WAITING = """
     DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting'
 """
 _APPROVE = "UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2"
-# Looks at what waited for the approval at once, not at the end of its hour.
+# Makes the gifts that waited for approval due now, instead of at their next hourly check.
 _LOOK_NOW = """
     UPDATE automation_runs SET look_at = (SELECT clock_now()), reason = NULL
     WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting' AND reason = 'not_approved'
@@ -93,13 +93,13 @@ _FITTING = """
 """
 
 
-# For the automations `asked`, the days of contacts from `first` through `last`, which are columns of it. With each day: when the gift leaves, and by when
-# the contact must have been added. Somebody who begins to work is often added on that day, after nine o'clock, and gets the gift late.
+# The days of contacts for the automations in `asked`, from its column `first` through `last`. Each has the time when the gift is sent, and the time by
+# which the contact must have been added. New employees are often added on their first day after nine o'clock; they get the gift late.
 # `model.has_day` does the same for one contact and day.
 #
-# The server may not know each zone that this machine knows, and an unknown one would be an error, for the automations of all customers. Zones are
-# looked up once for each country and automation, not for each contact. Contacts are found by the dates on which they may have begun, and days are a
-# subquery of their own (OFFSET 0), as under row-level security no index serves a condition with `extract`.
+# The server may not know every zone that this machine knows, and an unknown zone would be an error for the automations of all customers.
+# Zones are looked up once for each country and automation, not for each contact.
+# Contacts are found by their dates, and days are a subquery of their own (OFFSET 0): under row-level security, no index serves `extract`.
 _DAYS = compose(
     """
     known AS MATERIALIZED (SELECT name FROM pg_timezone_names), days AS (
@@ -148,14 +148,14 @@ _DAYS = compose(
     """,
     longest=LONGEST_SERVICE,
 )
-# Whether the automation existed before the gift was due, and the contact in time. Who joins a group always is, as that makes the day. A contact who
-# joins or is added in time on the day on which the automation was created, after it, gets the gift as well.
+# Whether the automation existed before the gift was due, and the contact was added in time. A contact who joins a group is always in time.
+# A contact who joins, or is added in time, after the automation was created on the same day also gets the gift.
 _IN_TIME = Fragment("""
     (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
     AND (d.occasion = 'joined' OR greatest(d.due_at, d.over_at) >= d.known_at)
 """)
-# Plans the automations that are due, some days ahead. A day that is over is planned too, if it is recent enough, or of the weekend before a Monday that
-# is: then the gift is sent late, or `missed`.
+# Plans the automations that are due, some days ahead. Recent days that are over are planned too, including the weekend before a recent Monday:
+# their gifts are sent late, or are `missed`.
 PLAN = compose(
     """
     WITH turn AS (
@@ -180,7 +180,7 @@ PLAN = compose(
     days=_DAYS,
     in_time=_IN_TIME,
 )
-# A cluster joins local tables with orders only as CTEs: an outer join of them ends the server's process.
+# Local tables are joined with orders as CTEs: an outer join of them crashes a Citus coordinator.
 _PAST = """
     WITH past AS MATERIALIZED (
         SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference
@@ -212,7 +212,7 @@ _UNSKIP = """
 _TODAY = "SELECT (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date FROM automations WHERE customer_id = $1 AND id = $2"
 _PLAN_NOW = "UPDATE automations SET plan_at = (SELECT clock_now()) WHERE customer_id = $1 AND id = $2"
 
-# Moves the future gifts of a customer in staging nearer.
+# Moves the future gifts of a customer in staging to an earlier time.
 _AHEAD = """
     UPDATE automations SET ahead = ahead + $2::interval, plan_at = (SELECT clock_now())
     WHERE customer_id = $1 AND environment = 'staging' AND ended_at IS NULL
@@ -272,19 +272,19 @@ async def count_automations(connection: Connection, customer_id: int, environmen
 
 
 async def list_approvers(connection: Connection, customer_id: int, user_id: int) -> list[int]:
-    """Returns the users who may approve the automation of a user."""
+    """Returns the users who may approve an automation of this user."""
     return [row["id"] for row in await connection.fetch(_APPROVERS, customer_id, user_id)]
 
 
 async def list_waiting_for_approval(
     connection: Connection, customer_id: int, environment: str, user_id: int
 ) -> list[Row]:
-    """Returns the automations that wait for approval, except the user's own, which others approve."""
+    """Returns the automations that wait for approval, except the user's own."""
     return await connection.fetch(_WAITING_FOR_APPROVAL, customer_id, environment, user_id)
 
 
 async def count_blocked(connection: Connection, customer_id: int, environment: str, *, most: int) -> list[Row]:
-    """Returns by automation how many refused gifts are tried again, up to a limit, and since when the first one is due."""
+    """Returns, by automation, how many refused gifts are tried again, at most `most`, and when the first one was due."""
     return await connection.fetch(_BLOCKED, customer_id, environment, most)
 
 
@@ -324,18 +324,18 @@ async def change_automation(connection: Connection, automation: Automation, user
 
 
 async def approve_automation(connection: Connection, automation: Automation, user_id: int) -> None:
-    """Records who approved it. The gifts that waited for it are due now."""
+    """Records who approved an automation. The gifts that waited for the approval are due now."""
     await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id)
     await connection.execute(_LOOK_NOW, automation.customer_id, automation.id)
 
 
 async def pause_automation(connection: Connection, automation: Automation, *, paused: bool) -> None:
-    """Pauses or resumes it."""
+    """Pauses or resumes an automation."""
     await connection.execute(_PAUSE, automation.customer_id, automation.id, paused)
 
 
 async def end_automation(connection: Connection, automation: Automation) -> None:
-    """Ends it, and deletes its planned gifts."""
+    """Ends an automation, and deletes its planned gifts."""
     await connection.execute(_END, automation.customer_id, automation.id)
     await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
 
@@ -343,7 +343,7 @@ async def end_automation(connection: Connection, automation: Automation) -> None
 async def skip_day(
     connection: Connection, automation: Automation, contact_id: int, on_day: date, send_on: date
 ) -> bool:
-    """Skips a gift. Returns False if it is being placed, or was decided."""
+    """Skips a gift. Returns False if it is being placed or is already decided."""
     key = (automation.customer_id, automation.environment, automation.id)
     return await connection.fetchval(_SKIP, *key, contact_id, on_day, send_on) is not None
 
@@ -369,7 +369,7 @@ async def plan_due(
 async def plan_ahead(
     connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, *, ahead: int, by: timedelta
 ) -> None:
-    """Plans the automations of a customer in staging for a number of days after a period, before the period passes for them."""
+    """Plans the automations of a customer in staging `ahead` days beyond a period of `by`, before the test clock skips the period."""
     await connection.execute(_PLAN_AHEAD, *zone_columns(zones), customer_id, ahead, by)
     await connection.execute(_AHEAD, customer_id, by)
 
@@ -393,6 +393,6 @@ async def list_past(connection: Connection, customer_id: int, automation_id: int
 async def count_runs(
     connection: Connection, customer_id: int, automation_ids: Sequence[int], after: date
 ) -> dict[int, Row]:
-    """Returns by automation how many gifts were placed and failed after a day."""
+    """Returns, by automation, how many gifts to be sent after the day `after` were placed, and how many failed."""
     rows = await connection.fetch(_COUNTS, customer_id, list(automation_ids), after)
     return {row["automation_id"]: row for row in rows}

@@ -1,4 +1,4 @@
-"""What automations register: the worker plans the next days. In staging, the test clock brings them forward."""
+"""The tasks of automations: the worker plans the next days. In staging, the test clock brings them forward."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 
-_AT_ONCE = 20  # automations of a statement, which must end in time: each may have a gift for 200,000 contacts
+_AT_ONCE = 20  # automations per statement, which must end in time: each may have gifts for 200,000 contacts
 
 
 async def plan(context: WorkerContext) -> bool:

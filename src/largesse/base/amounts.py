@@ -18,14 +18,14 @@ from largesse.base.text import trimmed
 
 # Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.
 LONGEST_AMOUNT = 40
-ANY_CURRENCY = "XXX"  # ISO 4217: no currency. For amounts that are compared with amounts in any currency
-# What people call a currency beside its name in the CLDR, such as `US Dollar`.
+ANY_CURRENCY = "XXX"  # ISO 4217's code for no currency, for amounts that are compared with amounts in any currency
+# What people call a currency, in addition to its name in the CLDR, such as `US Dollar`.
 _SHORT_NAMES = {
     "GBP": ("pound", "pounds", "Pfund", "livre", "livres"),
     "USD": ("dollar", "dollars"),
     "CHF": ("franc", "francs", "Franken"),
 }
-# Somebody who types one of these means the account's currency. A file in which one stands alone may mean another.
+# A person who types one of these means the account's currency. In a file, it may mean another currency.
 _SHARED = frozenset({"$", "\N{YEN SIGN}", "dollar", "dollars", "franc", "francs"})
 # Two decimals are read in every currency, so that `500.00` is 500 yen, as the contract writes it.
 _USUAL_DECIMALS = 2
@@ -53,7 +53,7 @@ _MINUS = re.compile("[-\N{MINUS SIGN}\N{EN DASH}()]")
 
 
 class UnreadableAmount(AmountError):
-    """An amount that was not understood. `english`, with its `values`, says how it was read and what to type."""
+    """An amount was not understood. `english`, with its `values`, says how it was read and what to type."""
 
     def __init__(self, english: str, **values: str) -> None:
         super().__init__(english % values)
@@ -66,7 +66,7 @@ class Readings(msgspec.Struct, frozen=True):
 
     whole: Decimal | None
     with_decimals: Decimal | None
-    mark: str  # the last mark, or empty
+    mark: str  # the last mark; empty if there is none
 
 
 _NOTHING = Readings(None, None, "")

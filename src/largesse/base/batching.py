@@ -6,8 +6,8 @@ up to a bound. So batches grow with the load, and the cost of an item falls.
 Items may belong to groups. One task at a time handles the items of a group, in order: items that would wait for the same lock
 share a batch instead. While a batch of one group is handled, other tasks handle the other groups. While a batch of several groups is
 handled, all later items wait, as a batch for each group would cost more than it saves. Groups take turns at going first, so that a
-busy group does not delay the others. One group may use half of the waiting capacity, two groups a third each, and so on: some is
-always left for another.
+busy group does not delay the others. One group may use half of the waiting capacity, two groups a third each, and so on, so that
+there is always some left for another.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Outcome_contra = TypeVar("Outcome_contra", contravariant=True)
 
 
 class Receiver(Protocol[Outcome_contra]):
-    """Gets an outcome: a future, or an object that acts on the outcome at once, where a future would wake a task."""
+    """Gets an outcome. It is a future, or an object that handles the outcome at once and needs no task."""
 
     def done(self) -> bool:
         """Returns whether it no longer needs an outcome."""
@@ -36,8 +36,8 @@ class Receiver(Protocol[Outcome_contra]):
 
 
 MAX_REST_S = 0.01
-_REST = 0.75  # of the time that a batch took
-_FEW = 3  # a batch of at most so many items is followed by no rest
+_REST = 0.75  # the rest after a batch, as a share of the time it took
+_FEW = 3  # after a batch of at most so many items there is no rest
 
 _Waiting = tuple[Item, Receiver[Outcome]]
 
@@ -80,7 +80,7 @@ class Batcher(Generic[Item, Outcome]):
         self._group = group
         self._max_groups = max_groups
         self._rests = rests
-        # By group, in the order of their turns. Without groups, all items are in one group, which all tasks handle at the same time.
+        # Items by group, in the order of their turns. Without groups, all items are in one group, which all tasks handle at the same time.
         self._waiting: dict[Hashable, deque[_Waiting[Item, Outcome]]] = {}
         self._room_taken = 0
         self._handled: set[Hashable] = set()  # groups that a task handles now
@@ -170,7 +170,7 @@ class Batcher(Generic[Item, Outcome]):
             before = len(batch)
             while waiting and len(batch) < self._max_items:
                 item, receiver = waiting[0]
-                if not receiver.done():  # else its caller has given up
+                if not receiver.done():  # the caller still waits
                     weight += self._weigh(item)
                     if batch and weight > self._max_weight:
                         break

@@ -24,7 +24,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-# Seconds since an arbitrary moment, never set back: use differences only. An alias, as requests call it too often for a wrapper.
+# Seconds since an arbitrary moment, never set back. Use differences only. It is an alias, because a wrapper would slow each request.
 passed_s: Seconds = time.monotonic
 
 

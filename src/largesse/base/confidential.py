@@ -11,5 +11,5 @@ class Confidential(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:  # tracebacks of the library rich, which show local variables
+    def __rich_repr__(self) -> list[tuple[str, Any]]:  # the library rich shows local variables in tracebacks
         return []

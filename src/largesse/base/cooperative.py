@@ -1,4 +1,4 @@
-"""CooperativeRunner: runs a long computation in slices of a millisecond, and leaves most of the processor's time to others.
+"""Runs a long computation in slices of a millisecond, and leaves most of the processor's time to other tasks.
 
 A computation is a generator that yields wherever it may pause, and returns its result. A thread is no alternative: it would hold the
 interpreter for five milliseconds at a time.
@@ -18,8 +18,8 @@ Steps = Generator[None, None, Result]
 _SLICE_S = 0.001
 # Seconds that a computation may take before it pauses between slices. Most end sooner.
 _BRISK_S = 0.02
-# A pause is this many times as long as the slice before it. With shorter pauses, an order waits for so many slices
-# that it takes six times as long as on an idle service.
+# A pause is this many times as long as the slice before it. With shorter pauses, an order takes six times as long as on an idle
+# service, as it waits for many slices.
 _PAUSE_FACTOR = 3
 
 
@@ -37,7 +37,7 @@ def first_slice(steps: Steps[Result]) -> Result | None:
 
 
 async def finish_soon(steps: Steps[Result]) -> Result:
-    """Returns the result of `steps` soon, as all requests wait for it: other tasks run between slices, but there are no longer pauses."""
+    """Returns the result of `steps` soon, as all requests wait for it: other tasks run between slices, but there are no further pauses."""
     while True:
         result = first_slice(steps)
         if result is not None:
@@ -72,7 +72,7 @@ class CooperativeRunner:
 
     @asynccontextmanager
     async def turn(self, key: Hashable) -> AsyncIterator[None]:
-        """Runs a block in the turn of `key`, such as a transaction that keeps the database busy, and pauses after a long one.
+        """Runs a block, such as a transaction that keeps the database busy, when it is the turn of `key`. Pauses after a long block.
 
         Raises Unavailable if too many wait. The block must not wait for another turn of `key`.
         """

@@ -21,7 +21,7 @@ _PLAIN = re.compile(
 )
 _LONGEST_PLAIN = 200
 MAX_EMAIL = 254  # characters; RFC 5321, section 4.5.3.1.3, without the brackets
-# A local part without quotes, brackets or other characters that could end it early. The library checks it.
+# A local part without quotes, brackets or other characters that could end it early. The library checks the rest.
 _BARE = re.compile(r"[^\s\x00-\x1f\x7f\"(),:;<>@\[\\\]\ud800-\udfff]+")
 _ANY_LOCAL, _ANY_DOMAIN = "x", "example.com"
 _DOMAINS = 2_000
@@ -51,7 +51,7 @@ def normalise_email(text: str) -> str:
         raise EmailError(normalised)
     local_part = _judge(f"{local}@{_ANY_DOMAIN}").local_part
     if max(len(local.encode()), len(local_part.encode())) + most_bytes >= MAX_EMAIL:
-        return _judge(text).normalized  # which counts exactly
+        return _judge(text).normalized  # the library counts exactly
     return f"{local_part}@{normalised}"
 
 
@@ -79,9 +79,9 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
 
 
 def is_mistyped(email: str) -> bool:
-    """Returns whether the part before the @ has characters that no mailbox has, as keyboards and word processors write them.
+    """Returns whether the part before the @ has characters that no mailbox has, but that keyboards and word processors write.
 
-    They are full-width letters, and signs beyond ASCII, such as a quotation mark for an apostrophe.
+    These are full-width letters and signs beyond ASCII, such as a curly apostrophe.
     """
     return not email.isascii() and any(
         unicodedata.east_asian_width(one) == "F" or (not one.isascii() and unicodedata.category(one)[0] in "PS")
@@ -102,7 +102,7 @@ def typed_key(text: str) -> str:
     typed = text.strip()
     try:
         return email_key(normalise_email(typed))
-    except EmailError:  # such as one of the test lab, or the stand-in of an erased one
+    except EmailError:  # such as an address of the test lab, or the placeholder of an erased one
         return email_key(typed)
 
 
@@ -119,7 +119,7 @@ def to_dial(email: str) -> str:
     local, _, domain = email.rpartition("@")
     if domain.isascii():
         return email
-    import idna  # here, as few addresses need it
+    import idna  # imported here, as few addresses need it
 
     return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
 

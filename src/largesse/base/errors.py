@@ -104,7 +104,7 @@ class ScopeRequired(Problem):
 
 
 class NetworkNotAllowed(Problem):
-    """The API key is used from a network that it was not made for."""
+    """The API key is used from a network that it does not allow."""
 
     slug = "network-not-allowed"
 
@@ -116,13 +116,13 @@ class OrderLimit(Problem):
 
 
 class DailyLimit(Problem):
-    """With what it has ordered today, the order costs more than the service account may order in a day."""
+    """The order would bring the service account above its limit for one day."""
 
     slug = "daily-limit"
 
 
 class BudgetExceeded(Problem):
-    """The order costs more than is left of a budget, or a gift more than the budget allows.
+    """The order costs more than the rest of a budget, or a gift costs more than the budget allows.
 
     `left_minor` is what is left of the budget, or None if a gift costs more than `per_gift_minor`.
     """

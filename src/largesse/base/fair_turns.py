@@ -25,8 +25,8 @@ class FairTurns(Generic[Key]):
     With `alone_after_s`, a key may use all turns once no other key has asked for one for that many seconds: the bound for
     each key applies only while it helps others.
 
-    With `is_paced`, one caller and a quarter of the waiting ones begin in each turn of the event loop. So answers of the database
-    are read before all requests that arrived together have begun, and the database works again while those are prepared.
+    With `is_paced`, one caller and a quarter of the waiting ones begin in each turn of the event loop. If many requests arrive
+    together, the first ones then get answers from the database while the others are prepared.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FairTurns(Generic[Key]):
         self._room = 1  # how many callers may still begin in this turn of the event loop, if paced
         self._is_passing_on = False
         self._last_key: Key | None = None
-        self._several_until = 0.0  # by `passed_s`; 0: only one key has asked so far
+        self._several_until = 0.0  # an instant of `passed_s`; 0 while only one key has asked
         self._busy: Counter[Key] = Counter()
         self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the next key first
         self._waiting_count = 0
@@ -102,7 +102,7 @@ class FairTurns(Generic[Key]):
                 asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Admits the next callers in the next turn of the event loop: more when many wait, since each turn may have much else to do."""
+        """Admits the next callers in the next turn of the event loop: more if many wait, as a turn may do much other work."""
         self._is_passing_on = False
         self._room = 1 + self._waiting_count // _SHARE
         waiting = 0

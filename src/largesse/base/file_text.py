@@ -1,4 +1,4 @@
-"""Reads the text of uploaded files, whatever encoding a spreadsheet or a bank wrote them in."""
+"""Reads the text of uploaded files in any encoding that spreadsheets and banks use."""
 
 import codecs
 import io
@@ -11,9 +11,9 @@ from typing import BinaryIO, TextIO
 import msgspec
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_MARK = "\ufeff"  # any of them, decoded
+_MARK = "\ufeff"  # a byte order mark, decoded
 _PIECE = 2**20
-# Encodings of one byte a character, the likeliest first.
+# Encodings with one byte for each character, the most likely first.
 SINGLE_BYTE = ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251", "cp1253", "cp1254", "cp1256")
 _ASCII = bytes(range(128))
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
@@ -62,7 +62,7 @@ def _find_encoding(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
     high: set[int] = set()
     has_control = False
     for piece in _pieces(file):
-        if b"\0" in piece:  # no text of one byte a character has it
+        if b"\0" in piece:  # no text with one byte for each character has it
             raise NotText("kind")
         high.update(piece.translate(None, _ASCII))
         has_control |= _CONTROL.search(piece) is not None

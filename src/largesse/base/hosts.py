@@ -30,7 +30,7 @@ def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[st
 
 
 def is_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> bool:
-    """Returns whether exactly one Host header is `given` and names one of `hosts`, on any port.
+    """Returns whether there is exactly one Host header in `given`, and it names one of `hosts`, on any port.
 
     `connected_to`, the address of our end of the connection, is accepted too: DNS rebinding cannot make a browser send it.
     """

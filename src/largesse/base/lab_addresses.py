@@ -6,7 +6,7 @@
     never@test.invalid     the recipient never claims
     no-stock@test.invalid  a claimed gift waits for a voucher number
 
-A suffix, such as `bounce+7@test.invalid`, makes as many recipients as a test needs.
+Add a suffix for more recipients of the same kind, such as `bounce+7@test.invalid`.
 """
 
 import re

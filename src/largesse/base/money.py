@@ -1,6 +1,6 @@
 """Money: whole minor units inside, JSON numbers and labels outside.
 
-An amount is an `int` of minor units of a currency (pence of GBP, yen of JPY) everywhere but at the edges.
+An amount is an `int` of minor units of a currency (pence of GBP, yen of JPY), except in requests, responses and pages.
 Exponents and symbols come from the CLDR through Babel.
 """
 

@@ -39,7 +39,7 @@ MAIL_CONNECTIONS, MOST_MAIL_CONNECTIONS = 8, 20
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Days for which deliveries and mails about an order are stored, whatever their outcome.
+# Days for which deliveries and mail about an order are always stored.
 SHORTEST_RETENTION_DAYS = 35
 
 _MOST_LINES = 10
@@ -52,25 +52,25 @@ class Settings(msgspec.Struct, frozen=True):
     """The settings of an installation. Its `repr` has no secrets."""
 
     database_url: str | None
-    owner_database_url: str | None  # for `migrate` and commands; None: `database_url`
+    owner_database_url: str | None  # for `migrate` and other commands; None: they use `database_url`
     data_dir: Path
     environment: str
-    public_url: str  # of this process's environment
-    other_public_url: str  # of the other environment
+    public_url: str  # the address of this process's environment
+    other_public_url: str  # the address of the other environment
     master_keys: tuple[bytes, ...]  # newest first, 32 bytes each; empty: generated into the data directory
     smtp_url: str | None
     mail_from: str
-    office_networks: tuple[Network, ...]  # which may use the back office; empty: all may
+    office_networks: tuple[Network, ...]  # the networks that may use the back office; empty: all
     webhook_allowed_networks: tuple[Network, ...]
     webhook_timeout_s: float
     suppliers: tuple[Path, ...]  # the files that describe the suppliers
     rate_limit: int  # requests a minute for each key; 0: no limit
     request_log: int  # requests a second that a serving process writes into the request log
-    max_connections: int | None  # of clients to a serving process; None: as many as the system allows, up to a bound
+    max_connections: int | None  # client connections of a process; None: MAX_CONNECTIONS, or fewer if the system allows
     transfer_details: tuple[str, ...]  # lines that describe the bank account for top-ups
-    default_expiry_days: int  # after the claim, if the order sets none; 0: never
-    retention_days: int  # for which recipients are stored after their order has ended; 0: for ever
-    docs_url: str | None  # of the documentation as `make docs` builds it; None: pages have no links to it
+    default_expiry_days: int  # days after the claim until a gift expires, if the order sets none; 0: never
+    retention_days: int  # days for which recipients are stored after their order has ended; 0: for ever
+    docs_url: str | None  # the address of the documentation that `make docs` builds; None: pages have no links to it
     log_format: str  # json or console
 
     def __repr__(self) -> str:

@@ -37,12 +37,12 @@ def unfit(text: str, *, line_breaks: bool = False) -> str | None:
 
 
 def unfit_key(text: str) -> str | None:
-    """Returns the same as `unfit`, for a name that a caller gives its own thing: only control characters are refused."""
+    """Returns the same as `unfit`, for a reference that a caller chooses: only control characters are refused."""
     return _named(_IN_A_KEY.search(text))
 
 
 def trimmed(text: str) -> str:
-    """Returns what a person typed or pasted without blanks around it, and without the invisible characters that programs copy along."""
+    """Returns a typed or pasted text without blanks around it, and without the invisible characters that programs copy with it."""
     start = _AT_START.match(text)
     end = _AT_START.match(text[::-1])
     return text[start.end() if start else 0 : len(text) - (end.end() if end else 0)]
@@ -56,7 +56,7 @@ def cleaned(text: str, instead: str) -> str:
 def _named(found: re.Match[str] | None) -> str | None:
     if found is None:
         return None
-    if _IS_BIDIRECTIONAL.match(found[0]):  # invisible, so it is named
+    if _IS_BIDIRECTIONAL.match(found[0]):  # these are invisible, so the text names them
         return f"bidirectional control characters (U+{ord(found[0][0]):04X})"
     return "control characters"
 
@@ -109,10 +109,10 @@ def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "
     return key
 
 
-# If a cell begins with one of these, spreadsheets read it as a formula, some also with a full-width sign (OWASP, CSV injection).
+# A spreadsheet reads a cell that begins with one of these as a formula. Some accept full-width signs too (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-# A spreadsheet may split at the separator of its own country, whatever the file has, and quotes inside a cell do not prevent that. So what
-# follows one may begin a formula too. The smiley ";-)" does not.
+# A spreadsheet may split cells at the separator of its own country, even inside quotes.
+# So the text after such a separator may begin a formula too. The smiley ";-)" does not.
 _SPLIT = r'([,;\t\r\n]"*)'
 _BEGINS_FORMULA = r"(?=[=@\uff1d\uff0b\uff0d\uff20]|[+-][\w(.\"'+-])"
 _INSIDE = re.compile(_SPLIT + _BEGINS_FORMULA)
@@ -122,7 +122,7 @@ _MARK = "\ufeff"
 
 
 def plain_text(text: str) -> str:
-    """Returns a text that no spreadsheet computes: what would begin a formula gets an apostrophe in front."""
+    """Returns a text that no spreadsheet computes: puts an apostrophe before anything that would begin a formula."""
     plain = _INSIDE.sub(r"\1'", text)
     return f"'{plain}" if text.startswith(_FORMULA) else plain
 
@@ -132,11 +132,11 @@ _NOT_WHOLE = re.compile(r"0[0-9]+|[0-9]{12,}")
 
 
 def whole_number(text: str | None) -> str | None:
-    """Returns a reference that spreadsheets show with all its digits: one that they would change gets an apostrophe in front."""
+    """Returns a reference that spreadsheets show with all its digits: puts an apostrophe before one that they would change."""
     return f"'{text}" if text and _NOT_WHOLE.fullmatch(text) else text
 
 
-# How programs keep the zeros of a text from spreadsheets: `="00123"`.
+# Programs write `="00123"` so that spreadsheets show the zeros.
 _QUOTED = re.compile('="([^"]*)"')
 
 
@@ -148,24 +148,24 @@ def without_apostrophe(text: str) -> str:
     return _INSIDE_PLAIN.sub(r"\1", bare if bare.startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare) else text)
 
 
-# What spreadsheets show where a formula failed, `#N/A`, `#NV`, `#REF!`, `#NAME?`, and save where a column is too narrow, `####`.
+# What spreadsheets save if a formula failed (`#N/A`, `#NV`, `#REF!`, `#NAME?`), or if a column is too narrow (`####`).
 _ERROR = re.compile(r"#(?:N/A|NV|[A-Z]{3,11}[!?]|DIV/0!|#{2,})")
 # A long number as spreadsheets save it: `4.90123E+12`.
 _ROUNDED = re.compile(r"[0-9](?:[.,][0-9]+)?[eE]\+[0-9]{2,3}|[0-9]{16,}\.0")
 
 
 def is_error(cell: str) -> bool:
-    """Returns whether a cell, or a word of a name from several, is the error of a formula."""
+    """Returns whether a cell, or a word of it, is the error of a formula."""
     return "#" in cell and any(map(_ERROR.fullmatch, cell.split()))
 
 
 def is_rounded(cell: str) -> bool:
-    """Returns whether a cell is a number of which a spreadsheet saved only the first digits."""
+    """Returns whether a cell is a number whose last digits a spreadsheet lost."""
     return _ROUNDED.fullmatch(cell) is not None
 
 
 def csv_file(rows: Iterable[Iterable[str]]) -> bytes:
-    """Returns a CSV file of texts that no spreadsheet computes."""
+    """Returns a CSV file. No spreadsheet computes its texts."""
     written = io.StringIO(newline="")
     written.write(_MARK)
     csv.writer(written).writerows(map(plain_text, row) for row in rows)

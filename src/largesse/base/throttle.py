@@ -1,7 +1,7 @@
 """Throttling: how often a caller may do something. Each process counts for itself, in memory.
 
-A `Throttle` refuses a caller whose allowance is used up. `Waits` stores how long callers must wait. A `Pacer` makes all callers wait
-for a turn. Counts that must outlive a process, such as wrong PINs, are in the database, and use the same `Rate`.
+A `Throttle` refuses a caller whose allowance is used up. `Waits` stores how long callers must wait. A `Pacer` makes callers wait for
+a turn. Counts that must survive a restart, such as wrong PINs, are in the database, and use the same `Rate`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Throttle(Generic[Key]):
         self._rate = rate
         self._remembered = remembered
         self._now_s = now_s
-        self._left: dict[Key, tuple[float, float]] = {}  # what was left, and when; the latest change last
+        self._left: dict[Key, tuple[float, float]] = {}  # what was left, and when; the last changed key is last
 
     def __len__(self) -> int:
         return len(self._left)
@@ -94,7 +94,7 @@ class Waits(Generic[Key]):
     def __init__(self, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
         self._remembered = remembered
         self._now_s = now_s
-        self._until_s: dict[Key, float] = {}  # the latest last
+        self._until_s: dict[Key, float] = {}  # the last changed key is last
 
     def __len__(self) -> int:
         return len(self._until_s)

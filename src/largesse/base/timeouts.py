@@ -1,7 +1,7 @@
 """Time-outs of whole requests: a caller gets an answer in time, even if the database no longer answers.
 
 A network that drops packets can delay a request in several places, one after another, each with its own time-out. So the whole request
-has one too. Waiting in a long queue that moves does not count, as large orders may have to; waiting in one that stands still does.
+has one too. Waiting in a queue that moves does not count, as large orders may wait long. Waiting in a queue that does not move counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from largesse.base.clock import passed_s
 
-# Together with the work before and after, a caller has its answer well within 15 seconds.
+# With the work before and after, a caller gets an answer within 15 seconds.
 TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.5
 
@@ -71,7 +71,7 @@ class Timeouts:
                 self._since[task] = since + passed_s() - began
 
     def moved(self) -> None:
-        """Notes that an operation succeeded, so that the queue behind it moves."""
+        """Records that an operation succeeded: the queue behind it moves."""
         self._moved_at = passed_s()
 
     async def close(self) -> None:

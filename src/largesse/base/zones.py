@@ -1,6 +1,6 @@
-"""The time zones that this machine knows, and those of a country (from the CLDR), for its days and for the times at which mail is sent there.
+"""The time zones of this machine and of each country (from the CLDR): when a day ends there, and when to send mail.
 
-An order may be for the last instant of the calendar, which ends with the year 9999. Its times in zones and those that follow it stay in the calendar.
+The calendar ends with the year 9999, and an order may be for its last instant. Times that would lie beyond it become its last time.
 """
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -14,13 +14,13 @@ _DAY = timedelta(days=1)
 _MORNING, _EVENING = 9, 18
 _STEP = timedelta(minutes=15)
 _STEPS = 2 * 24 * 4
-# The last second of a day counts as its end.
+# A time up to this long before the end of a day counts as its end.
 _TOLERANCE = timedelta(minutes=1)
 
 
 @cache
 def known_zones() -> frozenset[str]:
-    """Returns the names of all time zones. A `ZoneInfo` takes more, such as `posix/Europe/London`, which others do not know."""
+    """Returns the names of all time zones. `ZoneInfo` takes others too, such as `posix/Europe/London`, but other programs may not know them."""
     return frozenset(available_timezones())
 
 
@@ -53,7 +53,7 @@ def after(at: datetime, passed: timedelta) -> datetime:
 
 
 def last_whole_day(until: datetime, country: str) -> date:
-    """Returns the last day that ends by `until` everywhere in a country."""
+    """Returns the last day that has ended by `until` in all zones of a country."""
     return min(after(in_zone(until, zone), _TOLERANCE).date() for zone in zones_of(country)) - _DAY
 
 

@@ -1,1 +1,1 @@
-"""How a customer's mail and claim pages look: logo, colour, own wrappings, sender, reply-to, subject and footer."""
+"""Branding: how a customer's mail and claim pages look. Logo, colour, own wrappings, sender, reply-to, subject and footer."""

@@ -51,7 +51,7 @@ def ink_on(ground: str) -> str:
 
 
 def mixed(one: str, other: str, share: float) -> str:
-    """Returns a colour with that share of `other`."""
+    """Returns the mix of two colours: `share`, from 0 to 1, is the part of `other`."""
     pairs = zip(_parts(one), _parts(other), strict=True)
     return "#" + "".join(f"{round(mine + (theirs - mine) * share):02x}" for mine, theirs in pairs)
 
@@ -66,7 +66,7 @@ class Colours(NamedTuple):
 
 
 def colours_of(fill: str) -> Colours:
-    """Returns the colours for a chosen one."""
+    """Returns the colours that follow from a chosen colour."""
     return Colours(
         fill, ink_on(fill), _readable(fill, _LIGHT_GROUNDS, _BLACK), _readable(fill, (_DARK_GROUND,), _WHITE)
     )
@@ -75,12 +75,12 @@ def colours_of(fill: str) -> Colours:
 class OwnWrapping(msgspec.Struct, frozen=True):
     """A wrapping of a customer's own: a pattern or a picture on its paper, and a ribbon."""
 
-    key: str  # the orders' `wrappingKey`
+    key: str  # the value of `wrappingKey` in orders
     name: str
     pattern: str
     paper: str  # a colour
     ribbon: str
-    picture: str | None = None  # its name; printed instead of the pattern
+    picture: str | None = None  # the name of a picture, which replaces the pattern
 
     @property
     def ribbon_dark(self) -> str:
@@ -94,7 +94,7 @@ class OwnWrapping(msgspec.Struct, frozen=True):
 
 
 class Brand(msgspec.Struct, frozen=True):
-    """A customer's brand. Everything may be missing."""
+    """A customer's brand. Every part is optional."""
 
     colour: str | None = None
     logo: str | None = None  # the name of a picture
@@ -107,15 +107,15 @@ class Brand(msgspec.Struct, frozen=True):
 
     @property
     def colours(self) -> Colours | None:
-        """The colours that follow from the chosen one."""
+        """The colours that follow from the chosen colour; None if none is chosen."""
         return colours_of(self.colour) if self.colour else None
 
     def wrapping(self, key: str | None) -> OwnWrapping | None:
-        """Returns the own wrapping of that key."""
+        """Returns the own wrapping with that key; None if there is none."""
         return next((one for one in self.wrappings if one.key == key), None)
 
     def subject_from(self, sender: str) -> str | None:
-        """Returns the subject of a gift's mail; None if there is none, or if it names a sender and the order has none."""
+        """Returns the subject of a gift's mail. None if the brand has none, or if its subject needs a sender and the order has none."""
         if self.subject is None or (SENDER in self.subject and not sender):
             return None
         return self.subject.replace(SENDER, sender)
@@ -132,7 +132,7 @@ def check_subject(subject: str) -> None:
 
 
 def _readable(colour: str, grounds: Sequence[str], towards: str) -> str:
-    """Returns the colour, moved towards black or white just enough to be readable on all backgrounds."""
+    """Returns the colour, mixed with as little of `towards` as makes it readable on all backgrounds."""
     steps = (mixed(colour, towards, step / 50) for step in range(51))
     return next(one for one in steps if all(contrast(one, ground) >= _CONTRAST for ground in grounds))
 

@@ -33,7 +33,7 @@ from largesse.db.pool import Connection
 from largesse.orders.options import ALIASES, WRAPPINGS
 
 Read = TypeVar("Read")
-MOST_PICTURES = 30  # of a customer, beside those in use
+MOST_PICTURES = 30  # pictures stored per customer, in addition to those in use
 
 
 class BrandContent(msgspec.Struct, frozen=True):
@@ -168,7 +168,7 @@ class _Reader:
         self.faults: dict[str, str] = {}
 
     def part(self, read: Callable[..., Read], *given: object) -> Read | None:
-        """Returns the result of `read` for a part; None after a fault."""
+        """Returns the result of `read` for a part. Returns None if the part has a fault."""
         try:
             return read(*given)
         except BrandFault as fault:
@@ -217,7 +217,8 @@ def _email(typed: str) -> str | None:
         email = normalise_email(typed)
     except EmailError:
         raise BrandFault(reply_to="must be an e-mail address") from None
-    if not email.rpartition("@")[0].isascii():  # a header with it can only be sent to addresses like it (RFC 6532)
+    # RFC 6532: mail with such a header can only be sent to addresses of the same kind.
+    if not email.rpartition("@")[0].isascii():
         raise BrandFault(reply_to="must have only ASCII characters before the @")
     return email
 
@@ -236,5 +237,5 @@ _PARTS_OF_WRAPPING = ("name", "pattern", "paper", "ribbon", "picture")
 
 
 def _audited(of: Brand | OwnWrapping, parts: Sequence[str]) -> dict[str, str]:
-    """Returns the parts that there are, for the audit log."""
+    """Returns the parts that are not empty, for the audit log."""
     return {part: value for part in parts if (value := getattr(of, part))}

@@ -1,4 +1,4 @@
-"""The SQL of brands: one row a customer, its own wrappings, and the pictures of both."""
+"""The SQL of brands: one row for each customer, its own wrappings, and the pictures of both."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _ADD_PICTURE = """
     INSERT INTO brand_pictures (customer_id, name, content, created_at) VALUES ($1, $2, $3, clock_now())
     ON CONFLICT (customer_id, name) DO UPDATE SET created_at = excluded.created_at
 """
-# Removes all pictures but those in use and the newest, which mail already sent may show.
+# Removes all pictures except those in use and the newest, which sent mail may still show.
 _REMOVE_PICTURES = """
     DELETE FROM brand_pictures p WHERE p.customer_id = $1
       AND p.name <> ALL($3::text[])
@@ -56,7 +56,7 @@ async def read_brands(connection: Connection, customer_ids: Sequence[int]) -> di
 
 
 async def save_brand(connection: Connection, customer_id: int, brand: Brand) -> None:
-    """Saves all of a brand but its wrappings."""
+    """Saves a brand without its wrappings."""
     await connection.execute(
         _SAVE, customer_id, brand.colour, brand.logo, brand.sender_name, brand.reply_to, brand.subject, brand.footer
     )
@@ -90,6 +90,6 @@ async def add_picture(
 
 
 async def read_brand_picture(connection: Connection, name: str) -> bytes | None:
-    """Returns the picture with that name, of any customer; None where there is none."""
+    """Returns the picture with that name, of any customer; None if there is none."""
     content: bytes | None = await connection.fetchval(_PICTURE, name)
     return content

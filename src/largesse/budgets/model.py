@@ -1,4 +1,4 @@
-"""A budget, the orders that count towards it, and the rules by which it refuses one.
+"""A budget, the orders that count towards it, and the rules by which it refuses an order.
 
 Periods are in UTC, and `starts_on` is their first day. A budget without periods has one, which starts on ALL.
 """
@@ -14,17 +14,17 @@ from largesse.base.money import canonical
 
 KINDS = ("person", "group", "role", "service_account", "account")
 PERIODS = ("month", "quarter", "total")
-ROLES = ("member", "admin")  # that may send
+ROLES = ("member", "admin")  # the roles that may send
 ALL = date(1970, 1, 1)
 
-# A sum that orders are added to: customer, budget, and the first day of the period.
+# The key of the sum of a budget's period: customer, budget, and first day of the period.
 PeriodKey: TypeAlias = tuple[int, int, date]
-# What limits an order: customer, environment and currency.
+# The customer, environment and currency of an order. Only budgets with the same three can limit it.
 BudgetScope: TypeAlias = tuple[int, str, str]
 
 
 class Spender(NamedTuple):
-    """What decides which budgets an order counts towards."""
+    """The facts that decide which budgets an order counts towards."""
 
     customer_id: int
     environment: str
@@ -36,7 +36,7 @@ class Spender(NamedTuple):
 
     @property
     def scope(self) -> BudgetScope:
-        """The budgets among which the order's are."""
+        """The scope of the budgets that may limit the order."""
         return self.customer_id, self.environment, self.currency
 
 
@@ -55,25 +55,25 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     limit_minor: int | None
     per_gift_minor: int | None
     starts_at: datetime
-    user_ids: frozenset[int] = frozenset()  # of a group
+    user_ids: frozenset[int] = frozenset()  # the people of a group
     spent_minor: int = 0
 
     @property
     def scope(self) -> BudgetScope:
-        """Whose orders it may limit."""
+        """The scope of the orders that it may limit."""
         return self.customer_id, self.environment, self.currency
 
     @property
     def left_minor(self) -> int | None:
-        """What may still be spent in the current period, never below zero; None without a total."""
+        """The amount that may still be spent in the current period, never below zero; None if the budget has no total."""
         return None if self.limit_minor is None else max(0, self.limit_minor - self.spent_minor)
 
     def key(self, at: datetime) -> PeriodKey:
-        """Returns the key of the sum to which an order of that time is added."""
+        """Returns the key of the sum to which an order placed at that time is added."""
         return self.customer_id, self.id, period_start(self.period, at)
 
     def limits(self, spender: Spender) -> bool:
-        """Returns whether an order counts towards it."""
+        """Returns whether the orders of this spender count towards the budget."""
         if self.scope != spender.scope:
             return False
         match self.kind:
@@ -89,7 +89,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
                 return spender.account_id == self.subject_id
 
     def is_of(self, user_id: int, role: str, account_ids: Collection[int] = ()) -> bool:
-        """Returns whether it may limit a person who uses those accounts."""
+        """Returns whether the budget may limit a person who uses these accounts."""
         spender = Spender(*self.scope, user_id=user_id, role=role)
         return self.limits(spender) or (self.kind == "account" and self.subject_id in account_ids)
 
@@ -113,7 +113,7 @@ class BudgetLeft(msgspec.Struct, frozen=True):
 
 
 def period_start(period: str, at: datetime) -> date:
-    """Returns the first day of the period of a time."""
+    """Returns the first day of the period that contains a time."""
     day = at.astimezone(UTC).date()
     if period == "total":
         return ALL
@@ -122,7 +122,7 @@ def period_start(period: str, at: datetime) -> date:
 
 
 def period_end(period: str, at: datetime) -> date | None:
-    """Returns the day on which the next period starts; None for a budget without periods."""
+    """Returns the day on which the next period starts. None if `period` is `total`."""
     if period == "total":
         return None
     start = period_start(period, at)

@@ -1,4 +1,7 @@
-"""Operations on budgets: creating, changing and ending one. Each takes the lock under which orders are decided, so that no order is missed."""
+"""Operations on budgets: creating, changing and ending one.
+
+Each takes the lock under which orders are decided, so that no order is missed.
+"""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, time
@@ -18,9 +21,9 @@ from largesse.db.statements import read_now
 from largesse.ledger.own_accounts import own_accounts, set_has_budgets
 from largesse.ledger.posting import lock_accounts
 
-MOST_BUDGETS = 200  # of a customer in an environment
+MOST_BUDGETS = 200  # per customer and environment
 MOST_NAME = 60  # characters
-MOST_PEOPLE = 500  # of a group
+MOST_PEOPLE = 500  # people in a group
 
 
 class NewBudget(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,15 +33,15 @@ class NewBudget(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     kind: str
     period: str = "month"
-    subject_id: int | None = None  # of a person, a service account or an account
+    subject_id: int | None = None  # the id of a person, a service account or an account
     role: str | None = None
-    user_ids: Collection[int] = ()  # of a group
+    user_ids: Collection[int] = ()  # the people of a group
     limit_minor: int | None = None
     per_gift_minor: int | None = None
 
 
 class TooManyBudgets(BrokenRule):
-    """The customer has as many as it may."""
+    """The customer has as many budgets as it may."""
 
     rule = f"A customer has at most {MOST_BUDGETS} budgets in an environment."
 
@@ -165,7 +168,7 @@ async def _current(transaction: Transaction) -> list[Budget]:
 
 
 async def _require_room(transaction: Transaction, name: str, *, but: int = 0) -> list[Budget]:
-    """Returns the budgets. Raises BudgetNameTaken if a budget with another id has the name."""
+    """Returns the existing budgets. Raises BudgetNameTaken if one of them, except the one with the id `but`, has the name."""
     existing = await _current(transaction)
     if any(one.name.lower() == name.lower() and one.id != but for one in existing):
         raise BudgetNameTaken
@@ -195,7 +198,7 @@ async def _subject(transaction: Transaction, new: NewBudget) -> Mapping[str, obj
 
 
 async def _require_people(transaction: Transaction, user_ids: Collection[int]) -> None:
-    """Raises NotFound unless all are people of the customer."""
+    """Raises NotFound unless all of these are people of the customer."""
     place = transaction.actor.customer_id, "", ""
     for user_id in sorted(set(user_ids)):
         if await store.find_subject(transaction.connection, "person", user_id, place) is None:
@@ -223,7 +226,7 @@ async def _add(transaction: Transaction, new: NewBudget, now: datetime) -> Budge
 
 
 async def _people(connection: Connection, budget: Budget) -> Collection[int]:
-    """Returns the people whose earlier orders count."""
+    """Returns the people whose earlier orders count towards a new budget."""
     match budget.kind:
         case "person":
             return [budget.subject_id or 0]

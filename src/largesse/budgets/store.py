@@ -1,7 +1,7 @@
-"""The SQL of budgets: which limit an order, what was spent of them, and what refunds give back.
+"""The SQL of budgets: which ones limit an order, what was spent of them, and what refunds add to them again.
 
-What orders and refunds read and write is held by the lock of the customer's sales account. The statements name one customer each way, so that they run
-on its node where customers are distributed.
+Orders and refunds lock the customer's sales account before they read or write budgets. Each statement names one customer, so that a cluster runs
+it on the customer's node.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def _people(customer: Fragment = _OF_BUDGET) -> Fragment:
 
 
 def _spent(month: Fragment, quarter: Fragment, customer: Fragment = _OF_BUDGET) -> Fragment:
-    """Returns SQL for what was spent of a budget `b` in its current period, of which two placeholders are the first days."""
+    """Returns SQL for what was spent of a budget `b` in its current period. `month` and `quarter` are the first days of periods."""
     return compose(
         """
         coalesce((SELECT s.spent_minor FROM budget_periods s
@@ -48,9 +48,9 @@ def _spent(month: Fragment, quarter: Fragment, customer: Fragment = _OF_BUDGET) 
 
 
 def _limiting(pin: str) -> Fragment:
-    """Returns SQL for the budgets that limit spenders, by their customers, environments and currencies, and by who and what they are.
+    """Returns SQL for the budgets that may limit spenders, found by customer, environment and currency, and by person or account.
 
-    Uses a subquery for each, not a join, as in `orders/reading.py`.
+    Uses a subquery for each spender, not a join, as in `orders/reading.py`.
     """
     customer = placeholder(pin) if pin else _OF_BUDGET
     return compose(
@@ -111,7 +111,7 @@ _END = "UPDATE budgets SET ended_at = clock_now() WHERE customer_id = $1 AND id 
 _DROP_PEOPLE = "DELETE FROM budget_people WHERE customer_id = $1 AND budget_id = $2"
 _ADD_PEOPLE = Fragment("INSERT INTO budget_people (customer_id, budget_id, user_id)")
 _IS_ANY = "SELECT EXISTS (SELECT FROM budgets WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND ended_at IS NULL)"
-# The last order that is certainly before the period. An hour earlier, because an id may be drawn a moment before its order is placed.
+# The last order that is certainly before the period: at least an hour before it, as an order gets its id a moment before it is placed.
 _LAST_BEFORE = """
     SELECT order_id FROM report_orders
     WHERE customer_id = $1 AND environment = $2 AND created_at < $3::timestamptz - interval '1 hour'
@@ -145,7 +145,7 @@ _SUM_EARLIER = """
 """
 _SPENT_IN = "SELECT spent_minor FROM budget_periods WHERE customer_id = $1 AND budget_id = $2 AND starts_on = $3"
 _SENDERS = "SELECT id FROM users WHERE customer_id = $1 AND is_active AND role = $2"
-# Names of what budgets are about: people, service accounts and accounts.
+# Names of the subjects of budgets: people, service accounts and accounts.
 _USER_NAMES = "SELECT id, name FROM users WHERE customer_id = $1 AND id = ANY($2::int[])"
 _SERVICE_ACCOUNT_NAMES = "SELECT id, name FROM service_accounts WHERE customer_id = $1 AND id = ANY($2::int[])"
 _ACCOUNT_NAMES = "SELECT id, name FROM accounts WHERE customer_id = $1 AND environment = $3 AND id = ANY($2::int[])"
@@ -167,7 +167,7 @@ _OF_MEMBER = """
 
 
 def limiting(spenders: Collection[Spender], at: datetime, *, on_node: bool = False) -> Statement:
-    """Returns the statement that reads the budgets among which are those of these spenders: the same for the same ones."""
+    """Returns the statement that reads the budgets that may limit these spenders. Equal spenders give equal statements."""
     return Statement(
         _LIMITING[on_node],
         (
@@ -177,7 +177,7 @@ def limiting(spenders: Collection[Spender], at: datetime, *, on_node: bool = Fal
             _ids(one.account_id for one in spenders),
             period_start("month", at).isoformat(),
             period_start("quarter", at).isoformat(),
-            *([next(iter(spenders)).customer_id] if on_node else []),  # a batch is of one customer there
+            *([next(iter(spenders)).customer_id] if on_node else []),  # on a cluster, a batch has one customer
         ),
     )
 
@@ -188,9 +188,10 @@ async def read_limiting(
     at: datetime,
     read: tuple[Statement, str | None] | None = None,
 ) -> list[Budget]:
-    """Returns the budgets among which are those of these spenders. Call it after the accounts are locked, as a statement of its own.
+    """Returns the budgets that may limit these spenders. Call it after the accounts are locked.
 
-    A statement that began before the lock would not see what the last holder committed. `read` is one that ran after it, and its answer.
+    A statement that began before the lock would not see what the last holder committed. `read` is a statement that already ran after
+    the lock, with its answer: it is used if it is the right one.
     """
     if not spenders:
         return []
@@ -203,7 +204,7 @@ async def read_limiting(
 
 
 def new_charges(charges: str) -> Fragment:
-    """Returns SQL that adds orders to what was spent of their budgets: parts of a statement, each after a comma.
+    """Returns SQL that adds orders to what was spent of their budgets: CTEs of a statement, each after a comma.
 
     `charges` is the placeholder of the `Charge`s as a JSON array.
     """
@@ -236,7 +237,7 @@ async def charge_on_node(connection: Connection, charges: Sequence[Charge]) -> N
 
 
 async def give_back(connection: Connection, customer_id: int, reference: str, amount_minor: int) -> None:
-    """Takes a refund of an order off what was spent of its budgets, in the periods it was spent in. The sales account is locked."""
+    """Takes a refund of an order off what was spent of its budgets, in the periods in which it was spent. The sales account must be locked."""
     for budget_id, starts_on in await connection.fetch(_REFUND_ORDER, customer_id, reference, amount_minor):
         await connection.execute(_REFUND_PERIOD, customer_id, budget_id, starts_on, amount_minor)
 
@@ -279,7 +280,7 @@ async def change_budget(connection: Connection, budget: Budget) -> None:
 
 
 async def end_budget(connection: Connection, customer_id: int, budget_id: int) -> None:
-    """Ends a budget: it limits nothing any more."""
+    """Ends a budget, so that it no longer limits orders."""
     await connection.execute(_END, customer_id, budget_id)
 
 
@@ -289,9 +290,9 @@ async def has_budgets(connection: Connection, customer_id: int, environment: str
 
 
 async def count_earlier(connection: Connection, budget: Budget, since: datetime, user_ids: Collection[int]) -> int:
-    """Counts the orders since that time towards a new budget; returns what they cost. The sales account is locked.
+    """Counts the orders since that time towards a new budget, and returns what they cost. The sales account must be locked.
 
-    `user_ids` are the people whose orders count, for a budget of people.
+    `user_ids` are the people whose orders count, if the budget is for people.
     """
     key = budget.key(budget.starts_at)
     place = budget.customer_id, budget.environment
@@ -318,7 +319,7 @@ async def read_spent(connection: Connection, key: PeriodKey) -> int:
 
 
 async def list_senders(connection: Connection, customer_id: int, role: str) -> list[int]:
-    """Returns the active people of a role."""
+    """Returns the ids of the active people with a role."""
     return [row["id"] for row in await connection.fetch(_SENDERS, customer_id, role)]
 
 
@@ -331,7 +332,7 @@ async def find_subject(connection: Connection, kind: str, subject_id: int, place
 
 
 async def subject_names(connection: Connection, budgets: Iterable[Budget]) -> dict[tuple[str, int], str]:
-    """Returns the names of what a customer's budgets are about, by kind and id; people of groups are of the kind person."""
+    """Returns the names of the subjects of a customer's budgets, by kind and id. People of groups have the kind `person`."""
     ids: dict[str, set[int]] = {"person": set(), "service_account": set(), "account": set()}
     place = (0, "")
     for budget in budgets:
@@ -352,7 +353,7 @@ async def subject_names(connection: Connection, budgets: Iterable[Budget]) -> di
 
 
 async def list_names_of_member(connection: Connection, customer_id: int, user_id: int) -> list[str]:
-    """Returns the names of the budgets that are about a person, for an export."""
+    """Returns the names of the budgets for a person, or for a group with the person, for an export."""
     return [row["name"] for row in await connection.fetch(_OF_MEMBER, customer_id, user_id)]
 
 

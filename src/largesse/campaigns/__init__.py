@@ -1,1 +1,1 @@
-"""Campaigns: one link for a number of gifts until a date, for addresses of some domains or of a list."""
+"""Campaigns: one link by which visitors get gifts until a date. Addresses of some domains, or of a list, may take part."""

@@ -1,4 +1,4 @@
-"""The SQL of code requests of visitors."""
+"""The SQL of visitors' requests for a code."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _ADD = """
     INSERT INTO campaign_asks (customer_id, environment, campaign_id, mailbox, email, language, asked_at)
     VALUES ($1, $2, $3, $4, $5, $6, clock_now())
 """
-# A request above the limit gets no mail, and the code before it stays valid. Otherwise anybody could make a visitor's code worthless.
+# A request above the limit gets no mail, and the previous code stays valid. Otherwise anybody could make a visitor's code invalid.
 _LATEST = """
     SELECT id, email, language, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
     WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 AND state <> 'ignored' ORDER BY id DESC LIMIT 1 FOR UPDATE
@@ -19,7 +19,7 @@ _LATEST = """
 _LOCK_NEW = """
     SELECT customer_id, id FROM campaign_asks WHERE state = 'new' ORDER BY asked_at, id LIMIT $1 FOR UPDATE
 """
-# What the decision about each depends on, and how many mails its mailbox got in an hour.
+# The facts that decide about each request, and how many mails its mailbox got in the last hour.
 _TO_DECIDE = """
     SELECT a.customer_id, a.environment, a.id, a.campaign_id, a.mailbox, a.email, c.order_reference,
            c.ended_at IS NULL AND c.paused_at IS NULL AND c.opens_at <= now AND c.closes_at > now AS is_open,
@@ -59,7 +59,7 @@ _DROP_OF_CAMPAIGN = "DELETE FROM campaign_asks WHERE customer_id = $1 AND campai
 
 
 async def insert_ask(connection: Connection, campaign: Campaign, email: str, language: str) -> None:
-    """Adds a request of a visitor to mail a code to an address."""
+    """Adds a visitor's request to mail a code to an address."""
     key = (campaign.customer_id, campaign.environment, campaign.id)
     await connection.execute(_ADD, *key, mailbox_of(email), email, language)
 
@@ -78,7 +78,7 @@ async def take_new(connection: Connection, limit: int) -> list[Row]:
 
 
 async def count_mailed(connection: Connection, customer_id: int, campaign_id: int) -> int:
-    """Returns how many codes were mailed for a campaign in an hour, CODES_OF_CAMPAIGN at most."""
+    """Returns how many codes were mailed for a campaign in the last hour. Counts up to CODES_OF_CAMPAIGN."""
     return int(await connection.fetchval(_COUNT_MAILED, customer_id, campaign_id, CODES_OF_CAMPAIGN))
 
 

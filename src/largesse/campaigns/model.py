@@ -15,21 +15,21 @@ from largesse.orders.placeholders import has_placeholders
 from largesse.orders.recipients import MAX_CODES
 
 SOURCE = "campaign"
-MOST_CAMPAIGNS = 100  # of a customer in an environment, that have not ended
+MOST_CAMPAIGNS = 100  # campaigns that have not ended, per customer and environment
 MOST_NAME = 60  # characters
 MOST_GREETING = 500
 MOST_GIFTS = MAX_CODES
 MOST_DOMAINS = 20
 MOST_ADDRESSES = 10_000
-LONGEST = timedelta(days=366)  # from its first day to its last
-MOST_AHEAD = timedelta(days=366)  # that it may begin
+LONGEST = timedelta(days=366)  # the longest time from its first day to its last
+MOST_AHEAD = timedelta(days=366)  # how far in the future it may begin
 CODE_LASTS = timedelta(minutes=15)
-CODES_OF_MAILBOX = 5  # mailed to a mailbox in an hour
-CODES_OF_CAMPAIGN = 20_000  # mailed for a campaign in an hour
+CODES_OF_MAILBOX = 5  # codes mailed to a mailbox in an hour
+CODES_OF_CAMPAIGN = 20_000  # codes mailed for a campaign in an hour
 _SHOWN_WRONG = 10  # addresses that a refusal names
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PARTS = re.compile(r"[;\n]")
-_NOT_OF_MAIL = re.compile(r"^(?:@|www\.(?=.+\.))", re.IGNORECASE)  # before a domain
+_NOT_OF_MAIL = re.compile(r"^(?:@|www\.(?=.+\.))", re.IGNORECASE)  # what people type before a domain
 _QUOTES = ('"', "'")
 
 
@@ -66,7 +66,7 @@ class CampaignRule(msgspec.Struct, frozen=True, kw_only=True):
     opens_at: datetime
     closes_at: datetime
     greeting: str | None = None
-    domains: tuple[str, ...] = ()  # none: `mailboxes` may take part
+    domains: tuple[str, ...] = ()  # empty: `mailboxes` may take part instead
     mailboxes: tuple[str, ...] = ()
 
 
@@ -169,7 +169,10 @@ def check_rule(rule: CampaignRule, now: datetime) -> None:
 
 
 def _addresses_in(part: str) -> Iterator[str]:
-    """Yields what is in brackets, and the addresses beside it; without brackets all words. What else is beside brackets is a name."""
+    """Yields the text in angle brackets, and addresses beside it. Other words beside brackets are a name.
+
+    Yields all words if there are no brackets.
+    """
     if "<" not in part:
         yield from _words(part)
         return

@@ -38,7 +38,7 @@ class TooManyCampaigns(BrokenRule):
 
 
 class IsReserved(BrokenRule):
-    """The gifts of a campaign were ordered: what its visitors see cannot be changed."""
+    """The gifts of a campaign are ordered, so what its visitors see cannot be changed."""
 
     rule = "The campaign's gifts were ordered already."
 
@@ -63,9 +63,11 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
 
 
 async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: CampaignRule) -> None:
-    """Changes a campaign whose gifts are not ordered yet. Raises NotFound, AccessChanged for somebody else's, IsReserved, and CampaignFault.
+    """Changes a campaign whose gifts are not ordered yet.
 
-    Makes the draft again if it was deleted meanwhile, as drafts are after two weeks. Withdraws an approval: it was for other visitors, or other days.
+    Makes the draft again if it was deleted, as drafts are after two weeks. Withdraws an approval, which was for the old settings.
+
+    Raises NotFound, AccessChanged for another person's campaign, IsReserved, and CampaignFault.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
@@ -160,7 +162,7 @@ def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
 
 
 async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
-    """Returns and locks a campaign that is not over, for somebody who may change it. Raises NotFound."""
+    """Returns and locks a campaign that is not over and that the actor may change. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
     campaign = await store.lock_campaign(connection, *actor.place, campaign_id)
     if campaign is None or campaign.ended_at is not None or campaign.closes_at <= await read_now(connection):

@@ -1,4 +1,4 @@
-"""The SQL of campaigns: the campaigns, who has a gift of one, and the orders that their gifts are of."""
+"""The SQL of campaigns: the campaigns, the people who have a gift, and the orders of the gifts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -67,7 +67,7 @@ _TAKEN = """
     SELECT campaign_id, count(number)::int AS taken FROM campaign_people
     WHERE customer_id = $1 AND campaign_id = ANY($2::int[]) GROUP BY campaign_id
 """
-# The gifts of an order: those left, those cancelled before anybody got them, and those cancelled after they were given.
+# Counts the gifts of an order: those left, those cancelled before anybody got them, and those cancelled after they were given.
 _COUNT_LINES = """
     SELECT count(*) FILTER (WHERE l.recipient_email IS NULL AND s.state IS NULL)::int AS left,
            count(*) FILTER (WHERE l.recipient_email IS NULL AND s.state = 'cancelled')::int AS returned,
@@ -131,7 +131,7 @@ _FORGET = """
 
 
 class GiftCounts(msgspec.Struct, frozen=True):
-    """How the gifts of a campaign stand."""
+    """How many gifts of a campaign are in each state."""
 
     left: int
     returned: int  # refunded, because nobody took them
@@ -175,7 +175,7 @@ async def find_by_order(connection: Connection, customer_id: int, reference: str
 
 
 async def count_campaigns(connection: Connection, customer_id: int, environment: str) -> int:
-    """Returns how many campaigns are not over."""
+    """Returns how many campaigns of a customer are not over."""
     return int(await connection.fetchval(_COUNT, customer_id, environment))
 
 
@@ -194,7 +194,7 @@ async def insert_campaign(
 
 
 async def change_campaign(connection: Connection, campaign: Campaign, rule: CampaignRule, reference: str) -> None:
-    """Replaces what people set of a campaign that has given nothing yet, and the draft of its order."""
+    """Replaces the settings of a campaign that has given no gift yet, and the reference of its draft."""
     key = (campaign.customer_id, campaign.id)
     await connection.execute(_CHANGE, *key, *_columns(rule), reference)
     await connection.execute(_DROP_LIST, *key)
@@ -211,12 +211,12 @@ async def pause_campaign(connection: Connection, campaign: Campaign, *, paused: 
 
 
 async def close_campaign(connection: Connection, campaign: Campaign) -> None:
-    """Closes a campaign now. The worker refunds its rest."""
+    """Closes a campaign now. The worker refunds the gifts that are left."""
     await connection.execute(_CLOSE, campaign.customer_id, campaign.id)
 
 
 async def end_campaign(connection: Connection, campaign: Campaign) -> None:
-    """Notes that nothing of a campaign is left, and forgets who might have taken part."""
+    """Records that no gift of a campaign is left, and deletes the list of those who could take part."""
     await connection.execute(_END, campaign.customer_id, campaign.id)
     await connection.execute(_DROP_LIST, campaign.customer_id, campaign.id)
 
@@ -232,7 +232,7 @@ async def count_list(connection: Connection, campaign: Campaign) -> int:
 
 
 async def read_orders(connection: Connection, customer_id: int, references: Sequence[str]) -> dict[str, Row]:
-    """Returns what the orders of campaigns say, by reference; those that were placed."""
+    """Returns the orders of campaigns by reference. Leaves out those that were not placed."""
     return {row["reference"]: row for row in await connection.fetch(_ORDERS, customer_id, list(references))}
 
 
@@ -242,7 +242,7 @@ async def read_order(connection: Connection, campaign: Campaign) -> Row | None:
 
 
 async def list_cancellations(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
-    """Returns when gifts of a campaign's order were cancelled by anybody, and how many."""
+    """Returns when gifts of a campaign's order were cancelled, and how many each time."""
     return [(row["at"], row["gifts"]) for row in await connection.fetch(_CANCELLATIONS, *order)]
 
 
@@ -252,7 +252,7 @@ async def count_taken(connection: Connection, customer_id: int, campaign_ids: Se
 
 
 async def count_gifts(connection: Connection, customer_id: int, order_id: int) -> GiftCounts:
-    """Returns how the gifts of a campaign's order stand."""
+    """Returns how many gifts of a campaign's order are in each state."""
     row = await connection.fetchrow(_COUNT_LINES, customer_id, order_id)
     assert row is not None, "an aggregate has a row"
     return GiftCounts(**row)
@@ -261,7 +261,7 @@ async def count_gifts(connection: Connection, customer_id: int, order_id: int) -
 async def list_taken(
     connection: Connection, campaign: Campaign, order_id: int, *, before: int, limit: int
 ) -> list[tuple[Row, Row]]:
-    """Returns who has a gift of a number below `before`, the last first: number and time, and the line with its address and state."""
+    """Returns the gifts with numbers below `before` that people have, highest first: number and time, and the line with address and state."""
     people = await connection.fetch(_PEOPLE, campaign.customer_id, campaign.id, before, limit)
     numbers = [one["number"] for one in people]
     lines = {row["number"]: row for row in await connection.fetch(_LINES, campaign.customer_id, order_id, numbers)}
@@ -269,7 +269,7 @@ async def list_taken(
 
 
 async def next_line(connection: Connection, order: tuple[int, int], after: int) -> int | None:
-    """Returns the number of the next gift that nobody has; it is not locked. None if there is none."""
+    """Returns the number of the next gift that nobody has, without a lock. None if there is none."""
     number: int | None = await connection.fetchval(_FREE, *order, after, 1)
     return number
 
@@ -286,7 +286,7 @@ async def read_gift_of(connection: Connection, campaign: Campaign, mailbox: str)
 
 
 async def give(connection: Connection, campaign: Campaign, mailbox: str, line: LineKey, language: str) -> bool:
-    """Notes that a mailbox has a gift, and the language of its mail. Returns False if it has one already.
+    """Records that a mailbox has a gift, and the language of its mail. Returns False if it already has one.
 
     Call it inside a transaction that has locked the campaign and the line.
     """
@@ -298,23 +298,23 @@ async def give(connection: Connection, campaign: Campaign, mailbox: str, line: L
 
 
 async def put_off(connection: Connection, customer_id: int, campaign_id: int, by: timedelta) -> None:
-    """Puts a campaign that is over off, so that the worker looks at it once more, so much later than now."""
+    """Makes the worker look at a campaign that is over again, `by` later than now."""
     await connection.execute(_PUT_OFF, customer_id, campaign_id, by)
 
 
 async def list_due(connection: Connection, limit: int) -> list[tuple[int, int]]:
-    """Returns the campaigns that are over and have a rest: customer and id."""
+    """Returns the campaigns that are over and still have gifts to refund, as customer and id."""
     return [(row["customer_id"], row["id"]) for row in await connection.fetch(_DUE, limit)]
 
 
 async def lock_due(connection: Connection, customer_id: int, campaign_id: int) -> Campaign | None:
-    """Returns a campaign that is over, locked. None if another worker is busy with it, or has ended it."""
+    """Returns and locks a campaign that is over. None if another worker has locked or ended it."""
     row = await connection.fetchrow(_LOCK_DUE, customer_id, campaign_id)
     return None if row is None else Campaign(**row)
 
 
 async def erase_people(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> None:
-    """Erases who has these gifts of an order, its customer and id, if it is a campaign's."""
+    """Erases who has these gifts of an order, if it is a campaign's. `order` is its customer and id."""
     reference = await connection.fetchval(_REFERENCE, *order)
     found = None if reference is None else await find_by_order(connection, order[0], reference)
     if found is not None:
@@ -322,11 +322,11 @@ async def erase_people(connection: Connection, order: tuple[int, int], numbers: 
 
 
 async def find_people(connection: Connection, email: str, customer_id: int | None) -> list[Row]:
-    """Returns where a mailbox may take part or has a gift, with one customer or all."""
+    """Returns the campaigns, of one customer or of all, in which a mailbox may take part or has a gift."""
     return await connection.fetch(_FIND, mailbox_of(email), customer_id)
 
 
 async def forget_people(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Deletes a mailbox from the lists of campaigns; returns from how many."""
+    """Deletes a mailbox without a gift from the lists of campaigns. Returns from how many."""
     tag = await connection.execute(_FORGET, mailbox_of(email), customer_id)
     return int(tag.split()[-1])

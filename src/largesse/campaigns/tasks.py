@@ -1,4 +1,4 @@
-"""What campaigns register: the worker mails codes to visitors who may take part, and refunds what nobody took once a campaign is over."""
+"""The tasks of campaigns: the worker mails codes to visitors who may take part. Once a campaign is over, it refunds the gifts that are left."""
 
 from collections import Counter
 from datetime import timedelta
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 
 async def mail_codes(context: WorkerContext) -> bool:
-    """Mails codes to visitors who asked for them and may take part; returns whether anybody asked."""
+    """Mails codes to visitors who asked for one and may take part. Returns whether anybody asked."""
     async with context.database.transaction(WORKER) as connection:
         await commit_as_one(connection)
         asked = await ask_store.take_new(connection, _ASKS_AT_ONCE)
@@ -64,7 +64,7 @@ async def mail_codes(context: WorkerContext) -> bool:
 
 
 async def _may_be_mailed(connection: Connection, asked: list[Row]) -> dict[int, int]:
-    """Returns the ids of the orders of what may be mailed, by the number of what was asked."""
+    """Returns the ids of the requests for a code that get a mail, each with the id of its campaign's order."""
     orders: dict[tuple[int, int], int | None] = {}
     of_campaign: Counter[tuple[int, int]] = Counter()
     of_mailbox: Counter[tuple[int, int, str]] = Counter()
@@ -87,9 +87,9 @@ async def _may_be_mailed(connection: Connection, asked: list[Row]) -> dict[int, 
 
 
 async def end_campaigns(context: WorkerContext) -> bool:
-    """Refunds what nobody took of campaigns that are over, each piece in a transaction of its own; returns whether there may be more to do.
+    """Refunds the gifts that are left of campaigns that are over. Returns whether there may be more to do.
 
-    A process killed meanwhile leaves whole transactions: the rest is still there, and the next step finds it.
+    Refunds some gifts in each transaction. If the process is killed, the next step refunds the rest.
     """
     async with context.database.connection(WORKER) as connection:
         due = await store.list_due(connection, _CAMPAIGNS_AT_ONCE)
@@ -102,7 +102,7 @@ async def end_campaigns(context: WorkerContext) -> bool:
             raise
         except Exception:
             log.exception("campaign.failed", customer=customer_id, campaign=campaign_id)
-            # The oldest come first, and many that fail would stop all others.
+            # The oldest come first, so many that fail would block all others.
             async with context.database.transaction(WORKER) as connection:
                 await store.put_off(connection, customer_id, campaign_id, _AGAIN_AFTER)
             done += 1
@@ -112,7 +112,7 @@ async def end_campaigns(context: WorkerContext) -> bool:
 async def _end(connection: Connection, chains: Chains, customer_id: int, campaign_id: int) -> bool:
     """Refunds the next gifts of a campaign, or ends it if none is left. Returns False if there is nothing to do now.
 
-    If nothing was ordered, deletes its draft, so that nothing is ordered later.
+    If nothing was ordered, deletes the draft, so that nobody can order it later.
     """
     await commit_as_one(connection)
     await plan_by_index(connection)

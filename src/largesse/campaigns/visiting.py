@@ -1,7 +1,7 @@
-"""What visitors of a campaign do: see it, ask for a code, and get a gift with it.
+"""What visitors of a campaign can do: see it, ask for a code, and get a gift with it.
 
-Asking tells nobody who may take part: it writes the same row for any address, and the worker decides who is mailed. A campaign's row is locked while a
-gift is given, so that it gives no more than it has, and one to a mailbox.
+Asking does not show who may take part: it writes the same row for any address, and the worker decides who gets a mail. A campaign's row is locked
+while a gift is given, so that it gives no more than it has, and one to each mailbox.
 """
 
 from enum import Enum, auto
@@ -30,9 +30,9 @@ from largesse.orders.marks import changing_orders
 from largesse.reports.updates import remember_recipient
 
 _REMEMBERED_ADDRESSES = 10_000
-# The most refusals of a process in a second, as for claims.
+# How many callers a process refuses in a second at most, as for claims.
 _REFUSED_PER_S = 200.0
-_NOTHING_ASKED = 0  # no ask has this number
+_NOTHING_ASKED = 0  # no request for a code has this id
 _NO_CAMPAIGN = "This link leads to no campaign."
 
 
@@ -40,7 +40,7 @@ GIVEN = Counter("largesse_campaign_gifts_given", "Gifts that visitors of campaig
 
 
 class Outcome(Enum):
-    """What came of a code that a visitor typed."""
+    """The result of a code that a visitor typed."""
 
     GIVEN = auto()
     HAD = auto()
@@ -63,7 +63,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Visit(Confidential, frozen=True):
-    """The outcome of a code, and the gift's link and PIN where there is one. It has no repr: it gives a gift."""
+    """The outcome of a code, and the gift's link and PIN if there is one. Its repr hides them."""
 
     outcome: Outcome
     link: str = ""
@@ -92,7 +92,10 @@ class Visiting:
             return await self._see(connection, campaign)
 
     async def ask(self, token: str, email: str, host: str, language: str) -> Seen:
-        """Mails a code to an address in its normal form, if it may take part. The caller cannot tell. Raises NotFound and TooManyRequests."""
+        """Mails a code to an address in its normal form, if it may take part. The answer does not show whether it may.
+
+        Raises NotFound and TooManyRequests.
+        """
         async with self._slots.changes, self._database.transaction(LOOKUP) as connection:
             campaign = await self._find(connection, token)
             seen = await self._see(connection, campaign)
@@ -103,7 +106,7 @@ class Visiting:
         return seen
 
     async def take(self, token: str, email: str, typed: str, host: str) -> Visit:
-        """Gives the mailbox of an address its gift for a right code. Raises NotFound and TooManyRequests.
+        """Gives the mailbox of an address its gift if the code is right. Raises NotFound and TooManyRequests.
 
         Wrong codes are counted as wrong PINs are.
         """
@@ -138,9 +141,10 @@ class Visiting:
         return await self._give(connection, campaign, mailbox, asked)
 
     async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, asked: Row) -> Visit:
-        """Gives a mailbox its gift, or the one that it has.
+        """Gives a mailbox a gift, or returns the one that it already has.
 
-        Who has a gift, and that all are gone, is found without the lock of the campaign, for which a crowd would wait: neither changes back.
+        First checks without the campaign's lock whether the mailbox has a gift and whether any is left, as many visitors would wait for
+        the lock. Neither fact changes back.
         """
         order = await store.read_order(connection, campaign)
         if order is None:
@@ -195,7 +199,7 @@ class Visiting:
         return line
 
     async def _find(self, connection: Connection, token: str) -> Campaign:
-        """Returns the campaign of a link; the transaction goes on for its customer. Raises NotFound."""
+        """Returns the campaign of a link, and makes the transaction act for its customer. Raises NotFound."""
         found = await store.find_by_token(connection, token, self._environment)
         if found is None:
             raise NotFound(_NO_CAMPAIGN)
@@ -216,7 +220,7 @@ class Visiting:
 
 
 async def _lock_next(connection: Connection, order: tuple[int, int], after: int) -> LineKey | None:
-    """Locks the next gift that nobody has and nobody cancelled."""
+    """Locks the next gift that nobody has and that is not cancelled. Returns None if there is none."""
     while (number := await store.next_line(connection, order, after)) is not None:
         if await lock_issued(connection, *order, [number]):
             return LineKey(*order, number)

@@ -24,10 +24,10 @@ _MAX_OWN = 10_000
 _MAX_OWN_WEIGHT = 500_000
 _OWN_AT_ONCE = 100
 _OWN_WAITING = 10_000
-# How long requests that still use a replaced catalogue may do so.
+# How long requests may still use a replaced catalogue.
 _LEFT_S = 5.0
 
-_OwnKey = tuple[int, str]  # a customer, and an environment that it acts in
+_OwnKey = tuple[int, str]  # a customer and an environment
 
 
 class Catalogue:
@@ -55,7 +55,7 @@ class Catalogue:
         )
 
     async def at(self, version: int) -> Snapshot:
-        """Returns what all customers share, at `version` (read from `catalogue_version`) or later.
+        """Returns the catalogue that all customers share, at `version` (read from `catalogue_version`) or later.
 
         Callers that wait share one load. If it fails, all of them get the error, and the next caller loads again.
         """
@@ -70,12 +70,12 @@ class Catalogue:
         raise Unavailable("The catalogue is older than expected.")
 
     def loaded(self, version: int) -> Snapshot | None:
-        """Returns what all customers share, if it is in memory at that version or later."""
+        """Returns the catalogue that all customers share, if it is in memory at that version or later; otherwise None."""
         snapshot = self._snapshot
         return snapshot if snapshot is not None and snapshot.version >= version else None
 
     async def of(self, caller: Caller) -> Snapshot:
-        """Returns the same with the caller's own collections, no older than when the caller was looked up."""
+        """Returns the catalogue with the caller's own collections, no older than when the caller was looked up."""
         snapshot = await self.at(caller.catalogue_version)
         if not caller.collections_version:  # the customer never had any
             return snapshot

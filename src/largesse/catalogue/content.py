@@ -1,4 +1,4 @@
-"""The content of products and collections that the office changes, and the faults in it.
+"""The content of products and collections that the back office changes, and the faults in it.
 
 Forms and CSV files have the same texts under the same names, so both are read here. All faults are found at once, each with its field.
 """
@@ -12,7 +12,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.catalogue.model import STOCK, Collection, Product
 
-# The faults of a field, in English; pages have the other languages (`web.office.catalogue_shown`).
+# The faults of a field, in English. `web.office.catalogue_shown` has the other languages.
 REQUIRED = "Fill this in."
 TOO_LONG = "This has %(found)s characters. At most %(most)s are allowed."
 TOO_MANY = "This has %(found)s entries. At most %(most)s are allowed."
@@ -58,7 +58,7 @@ class Fault(NamedTuple):
 
 
 class Faulty(InvalidRequest):
-    """A product or a collection has `faults`."""
+    """A product or a collection is invalid: `faults` says why."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(" ".join(f"`{fault.field}`: {fault.english}" for fault in faults)[:1_000])

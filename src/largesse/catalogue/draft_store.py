@@ -122,7 +122,7 @@ _DELETE_NEW = {
             AND NOT EXISTS (SELECT FROM templates t WHERE t.collection_id = c.id AND t.removed_at IS NULL)
     """,
 }
-# Adds the published version; before the office's first publication, also what was published until then.
+# Adds the published version. On the back office's first publication, also adds the content published before it.
 _ADD_VERSIONS = """
     INSERT INTO catalogue_versions (kind, object_id, edition, content, published_at, published_by)
     SELECT $1, object_id, edition, content::jsonb, clock_now(), $5
@@ -153,7 +153,7 @@ _AFTER_KEY = {
     "product": compose("{products} WHERE p.key > $1 ORDER BY p.key LIMIT $2", products=_PRODUCTS),
     "collection": compose("{collections} AND c.key > $1 ORDER BY c.key LIMIT $2", collections=_COLLECTIONS),
 }
-# Which templates and collections a change concerns.
+# The templates and collections that a change concerns.
 TEMPLATES_OF_PRODUCT = """
     SELECT t.id, t.customer_id, c.key AS customer, coalesce(t.name, t.key) AS name, t.value_minor, t.currency, t.country
     FROM templates t JOIN customers c ON c.id = t.customer_id
@@ -183,7 +183,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Edited(msgspec.Struct, frozen=True):
-    """A product or a collection for the office: the published content, and its draft."""
+    """A product or a collection as the back office edits it: the published content, and its draft."""
 
     kind: str
     id: int
@@ -200,17 +200,17 @@ class Edited(msgspec.Struct, frozen=True):
 
     @property
     def seen(self) -> int:
-        """The edition that a form is based on: the newest, of the draft or of a publication after it."""
+        """The newest edition, of the draft or of a publication after it. A form is based on it."""
         return self.edition if self.draft is None else max(self.edition, self.draft.edition)
 
     @property
     def is_behind(self) -> bool:
-        """Whether something was published after the draft was saved. It cannot be published until it is saved again."""
+        """Whether something was published after the draft was saved. Then the draft must be saved again before it is published."""
         return self.draft is not None and self.draft.based_on != self.edition
 
     @property
     def is_new(self) -> bool:
-        """Whether it was made in the office and never published."""
+        """Whether it was made in the back office and never published."""
         return self.managed == "office" and self.edition == 0 and not self.content.active
 
 
@@ -277,12 +277,12 @@ async def delete_drafts(connection: Connection, kind: str, object_ids: Sequence[
 
 
 async def schedule(connection: Connection, kind: str, object_id: int, at: datetime | None) -> None:
-    """Sets when a draft publishes itself; None means never."""
+    """Sets when a draft is published automatically; None means never."""
     await connection.execute(_SCHEDULE, kind, object_id, at)
 
 
 async def fail(connection: Connection, kind: str, object_id: int, why: str) -> None:
-    """Notes why a scheduled draft was not published."""
+    """Records why a scheduled draft was not published."""
     await connection.execute(_FAIL, kind, object_id, why)
 
 
@@ -292,7 +292,7 @@ async def list_due(connection: Connection, most: int) -> list[Row]:
 
 
 async def add(connection: Connection, kind: str, new: Mapping[str, Content]) -> dict[str, int]:
-    """Adds objects that nobody can send yet, by key. Returns their ids, without keys that are taken."""
+    """Adds objects that nobody can send yet, by key. Returns the ids of those added, by key: it skips keys that are taken."""
     rows = [{"key": key, **json.loads(encode(content))} for key, content in new.items()]
     return {row["key"]: row["id"] for row in await connection.fetch(_NEW[kind], json.dumps(rows))}
 
@@ -303,13 +303,13 @@ async def delete_new(connection: Connection, kind: str, object_id: int) -> bool:
 
 
 async def write(connection: Connection, kind: str, published: Mapping[int, Content], edition: int) -> int:
-    """Publishes contents by id under an edition, as one change of the catalogue, in one statement. Returns how many it wrote."""
+    """Publishes contents by id under an edition, as one change of the catalogue. Returns how many it wrote."""
     rows = [{"id": one, "edition": edition, **json.loads(encode(content))} for one, content in published.items()]
     return int(str(await connection.execute(_WRITE[kind], json.dumps(rows))).rpartition(" ")[2])
 
 
 async def release(connection: Connection, kind: str, object_id: int) -> str | None:
-    """Gives an object to the office, and returns its key; None if the office has it, or there is none."""
+    """Makes the back office manage an object, and returns its key. None if it does already, or there is none."""
     key: str | None = await connection.fetchval(_RELEASE[kind], object_id)
     return key
 
@@ -317,13 +317,13 @@ async def release(connection: Connection, kind: str, object_id: int) -> str | No
 async def add_versions(
     connection: Connection, kind: str, versions: Sequence[tuple[int, int, Content]], published_by: str
 ) -> None:
-    """Stores published versions: id, edition and content. Existing versions stay."""
+    """Adds published versions, each as id, edition and content. Existing versions stay."""
     ids, editions, contents = ([one[column] for one in versions] for column in range(3))
     await connection.execute(_ADD_VERSIONS, kind, ids, editions, [encode(one) for one in contents], published_by)  # type: ignore[arg-type]
 
 
 async def delete_old_versions(connection: Connection, kind: str, object_ids: Sequence[int]) -> None:
-    """Deletes all but the newest versions of objects."""
+    """Deletes all versions of objects except the newest ones."""
     await connection.execute(_DELETE_OLD_VERSIONS, kind, list(object_ids), KEPT_VERSIONS)
 
 

@@ -1,4 +1,4 @@
-"""Operations of the office on products and curated collections: drafts, and publishing them.
+"""Operations of the back office on products and curated collections: drafts, and publishing them.
 
 Every change is a draft first. Publishing replaces what customers see in one statement. It records the changes, so that each process reads
 only these (docs/decisions/0062-catalogue-by-changes.md). Objects of a seed file can be changed here only after `release`.
@@ -34,7 +34,7 @@ from largesse.db.statements import read_now
 from largesse.staff.model import StaffRight
 
 MOST_KEY = 100
-MOST_AT_ONCE = 1_000  # drafts that are published or imported together, as many as one record of changes can hold
+MOST_AT_ONCE = 1_000  # drafts that are published or imported together; one record of changes holds no more
 KEY_TAKEN = "Another one has this key."
 NOT_LATER = "Choose a time in the future."
 _MOST_SHOWN = 200  # characters of a text in the audit log
@@ -50,7 +50,7 @@ class ManagedByFile(StateConflict):
 
 
 class ChangedMeanwhile(StateConflict):
-    """Somebody else saved, published or discarded it since the form was opened. `edited` is the current state."""
+    """Somebody else saved, published or discarded the object since the form was opened. `edited` is the current state."""
 
     def __init__(self, edited: Edited) -> None:
         super().__init__("Somebody else changed it meanwhile.")
@@ -65,7 +65,7 @@ class NothingToPublish(StateConflict):
 
 
 async def read_names(connection: Connection, typed: Sequence[Mapping[str, str]]) -> Names:
-    """Returns the customers and products whose keys are in texts of forms or rows. The database takes no NUL, which no key has."""
+    """Returns the customers and products whose keys are in texts of forms or rows. Skips keys with NUL, which the database refuses."""
     customers = {key for one in typed for key in keys_in(one.get("customers", "")) if "\0" not in key}
     products = {key for one in typed for key in keys_in(one.get("products", "")) if "\0" not in key}
     return Names(
@@ -115,7 +115,10 @@ async def set_picture(actor: Actor, product_id: int, picture: Picture | None, se
 
 
 async def discard_draft(actor: Actor, kind: str, object_id: int, seen: int) -> bool:
-    """Deletes a draft, and its object if that was never published and nothing refers to it. Returns whether the object is gone. Raises as `save_draft` does."""
+    """Deletes a draft. Also deletes its object if that was never published and nothing refers to it.
+
+    Returns whether the object was deleted. Raises as `save_draft` does.
+    """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         if edited.draft is None:
@@ -136,7 +139,7 @@ async def publish(actor: Actor, kind: str, object_id: int, seen: int) -> None:
 async def publish_many(actor: Actor, kind: str, keys: Sequence[str]) -> int:
     """Publishes up to 1,000 drafts of one kind, all of them or none, as one change of the catalogue. Returns how many.
 
-    Skips drafts that publish themselves later. Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that was begun before a later publication.
+    Skips scheduled drafts. Raises ManagedByFile, NothingToPublish, and ChangedMeanwhile for a draft that is older than the last publication.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
@@ -155,7 +158,7 @@ async def publish_many(actor: Actor, kind: str, keys: Sequence[str]) -> int:
 
 
 async def schedule(actor: Actor, kind: str, object_id: int, at: datetime | None, seen: int) -> None:
-    """Sets when a draft publishes itself; None means never. Raises as `publish` does, and Faulty for a time in the past."""
+    """Sets when a draft is published automatically; None means never. Raises as `publish` does, and Faulty for a time in the past."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         if edited.draft is None:
@@ -184,7 +187,7 @@ async def undo(actor: Actor, kind: str, object_id: int, seen: int) -> None:
 
 
 async def release(actor: Actor, kind: str, object_id: int) -> None:
-    """Gives an object of the seed file to the office: later loads skip it. Raises NotFound."""
+    """Makes the back office manage an object of the seed file. Later loads skip it. Raises NotFound."""
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         key = await store.release(transaction.connection, kind, object_id)
         if key is None:
@@ -197,9 +200,9 @@ async def release(actor: Actor, kind: str, object_id: int) -> None:
 async def import_drafts(
     actor: Actor, kind: str, contents: Mapping[str, Content], seen: Mapping[str, int], source: str
 ) -> None:
-    """Saves drafts of one kind by key, creating those that are missing: all of them or none.
+    """Saves drafts of one kind by key, and creates objects that are missing. Saves all drafts or none.
 
-    `seen` has the editions of existing objects when the contents were read. Raises ChangedMeanwhile and ManagedByFile.
+    `seen` has the editions that existing objects had when the contents were read. Raises ChangedMeanwhile and ManagedByFile.
     """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         connection = transaction.connection
@@ -222,7 +225,7 @@ async def import_drafts(
 
 
 async def publish_due(connection: Connection, actor: Actor, most: int) -> int:
-    """Publishes the due drafts, each in its own transaction. Returns how many it dealt with.
+    """Publishes the due drafts, each in its own transaction. Returns how many it published or refused.
 
     A draft that can no longer be published stays, with the reason.
     """
@@ -234,7 +237,7 @@ async def publish_due(connection: Connection, actor: Actor, most: int) -> int:
         except DATABASE_AWAY:
             raise
         except Exception:
-            log.exception("catalogue.not_published", kind=kind, object_id=object_id)  # the others go on
+            log.exception("catalogue.not_published", kind=kind, object_id=object_id)  # the loop goes on
         else:
             done += 1
     return done
@@ -272,7 +275,7 @@ async def _write(
     *,
     keeps_draft: bool = False,
 ) -> None:
-    """Publishes contents. Locks the row of the catalogue's version, for which others wait, in the last statement."""
+    """Publishes contents. The last statement locks the row of the catalogue's version, so that others wait only for a moment."""
     connection, ids = transaction.connection, [one.id for one in edited]
     edition = await store.next_edition(connection)
     if not keeps_draft:

@@ -1,4 +1,4 @@
-"""What a change of a product or a collection does to templates and collections, shown before it is published."""
+"""The templates and collections that a change of a product or a collection breaks, shown before it is published."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from largesse.catalogue.draft_store import Edited
 from largesse.catalogue.model import Collection, can_be_sent, can_become, collection_from_row
 from largesse.db.pool import Connection, Row
 
-MOST_LOOKED_AT = 1_000  # templates, and collections
+MOST_LOOKED_AT = 1_000  # most templates that are checked, and most collections
 
 
 class LostTemplate(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class LostTemplate(msgspec.Struct, frozen=True):
 
 
 class LostChoice(msgspec.Struct, frozen=True):
-    """A collection that offers the product now, but not at `values_minor` after the change. Empty means at no value."""
+    """A collection that offers the product now, but not at `values_minor` after the change. Empty means that it offers it at no value."""
 
     id: int
     name: str
@@ -66,7 +66,7 @@ async def read_impact(connection: Connection, edited: Edited) -> Impact:
 
 
 def _can_be_sent(template: Row, content: Content, object_id: int) -> bool:
-    """Returns whether a template of a gift can be sent."""
+    """Returns whether a template of a gift can be sent when the gift has this content."""
     gift = content.as_product(object_id) if isinstance(content, ProductContent) else content.as_collection(object_id)
     return content.active and can_be_sent(
         gift, template["customer_id"], template["country"] or "", template["currency"], template["value_minor"]
@@ -90,5 +90,6 @@ def _offers(content: ProductContent, collection: Collection, value_minor: int) -
     product = content.as_product(0)
     owner = collection.customer_id
     if product.customer_ids is not None and owner is None:
-        owner = next(iter(product.customer_ids), 0)  # a curated collection offers it to the customers it is sold to
+        # A curated collection offers the product to the customers it is sold to.
+        owner = next(iter(product.customer_ids), 0)
     return content.active and can_become(product, collection.country, collection.currency, value_minor, owner or 0)

@@ -1,4 +1,4 @@
-"""Reads the catalogue: all of it in pieces, what has changed since a version, or some customers' own collections."""
+"""Reads the catalogue: all of it in parts, its changes since a version, or some customers' own collections."""
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from largesse.catalogue.snapshot import Collections, Snapshot
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, read_in_parts
 
-# Rows that are processed before other requests run: half a millisecond.
+# Rows that are processed before other requests run. They take half a millisecond.
 _ROWS_AT_ONCE = 50
 # The most changes that are applied to a snapshot. With more, everything is read again.
 _MAX_CHANGES = 5_000
@@ -29,8 +29,8 @@ _OF_COLLECTION = Fragment("""
 """)
 _CURATED = compose("SELECT {of_collection} FROM curated_collections($1::int[])", of_collection=_OF_COLLECTION)
 _CHANGES = "SELECT product_ids, collection_ids FROM catalogue_changes WHERE version > $1 AND version <= $2"
-# Version and collections by one statement, so that they belong together. A subquery, not a join: the planner must use the index, whatever it thinks
-# of the table's size.
+# Reads version and collections in one statement, so that they fit each other.
+# Uses a subquery, not a join, so that the planner uses the index for a table of any size.
 _OWN = compose(
     """
     SELECT wanted.customer_id AS of_customer, coalesce(v.version, 0) AS version, own.*
@@ -45,10 +45,10 @@ _VERSION = "SELECT version FROM catalogue_version"
 
 
 async def load_snapshot(connection: Connection, serializer: Serializer, former: Snapshot | None = None) -> Snapshot:
-    """Returns the catalogue as it is now: `former` itself if nothing has changed, otherwise what it becomes by the changes.
+    """Returns the current catalogue: `former` itself if nothing has changed, otherwise a copy of it with the changes.
 
-    Without `former`, or where the changes are too many or no longer known, reads all of it. `connection` must not be in a transaction:
-    version and rows are read in one REPEATABLE READ transaction, so they belong together.
+    Reads all of it without `former`, or if there are too many changes, or if some are no longer stored. `connection` must not be in a
+    transaction: this reads version and rows in one REPEATABLE READ transaction, so that they fit each other.
     """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         version = await connection.fetchval(_VERSION)
@@ -62,7 +62,7 @@ async def load_snapshot(connection: Connection, serializer: Serializer, former: 
 
 
 async def read_changed_products(connection: Connection, after: int, version: int) -> frozenset[int] | None:
-    """Returns the ids of the products that changed after one version, up to a later one; None where a version does not say."""
+    """Returns the ids of the products that changed after one version, up to a later one. None if the changes of a version are not stored."""
     rows = await connection.fetch(_CHANGES, after, version)
     if len(rows) != version - after:
         return None
@@ -70,14 +70,14 @@ async def read_changed_products(connection: Connection, after: int, version: int
 
 
 class _Changes(NamedTuple):
-    """What has become of products and curated collections by id; None: they are no longer there."""
+    """The new products and curated collections by id. None means that one is no longer offered."""
 
     products: Mapping[int, Product | None]
     collections: Mapping[int, Collection | None]
 
 
 async def _read_changes(connection: Connection, after: int, version: int) -> _Changes | None:
-    """Returns what has changed; None where that is too much, or a version does not say."""
+    """Returns what has changed. None if that is too much, or if the changes of a version are not stored."""
     rows = await connection.fetch(_CHANGES, after, version)
     product_ids = {product_id for row in rows for product_id in row["product_ids"]}
     collection_ids = {collection_id for row in rows for collection_id in row["collection_ids"]}
@@ -108,7 +108,7 @@ async def _load_all(connection: Connection, version: int, serializer: Serializer
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Excludes a large catalogue from garbage collections, while it is read and after: it lives until it is replaced."""
+    """Excludes a large catalogue from garbage collections, during the reading and after it. It lives until it is replaced."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -120,7 +120,7 @@ def _uncollected() -> Iterator[None]:
 
 
 class OwnCollections(NamedTuple):
-    """A customer's own collections at a version of theirs."""
+    """A customer's own collections, at one version of these collections."""
 
     version: int
     collections: Collections

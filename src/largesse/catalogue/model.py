@@ -1,5 +1,7 @@
-"""Products: one gift each, digital or physical. Collections: what a recipient chooses a gift from. And the amounts they can be sent for
-(docs/contract.md, Sending). Long texts about products are not in the snapshot, but read when they are shown.
+"""Products, collections, and the amounts for which they can be sent (docs/contract.md, Sending).
+
+A product is one gift, digital or physical. From a collection, the recipient chooses a gift. Long texts about products are not in the
+snapshot. They are read when they are shown.
 
 The price of a physical gift, in whole minor units:
 
@@ -50,7 +52,7 @@ def marked_up_minor(product: Product) -> int:
 
 
 def delivered_minor(product: Product, country: str) -> int:
-    """Returns the delivered total of a physical gift in `country`, one it is sold in (else KeyError)."""
+    """Returns the delivered total of a physical gift in `country`. Raises KeyError if it is not sold there."""
     net_minor = _marked_up(product) + product.postage_minor[country]
     return _round_half_up(net_minor * (100 + Fraction(product.vat_percent.get(country, _NO_VAT))) / 100)
 
@@ -70,8 +72,8 @@ _VAT = msgspec.json.Decoder(dict[str, Decimal])
 class Product(msgspec.Struct, frozen=True):
     """A gift, as in the database.
 
-    A digital gift is sent at one of `denominations_minor` (ascending), or if there are none at any amount of `range_minor`, and sold in
-    `countries`. A physical gift has the price `cost_minor` with markup, and is sold where postage is known.
+    A digital gift is sold in `countries`. It is sent at one of `denominations_minor` (ascending), or if there are none, at any amount of
+    `range_minor`. A physical gift has the price `cost_minor` with markup, and is sold where postage is known.
     """
 
     id: int
@@ -84,10 +86,10 @@ class Product(msgspec.Struct, frozen=True):
     cost_minor: int = 0
     markup_percent: Decimal = Decimal(0)
     postage_minor: Mapping[str, int] = {}  # by country
-    vat_percent: Mapping[str, Decimal] = {}  # by country; a missing one has none
+    vat_percent: Mapping[str, Decimal] = {}  # by country; a missing country has no VAT
     customer_ids: frozenset[int] | None = None  # None: sold to all customers
-    picture: str | None = None  # its name (`catalogue.pictures`)
-    suppliers: tuple[str, ...] = (STOCK,)  # where its vouchers come from, in the order in which they are asked
+    picture: str | None = None  # the name of the picture (`catalogue.pictures`)
+    suppliers: tuple[str, ...] = (STOCK,)  # the suppliers of its vouchers, in the order in which they are asked
 
     @property
     def sold_countries(self) -> frozenset[str]:
@@ -105,7 +107,7 @@ class Product(msgspec.Struct, frozen=True):
 
     @property
     def is_bought(self) -> bool:
-        """Whether suppliers sell its vouchers, alone or beside the stock."""
+        """Whether suppliers sell its vouchers, alone or in addition to the stock."""
         return any(name != STOCK for name in self.suppliers)
 
     def sold_in(self, country: str) -> bool:
@@ -121,7 +123,7 @@ Value = TypeVar("Value")
 
 
 class ProductReader:
-    """Makes products of rows of `products`, whose jsonb columns are text. Products of one reader share equal values."""
+    """Makes products from rows of `products`, whose jsonb columns are text. Products of one reader share equal values."""
 
     def __init__(self) -> None:
         self._shared: dict[Hashable, Any] = {}
@@ -155,7 +157,7 @@ class ProductReader:
 
 
 def product_from_row(row: Row) -> Product:
-    """Returns the product of a row of `products` alone."""
+    """Returns the product of a single row of `products`."""
     return ProductReader()(row)
 
 
@@ -173,8 +175,8 @@ _NO_PERCENT = Decimal(0)
 class Collection(msgspec.Struct, frozen=True):
     """A collection, as in the database.
 
-    A curated one (`customer_id` None) is sent at one of `value_points_minor` (ascending), or at any positive amount with
-    `allow_custom_value`. A custom one belongs to a customer, and is always sent at `value_minor`.
+    A curated collection (`customer_id` None) is sent at one of `value_points_minor` (ascending), or at any positive amount with
+    `allow_custom_value`. A custom collection belongs to a customer, and is always sent at `value_minor`.
     """
 
     id: int
@@ -193,7 +195,7 @@ class Collection(msgspec.Struct, frozen=True):
         return "curated" if self.customer_id is None else "custom"
 
     def sold_to(self, customer_id: int) -> bool:
-        """Returns whether a customer may send it: everybody a curated one, only its owner a custom one."""
+        """Returns whether a customer may send it. All may send a curated collection, and only its owner a custom one."""
         return self.customer_id is None or self.customer_id == customer_id
 
 
@@ -212,7 +214,7 @@ def collection_from_row(row: Row) -> Collection:
     )
 
 
-_MOST_LISTED = 30  # amounts that an error lists; of more, it names the lowest and the highest
+_MOST_LISTED = 30  # amounts that an error lists; if there are more, it names the lowest and the highest
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -263,7 +265,7 @@ def collection_price(collection: Collection, value: float | None) -> Price:
 
 
 def can_be_sent(gift: Product | Collection, customer_id: int, country: str, currency: str, value_minor: int) -> bool:
-    """Returns whether a customer can send a gift in `country` at a value, as a template says."""
+    """Returns whether a customer can send a gift in `country` at a value, as a template names them."""
     if gift.currency != currency or not gift.sold_to(customer_id):
         return False
     value = to_number(value_minor, currency)
@@ -275,7 +277,7 @@ def can_be_sent(gift: Product | Collection, customer_id: int, country: str, curr
 
 
 def least_gift_minor(product: Product, country: str) -> int | None:
-    """Returns the lowest amount for which `product` can be sent in `country`, where it is sold; None if it cannot be sent."""
+    """Returns the lowest amount for which `product` can be sent in `country`; None if it cannot be sent. It must be sold there."""
     if not product.is_digital:
         return delivered_minor(product, country)
     return None if product.limits_minor is None else product.limits_minor[0]
@@ -291,9 +293,9 @@ def least_collection_minor(collection: Collection) -> int | None:
 
 
 def can_become(product: Product, country: str, currency: str, value_minor: int, customer_id: int) -> bool:
-    """Returns whether a recipient in `country` can choose `product` for a gift of that value and customer.
+    """Returns whether a recipient in `country` can choose `product` for a gift of that value from the customer.
 
-    A digital product must be sold at exactly that value. The value must cover a physical one with delivery and tax.
+    A digital product must be sold at exactly that value. The value must cover a physical product with delivery and tax.
     """
     if product.currency != currency or not product.sold_in(country):
         return False

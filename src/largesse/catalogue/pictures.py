@@ -15,10 +15,10 @@ from largesse.db.pool import Connection
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 _JPEG, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
-# Frames: of the kinds 0xC0 to 0xCF all but tables (C4, CC) and what is reserved (C8).
+# The markers of frames: C0 to CF without those of tables (C4, CC) and the reserved one (C8).
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_SCAN = 0xDA
-# Those of the names in $1 that are there.
+# The names in $1 that exist already.
 _KNOWN = "SELECT name FROM pictures WHERE name = ANY($1::text[])"
 _ADD = "INSERT INTO pictures (name, content) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 _CONTENT = "SELECT content FROM pictures WHERE name = $1"
@@ -34,7 +34,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 def read_image(content: bytes) -> Image | None:
-    """Returns the image in `content`, which must be complete; None if it is none of the three kinds."""
+    """Returns the image in `content`. None if it is incomplete, or not of the three kinds."""
     try:
         if content.startswith(_PNG) and content.endswith(_PNG_END):
             return _png(content)
@@ -106,7 +106,7 @@ _TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 
 
 class PictureRefused(Exception):
-    """It is not a picture, or too large. The text follows the name of a field."""
+    """A file is not a picture, or too large. The text follows the name of a field."""
 
 
 class Picture(Confidential, frozen=True):
@@ -131,7 +131,7 @@ def read_picture(content: bytes) -> Picture:
 
 
 async def save_pictures(connection: Connection, pictures: Iterable[Picture]) -> None:
-    """Adds those that are missing."""
+    """Adds the pictures that are not stored yet."""
     wanted = {picture.name: picture.content for picture in pictures}
     known = await connection.fetch(_KNOWN, list(wanted))
     for row in known:
@@ -155,7 +155,7 @@ async def pictures_of(connection: Connection, product_ids: Sequence[int]) -> dic
 
 
 def is_name(text: str) -> bool:
-    """Returns whether `name` could be the name of a picture."""
+    """Returns whether `text` could be the name of a picture."""
     return _NAME.fullmatch(text) is not None
 
 

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 Items = SortedChunks[ProductItem]
 Filters = tuple[str, str | None, Decimal | None, str | None]  # country, currency, amount, keyword
 
-# Bounds of what is cached beside the products, in bytes, in items, and in number, for callers choose the filters.
+# Bounds of the cached results, in bytes, in items, and in number. They need bounds, as callers choose the filters.
 _PAGES_BYTES = 16 * 2**20
 _LISTS_ITEMS = 500_000
 _MAX_CACHED = 1_000
@@ -59,7 +59,7 @@ class _Buckets(Generic[Value]):
 
 
 class _Derived(NamedTuple):
-    """The result for a list, and for each of its chunks by the chunk's address. `source` keeps the chunks alive, so that addresses stay valid."""
+    """The result for a list, and for each of its chunks by the chunk's id(). `source` holds the chunks in memory, so that ids stay valid."""
 
     source: Items
     parts: dict[int, Any]
@@ -96,7 +96,7 @@ class _Memory:
 
 
 class Products:
-    """Products by id, by country, and by the customers that some are sold to alone."""
+    """Products by id, by country, and by customer if they are sold only to some."""
 
     __slots__ = ("_by_id", "_memory", "_named", "_open", "_serializer")
 
@@ -124,7 +124,7 @@ class Products:
         return None if item is None else item.product
 
     def serialized(self, product_id: int, country: str, customer_id: int) -> Serialized | None:
-        """Returns the same, serialized."""
+        """Returns the product that `find` returns, serialized."""
         item = self._find(product_id, country, customer_id)
         return None if item is None else item.serialized(country)
 
@@ -135,7 +135,7 @@ class Products:
     def serialized_page(self, customer_id: int, filters: Filters, page: int, limit: int) -> Serialized:
         """Returns a page (1-based) of these products, serialized."""
         found = self.find_all(customer_id, filters)
-        # Customers without products of their own see the same, so they share the page.
+        # All customers without own products see the same page, so they share it.
         key = (customer_id if self._named.get(customer_id) else None, filters, page, limit)
         cached = self._memory.pages.get(key)
         if cached is not None and cached.source is found:
@@ -143,7 +143,7 @@ class Products:
         start = (page - 1) * limit
         items = found[start : start + limit]
         serialized = self._serializer.listed([item.serialized(filters[0]) for item in items])
-        if items:  # there is no limit to the pages past the end
+        if items:  # empty pages are not stored: callers may ask for any number of them
             self._memory.pages.put(key, _Page(found, serialized))
         return serialized
 
@@ -273,7 +273,7 @@ class ProductsBuilder:
 
 
 def finish(steps: Steps[Value]) -> Value:
-    """Returns the result of a computation that nothing needs to interrupt."""
+    """Runs a computation without pauses, and returns its result."""
     while True:
         try:
             next(steps)
@@ -283,12 +283,12 @@ def finish(steps: Steps[Value]) -> Value:
 
 
 def _open_countries(item: ProductItem | None) -> frozenset[str]:
-    """Returns the countries in which everybody may send it."""
+    """Returns the countries in which all customers may send the item."""
     return frozenset() if item is None or item.product.customer_ids is not None else item.product.sold_countries
 
 
 def _customers(item: ProductItem | None) -> frozenset[int]:
-    """Returns the only customers who may send it, if there are any."""
+    """Returns the customers who may send the item, if it is sold only to some; otherwise an empty set."""
     return frozenset() if item is None else item.product.customer_ids or frozenset()
 
 

@@ -10,7 +10,7 @@ from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 
 MOST_COLLECTIONS = 200
-MOST_PRODUCTS = 100  # of one collection
+MOST_PRODUCTS = 100  # products in one collection
 MAX_NAME = 200
 
 
@@ -38,7 +38,7 @@ async def create_collection(actor: Actor, new: OwnCollection) -> int:
 
 
 async def change_collection(actor: Actor, collection_id: int, name: str, product_ids: Sequence[int]) -> None:
-    """Renames a collection and replaces its products: recipients who have not chosen yet choose among them. Raises NotFound."""
+    """Renames a collection and replaces its products. Recipients who have not chosen yet choose from the new ones. Raises NotFound."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         before = await _lock(transaction, collection_id)
         await store.update_collection(transaction.connection, actor.customer_id, collection_id, name, product_ids)
@@ -47,7 +47,7 @@ async def change_collection(actor: Actor, collection_id: int, name: str, product
 
 
 async def remove_collection(actor: Actor, collection_id: int) -> None:
-    """Removes a collection: it cannot be sent any more, and recipients who have it still choose. Raises NotFound."""
+    """Removes a collection. It can no longer be sent. Recipients who have it can still choose. Raises NotFound."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         before = await _lock(transaction, collection_id)
         await store.deactivate_collection(transaction.connection, actor.customer_id, collection_id)
@@ -55,7 +55,7 @@ async def remove_collection(actor: Actor, collection_id: int) -> None:
 
 
 async def _lock(transaction: Transaction, collection_id: int) -> dict[str, object]:
-    """Locks a collection, and returns what the audit log keeps of it. Raises NotFound."""
+    """Locks a collection, and returns its values for the audit log. Raises NotFound."""
     row = await store.lock_collection(transaction.connection, transaction.actor.customer_id, collection_id)
     if row is None:
         raise NotFound("There is no such collection.")

@@ -30,7 +30,7 @@ COLUMNS = {
 MOST_ROWS = MOST_AT_ONCE
 MOST_BYTES = 2 * 2**20
 _PAGE = 500
-_BEYOND = ""  # what a row has beyond the named columns, in place of a column
+_BEYOND = ""  # the key of a row's values after the last named column
 
 NOT_TEXT = "This is not a text file. Save it as CSV in UTF-8."
 NO_HEADER = "The first row must name the columns, and one of them must be key."
@@ -57,7 +57,7 @@ FAULTS = (
 
 
 class RowFault(NamedTuple):
-    """What is wrong with a row, by its number in a spreadsheet, where the heading is 1; 0: with the file."""
+    """A fault of a row. `row` is its number in a spreadsheet, where the heading is 1; 0 means a fault of the file."""
 
     row: int
     key: str
@@ -65,7 +65,7 @@ class RowFault(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A file that was read: what differs by key, the editions of what is there, and all that is wrong."""
+    """A file that was read: the changed contents by key, the editions of existing objects by key, and all faults."""
 
     contents: Mapping[str, Content]
     seen: Mapping[str, int]
@@ -88,7 +88,7 @@ async def write_rows(connection: Connection, kind: str) -> AsyncIterator[list[st
 async def read_sheet(connection: Connection, kind: str, file: bytes) -> Sheet:
     """Reads a CSV file of products or curated collections. Saves nothing.
 
-    A missing column leaves its values as they are. A row that says what is published, or what the draft says, changes nothing.
+    A missing column leaves its values unchanged. A row that equals the published content or the draft changes nothing.
     """
     rows, fault = _rows(file, COLUMNS[kind])
     if fault is not None:
@@ -101,7 +101,7 @@ async def read_sheet(connection: Connection, kind: str, file: bytes) -> Sheet:
 
 
 async def _keys_of(connection: Connection, rows: Sequence[Edited]) -> Mapping[int, str]:
-    """Returns the keys of what these name: the customers of products, or the products of collections."""
+    """Returns the keys of the customers that products are sold to, or of the products in collections, by id."""
     contents = [one.content for one in rows]
     customers = {
         one for content in contents if isinstance(content, ProductContent) for one in content.customer_ids or ()
@@ -113,7 +113,7 @@ async def _keys_of(connection: Connection, rows: Sequence[Edited]) -> Mapping[in
 
 
 def _fixed(content: Content) -> dict[str, str]:
-    """Returns what cannot change after the creation, as it is typed."""
+    """Returns the values that cannot change after the creation, as they are typed."""
     if isinstance(content, ProductContent):
         return {"digital": "yes" if content.is_digital else "no", "currency": content.currency}
     return {"currency": content.currency}
@@ -124,7 +124,7 @@ def _typed(content: Content, keys: Mapping[int, str]) -> dict[str, str]:
 
 
 def _rows(file: bytes, columns: Sequence[str]) -> tuple[list[tuple[int, dict[str, str]]], Fault | None]:
-    """Returns the rows with their numbers, or what is wrong with the file."""
+    """Returns the rows with their numbers, or the fault of the file."""
     if len(file) > MOST_BYTES:
         return [], Fault("file", TOO_LARGE, {"most": MOST_BYTES // 1024})
     try:
@@ -155,7 +155,7 @@ def _rows(file: bytes, columns: Sequence[str]) -> tuple[list[tuple[int, dict[str
 
 
 def _fault_of(header: Sequence[str], columns: Sequence[str]) -> Fault | None:
-    """Returns what is wrong with the names of the columns."""
+    """Returns the first fault of the column names; None if there is none."""
     if "key" not in header:
         return Fault("file", NO_HEADER)
     for at, name in enumerate(header):
@@ -167,17 +167,17 @@ def _fault_of(header: Sequence[str], columns: Sequence[str]) -> Fault | None:
 
 
 class _SheetReader:
-    """Reads rows, each against what is there under its key."""
+    """Reads rows, and compares each with the object that has its key."""
 
     def __init__(self, kind: str, there: Mapping[str, Edited], names: Names) -> None:
         self._kind, self._there, self._names = kind, there, names
         self._contents: dict[str, Content] = {}
         self._faults: list[RowFault] = []
         self.currencies: frozenset[str] = frozenset()
-        self.keys: Mapping[int, str] = {}  # of the customers or products in `there`
+        self.keys: Mapping[int, str] = {}  # keys of the customers or products in `there`, by id
 
     def read(self, rows: Sequence[tuple[int, dict[str, str]]]) -> Sheet:
-        """Returns what the rows say, and what is wrong with them."""
+        """Returns the contents of the rows, and their faults."""
         unchanged, seen = 0, set()
         for number, row in rows:
             key = row["key"]
@@ -254,7 +254,7 @@ class _SheetReader:
 
 
 def _refuse_spoilt(row: Mapping[str, str]) -> None:
-    """Raises Faulty for cells that are nothing but a spreadsheet's error, and for a key that it has rounded."""
+    """Raises Faulty for cells that contain only a spreadsheet's error, and for a key that a spreadsheet has rounded."""
     spoilt = [name for name, cell in row.items() if len(cell.split()) == 1 and is_error(cell)]
     spoilt += ["key"] if is_rounded(row["key"]) else []
     if spoilt:
@@ -262,7 +262,7 @@ def _refuse_spoilt(row: Mapping[str, str]) -> None:
 
 
 def _refuse_other_kind(typed: Mapping[str, str], *, is_digital: bool) -> None:
-    """Raises Faulty for what only products of the other kind have."""
+    """Raises Faulty for values that only products of the other kind, digital or physical, can have."""
     own = fields_of("product", is_digital=is_digital)
     others = [name for name in PRODUCT_FIELDS if name not in own and typed.get(name, "").strip() not in {"", "stock"}]
     if others:

@@ -72,7 +72,7 @@ class Snapshot:
         return cls(version, finish(builder.finishing()), curated, serializer, own)
 
     def with_own(self, own: Collections) -> Snapshot:
-        """Returns the same with a customer's own collections."""
+        """Returns this snapshot with a customer's own collections added."""
         return Snapshot(self.version, self._products, self._curated, self._serializer, own, self._lists)
 
     def changed(
@@ -84,7 +84,7 @@ class Snapshot:
         return Snapshot(version, changed, curated, self._serializer, lists=self._lists)
 
     def follows(self, former: Snapshot) -> bool:
-        """Returns whether it was made from the other by changes, and shares the rest with it."""
+        """Returns whether this snapshot was made from `former` by changes, so that the two share the rest."""
         return self._lists is former._lists
 
     def parts(self) -> list[object]:
@@ -199,7 +199,7 @@ class Snapshot:
 
 
 class _ProductsOf(Sequence[Product]):
-    """The products of listed items, as a sequence."""
+    """A sequence of the products of listed items."""
 
     def __init__(self, items: Sequence[ProductItem]) -> None:
         self._items = items
@@ -230,7 +230,7 @@ class Collections:
     def __init__(self, items: Iterable[CollectionItem], serializer: Serializer) -> None:
         self._by_id = {item.id: item for item in sorted(items, key=_BY_ID)}
         self._serializer = serializer
-        # What they take in memory, roughly: a collection as much as ten of its products' ids.
+        # A rough measure of the memory: a collection counts as much as ten ids of products.
         self.weight = sum(10 + len(item.collection.product_ids) for item in self._by_id.values())
 
     @classmethod

@@ -1,6 +1,6 @@
 """SortedChunks: an immutable list of items by id, in chunks. A changed copy shares all chunks but one.
 
-So adding an item to a list of 50,000 takes a few microseconds, where a full copy would take half a millisecond.
+So adding an item to a list of 50,000 takes a few microseconds. A full copy would take half a millisecond.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar, overload
 
-CHUNK = 256  # items, at most twice as many
+CHUNK = 256  # items of a chunk at first; at most twice as many later
 
 _BY_ID = attrgetter("id")
 
@@ -21,7 +21,7 @@ class Identified(Protocol):
 
     @property
     def id(self) -> int:
-        """Unique in a list."""
+        """The id, unique in a list."""
 
 
 AnyItem = TypeVar("AnyItem", bound=Identified)
@@ -66,7 +66,7 @@ class SortedChunks(Sequence[AnyItem], Generic[AnyItem]):
         return self._between(at % len(self), at % len(self) + 1)[0]
 
     def put(self, item: AnyItem) -> SortedChunks[AnyItem]:
-        """Returns a list with the item instead of the one with its id."""
+        """Returns a list with the item, which replaces one with the same id."""
         if not self.chunks:
             return SortedChunks([[item]])
         at, chunk, place, is_there = self._find(item.id)

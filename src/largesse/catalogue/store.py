@@ -73,7 +73,7 @@ async def deactivate_collection(connection: Connection, customer_id: int, collec
     await connection.execute(_REMOVE, customer_id, collection_id)
 
 
-# What a seed file saves, by key.
+# The tables that a seed file fills, with rows found by key.
 PRODUCTS = Table(
     "products",
     {
@@ -127,7 +127,7 @@ _WORDS = re.compile(r"[^\W_]+")
 _MOST_WORDS = 8
 
 _LISTED = Fragment("d.object_id IS NOT NULL AS has_draft, d.publish_at, d.failed")
-# By state: of products and collections themselves, and of their drafts.
+# Conditions by state. These are about products and collections; those below are about their drafts.
 _STATES = {
     "all": Fragment("true"),
     "active": Fragment("o.active"),
@@ -161,8 +161,8 @@ _LIST_PRODUCTS = {
     )
     for state, of_state in _STATES.items()
 }
-# Reads the index of words first. For a rare word the planner would otherwise compute the words of all products. Only the rows of the page are
-# read whole.
+# Reads the index of words first. Otherwise the planner would compute the words of all products for a rare word.
+# Reads whole rows only for the page.
 _FIND_PRODUCTS = {
     state: compose(
         """
@@ -206,7 +206,7 @@ _FIND_COMMON = {
     )
     for state, of_state in _STATES.items()
 }
-# Those with a draft are few, so they are found by their drafts.
+# Few products have a draft, so these are found by their drafts.
 _DRAFTED_PRODUCTS = {
     state: compose(
         """

@@ -1,4 +1,4 @@
-"""What the catalogue registers: the worker publishes drafts whose time has come."""
+"""The tasks of the catalogue: the worker publishes drafts whose time has come."""
 
 from largesse.audit.service import Acting, by_worker
 from largesse.catalogue.editing import publish_due

@@ -23,7 +23,7 @@ MOST_COUNTRIES = 250
 MOST_AMOUNTS = 200
 MOST_CUSTOMERS = 1_000
 MOST_SUPPLIERS = 10
-MOST_PRODUCTS = 1_000  # of a collection
+MOST_PRODUCTS = 1_000  # products in a collection
 MOST_PERCENT = 1_000
 _OF_NUMBERS = frozenset("+-.0123456789")
 _MOST_DIGITS = 24
@@ -31,14 +31,14 @@ _BETWEEN = re.compile(r"[,;\s]+")
 _BETWEEN_AMOUNTS = re.compile(r"[;\s]+")
 _BETWEEN_KEYS = re.compile(r"[,;\n]+")
 _PAIR = re.compile(r"([A-Za-z]{2})\s*[:=]?\s*([0-9.]+)")
-_OF_THOUSANDS = 3  # digits between marks
+_OF_THOUSANDS = 3  # digits between two thousands marks
 _SUPPLIER = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 Read = TypeVar("Read")
 
 
 class Names(NamedTuple):
-    """What texts refer to by key: customers, and products with their currencies."""
+    """The customers, and the products with their currencies, to which texts refer by key."""
 
     customers: Mapping[str, int]
     products: Mapping[str, tuple[int, str]] = {}
@@ -102,7 +102,7 @@ def typed_collection(content: CollectionContent, product_keys: Mapping[int, str]
 def read_product(
     typed: Mapping[str, str], names: Names, *, is_digital: bool, currency: str, picture: str | None = None
 ) -> ProductContent:
-    """Returns the product that texts describe. Raises Faulty with all that is wrong."""
+    """Returns the product that texts describe. Raises Faulty with all faults."""
     reader = _Reader(typed, currency)
     content = ProductContent(
         name=reader.text("name", MOST_NAME, required=True) or "",
@@ -132,7 +132,7 @@ def read_product(
 
 
 def read_collection(typed: Mapping[str, str], names: Names, *, currency: str) -> CollectionContent:
-    """Returns the collection that texts describe. Raises Faulty with all that is wrong."""
+    """Returns the collection that texts describe. Raises Faulty with all faults."""
     reader = _Reader(typed, currency)
     country = reader.country("country", typed.get("country", "").strip()) if typed.get("country", "").strip() else None
     if country is None and not any(fault.field == "country" for fault in reader.noted):
@@ -177,13 +177,13 @@ def _words(typed: str) -> list[str]:
 
 
 def _amounts_in(typed: str) -> list[str]:
-    """Returns the amounts in a text. One such as `5,50`, which may also be two, stays whole and is refused."""
+    """Returns the amounts in a text. A part such as `5,50` may be one amount or two, so it is not split, and is refused later."""
     parts = [part.strip(",") for part in _BETWEEN_AMOUNTS.split(typed)]
     return [one for part in parts for one in ([part] if readings(part).mark else part.split(",")) if one]
 
 
 class _Reader:
-    """Reads texts, each by the rule of its field, and notes what is wrong."""
+    """Reads texts, each by the rule of its field, and collects the faults."""
 
     def __init__(self, typed: Mapping[str, str], currency: str) -> None:
         self.typed = typed
@@ -191,18 +191,18 @@ class _Reader:
         self._currency = currency
 
     def fault(self, field: str, said: str, **values: object) -> None:
-        """Notes what is wrong with a field, the first thing of each."""
+        """Adds a fault of a field. Only the first fault of each field counts."""
         if not any(fault.field == field for fault in self.noted):
             self.noted.append(Fault(field, said, values))
 
     def end(self, content: Read) -> Read:
-        """Returns the content. Raises Faulty where anything was noted."""
+        """Returns the content. Raises Faulty if there were faults."""
         if self.noted:
             raise Faulty(self.noted)
         return content
 
     def text(self, field: str, most: int, *, required: bool = False, lines: bool = False) -> str | None:
-        """Returns a text of at most `most` characters; None where nothing is typed."""
+        """Returns a text of at most `most` characters; None if nothing is typed."""
         text = self.typed.get(field, "").replace("\r\n", "\n").strip()
         if not text and required:
             self.fault(field, faults.REQUIRED)
@@ -220,7 +220,7 @@ class _Reader:
         return typed in {"yes", "true"}
 
     def country(self, field: str, typed: str) -> str | None:
-        """Returns a country in capitals."""
+        """Returns the code of a country in upper case."""
         if typed.upper() not in country_codes():
             self.fault(field, faults.UNKNOWN_COUNTRY, what=typed[:40])
             return None
@@ -234,7 +234,7 @@ class _Reader:
         return tuple(self._each(field, parts, lambda part: self.country(field, part)))
 
     def amount(self, field: str, *, required: bool = False) -> int | None:
-        """Returns an amount above zero in minor units; None where nothing is typed."""
+        """Returns an amount above zero in minor units; None if nothing is typed."""
         typed = self.typed.get(field, "").strip()
         if not typed and required:
             self.fault(field, faults.REQUIRED)
@@ -246,11 +246,11 @@ class _Reader:
         return tuple(sorted(self._each(field, parts, lambda part: self._minor(field, part, 1))))
 
     def postage(self, field: str, typed: str) -> int | None:
-        """Returns an amount that may be zero."""
+        """Returns an amount in minor units. It may be zero."""
         return self._minor(field, typed, 0)
 
     def percent(self, field: str) -> Decimal:
-        """Returns a percentage; 0 where nothing is typed."""
+        """Returns a percentage; 0 if nothing is typed."""
         typed = self.typed.get(field, "").strip()
         return (self.vat(field, typed) if typed else None) or Decimal(0)
 
@@ -280,7 +280,7 @@ class _Reader:
         return pairs
 
     def customers(self, field: str, names: Names) -> tuple[int, ...] | None:
-        """Returns the customers that a product is sold to; None where nobody is named: all."""
+        """Returns the customers that a product is sold to. None means all: the text names none."""
         parts = self._parts(field, MOST_CUSTOMERS, keys_in)
         found = self._each(
             field, parts, lambda part: self._known(field, part, names.customers, faults.UNKNOWN_CUSTOMER)
@@ -288,7 +288,7 @@ class _Reader:
         return tuple(sorted(found)) if parts else None
 
     def suppliers(self, field: str) -> tuple[str, ...]:
-        """Returns names of suppliers in their order; the stock where none is named."""
+        """Returns the names of suppliers in their order. Returns the stock if none is named."""
 
         def name(part: str) -> str | None:
             if _SUPPLIER.fullmatch(part):
@@ -324,7 +324,7 @@ class _Reader:
         return parts[:most]
 
     def _each(self, field: str, parts: Iterable[str], read: Callable[[str], Any]) -> dict[Any, None]:
-        """Reads each part; notes one that comes twice."""
+        """Reads each part. A part that comes twice is a fault."""
         found: dict[Any, None] = {}
         for part in parts:
             value = read(part)
@@ -351,14 +351,14 @@ class _Reader:
         return minor
 
     def _without_sign(self, typed: str) -> str:
-        """Returns an amount without the sign, code or name of the currency beside it."""
+        """Returns an amount without the currency's sign, code or name."""
         try:
             return number_in(typed, self._currency)
         except ValueError:
             return typed
 
     def _is_unclear(self, typed: str) -> bool:
-        """Returns whether a text such as `1.000` may be meant as a thousand. With three decimals it is 1 in a few currencies."""
+        """Returns whether a text such as `1.000` may mean a thousand. In a few currencies, which have three decimals, it means 1."""
         return (
             readings(typed).whole is not None
             and bool(readings(typed).mark)
@@ -367,12 +367,12 @@ class _Reader:
 
 
 def keys_in(typed: str) -> list[str]:
-    """Returns the keys in a text, which stand between commas, semicolons or on lines."""
+    """Returns the keys in a text, separated by commas, semicolons or line breaks."""
     return [part.strip() for part in _BETWEEN_KEYS.split(typed) if part.strip()]
 
 
 def _decimal(typed: str) -> Decimal | None:
-    # Not `1e3`, which `Decimal` reads: nobody types a price so, and a spreadsheet that writes one may have lost digits.
+    # Refuses `1e3`, which `Decimal` reads: a spreadsheet that writes a price like this may have lost digits.
     if len(typed) > _MOST_DIGITS or not set(typed) <= _OF_NUMBERS:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The commands an operator types, one file for each noun.
+"""The commands for operators, one file for each noun.
 
 A new command is a file of its name here, with a function with that name. The file is imported when the command runs.
 """
@@ -21,9 +21,9 @@ _HELPERS = {"running", "tables"}  # files without a command
 
 
 class _Main(Commands):
-    """All commands, each loaded when it is asked for: what one needs is no wait for another."""
+    """All commands. Each is imported only when it is used, so that it starts quickly."""
 
-    # The commands of files that hold several, or one of another name: the file, and what the command is called there.
+    # Commands of files that have several commands, or one with another name: the file, and the name of its function.
     FILES: ClassVar = {
         "accounts": "accounts:accounts",
         "anchor": "verify:anchor",
@@ -59,7 +59,7 @@ class _Main(Commands):
         return sorted(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as click calls it
-        """Returns the command with that name; None: there is none."""
+        """Returns the command with that name; None if there is none."""
         if cmd_name not in self._places:
             return None
         file, _, name = self._places[cmd_name].partition(":")
@@ -69,14 +69,14 @@ class _Main(Commands):
 
     @cached_property
     def _places(self) -> dict[str, str]:
-        """FILES, and the files that hold one command of their own name."""
+        """FILES, and the files with one command, which has the name of the file."""
         without = {place.partition(":")[0] for place in self.FILES.values()} | _HELPERS
         files = {module.name for module in iter_modules(__path__)} - without
         return self.FILES | {file.replace("_", "-"): f"{file}:{file}" for file in files}
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it
-    """Leaves by the usual way out, on which the embedded server is let go."""
+    """Ends the command on a signal in the ordinary way, which also releases the embedded server."""
     raise SystemExit(128 + number)
 
 

@@ -55,7 +55,7 @@ _STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "am
 
 @asynccontextmanager
 async def operator_on_account(account: str) -> AsyncIterator[tuple[Actor, Row]]:
-    """Yields the command as the actor of an operation on a funding account, and the account. Raises OperatorError."""
+    """Yields the actor for an operation of this command on a funding account, and the account. Raises OperatorError if there is none."""
     async with acting_operator() as (database, actor):
         async with database.connection(OPERATOR) as connection:
             found = await find_funding_account(connection, account)
@@ -197,6 +197,6 @@ def _read_month(text: str) -> tuple[datetime, datetime]:
     """Returns the first instant of a month, and of the next one. Raises OperatorError."""
     try:
         month = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
-        return month_of(month, -1)[1], month_of(month)[1]  # the one before must be in the calendar, too
+        return month_of(month, -1)[1], month_of(month)[1]  # the month before must also be in the calendar
     except ValueError:
         raise OperatorError("--month must look like 2026-11") from None

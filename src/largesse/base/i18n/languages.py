@@ -14,7 +14,7 @@ from largesse.base.money import exponent, to_decimal, written
 from largesse.base.text import folded
 
 _MOST_WANTED = 20
-# Codes of the CLDR that are no country's in ISO 3166-1: groups of countries, tests, and islands that belong to a country.
+# Codes of the CLDR that are not countries in ISO 3166-1: groups of countries, tests, and islands that belong to a country.
 _NO_COUNTRIES = frozenset({"CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "UN", "XA", "XB", "ZZ"})
 
 
@@ -68,7 +68,7 @@ class Language(msgspec.Struct, frozen=True):
         return str(self.locale.territories.get(code, code))
 
     def in_order(self, codes: Iterable[str]) -> list[str]:
-        """Returns the codes of countries in the order of their names, `Österreich` among those with O."""
+        """Returns the codes of countries, sorted by name: `Österreich` is among the names with O."""
         return sorted(codes, key=lambda code: (folded(self.country(code)), code))
 
 
@@ -92,7 +92,7 @@ def _number(count: int, locale: Locale) -> str:
 def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:
     """Returns the language chosen on the page, else the remembered one, else the best of `Accept-Language`.
 
-    None if we have none of these languages: then the country of the gift is the better guess.
+    Returns None if we have none of these languages. Then the country of the gift is the better guess.
     """
     return _first_spoken((asked, remembered, *_by_preference(accepted)))
 
@@ -104,7 +104,7 @@ def language_of(chosen: str | None, country: str) -> Language:
 
 @cache
 def country_codes() -> frozenset[str]:
-    """Returns the codes of the countries that gifts can be sold in (ISO 3166-1 alpha-2): for each there is a form for an address."""
+    """Returns the codes of the countries that gifts can be sold in (ISO 3166-1 alpha-2). Each has a form for postal addresses."""
     codes = map(str, Locale("en").territories)
     return frozenset(code for code in codes if len(code) == 2 and code.isalpha()) - _NO_COUNTRIES
 

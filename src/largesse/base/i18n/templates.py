@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 def read_templates() -> Mapping[str, str]:
     """Returns the texts of this package's templates by their paths, as they were at the first call.
 
-    A process that renders calls it when it starts: when the next release is installed beside it, the new templates do not fit its code.
+    A process that renders calls it when it starts. Templates of a release that is installed later do not fit its code.
     """
     paths = _PACKAGE.rglob("templates/**/*.*")
     return {str(path): path.read_text(encoding="utf-8") for path in paths if path.suffix in {".html", ".txt"}}
@@ -48,7 +48,7 @@ class _Loader(jinja2.FileSystemLoader):
 class _Translated(InternationalizationExtension):
     """Jinja's `{% trans %}`, which inserts the translated texts when a template is compiled.
 
-    An environment has one language, so that rendering looks nothing up, and a letter takes half the time.
+    An environment has one language. So rendering looks up no texts, and a mail takes half the time.
     Plurals depend on a number, so Jinja looks them up when it renders.
     """
 
