@@ -79,8 +79,13 @@ def _operations() -> Iterator[tuple[str, FunctionType]]:
             continue
         for name, function in inspect.getmembers(import_module(found.name), inspect.isfunction):
             first = next(iter(inspect.signature(function).parameters.values()), None)
-            if function.__module__ == found.name and not name.startswith("_") and first and first.annotation == "Actor":
+            if function.__module__ == found.name and not name.startswith("_") and first and _named(first) == "Actor":
                 yield f"{found.name}.{name}".removeprefix("largesse."), function
+
+
+def _named(parameter: inspect.Parameter) -> str:
+    """The annotation as its module has it: a text, where the module puts off reading annotations."""
+    return getattr(parameter.annotation, "__name__", str(parameter.annotation))
 
 
 class Begun(Exception):
@@ -100,7 +105,7 @@ def _actor(routes: Any, role: str, environment: str) -> Actor:
 async def _refuses(name: str, operation: FunctionType, actor: Actor) -> bool:
     given = GIVEN.get(name.rpartition(".")[2], {})
     called = operation(actor, **{
-        one.name: given.get(one.name, 1 if str(one.annotation).startswith("int") else X)
+        one.name: given.get(one.name, 1 if _named(one).startswith("int") else X)
         for one in list(inspect.signature(operation).parameters.values())[1:]
         if one.name in given or one.default is one.empty
     })  # fmt: skip
