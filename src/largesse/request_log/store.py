@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-import msgspec
-
 from largesse.db.fragments import Fragment, compose, join
 from largesse.db.pool import Connection
 from largesse.request_log.model import LoggedRequest, RequestFilter
@@ -29,7 +27,7 @@ _NAMED = Fragment("""
     LEFT JOIN service_accounts s ON s.id = k.service_account_id
 """)
 # Each filter has a condition, and one that is always true, so that statements have the same parameters. An index serves each
-# condition, that of the status only where there is no row-level security.
+# condition but that of the status: under row-level security none serves a division.
 _FILTERS = (
     (Fragment("r.status / 100 = $5::int"), Fragment("$5::int IS NULL")),
     (Fragment("r.method = $6::text"), Fragment("$6::text IS NULL")),
@@ -38,6 +36,9 @@ _FILTERS = (
     (Fragment("r.route = $9::text"), Fragment("$9::text IS NULL")),
     (Fragment("r.path = $10::text"), Fragment("$10::text IS NULL")),
 )
+_RAREST_FIRST = (3, 5, 4, 2, 1)  # the filters with an index
+# Requests that a page with several filters, or one of the status, looks at.
+LOOKED_AT = 100_000
 ONE = compose(
     "SELECT {columns} FROM api_requests r {named} WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3",
     columns=_COLUMNS,
@@ -45,27 +46,50 @@ ONE = compose(
 )
 
 
-# Two forms of the same. The first is for the index of a filter. The second reads the customer's requests in the order of the primary key: under row-level
-# security no index serves a condition with a division, as that of the status, and the planner would read the requests of all customers.
+# Two forms of the same. The first is for the index of a filter. The second reads the customer's requests in the order of the primary key: the
+# planner would read the requests of all customers.
 _BEFORE = Fragment("r.environment = $2 AND r.id < $3")
 _BEFORE_BY_ID = Fragment("r.environment >= $2 AND (r.environment, r.id) < ($2, $3)")
 
 
 def newest(wanted: RequestFilter) -> Fragment:
-    """Returns the statement for the newest $4 requests of customer $1 in environment $2 before the id $3, by a filter, whose values follow."""
-    has_index = any(value is not None for value in msgspec.structs.replace(wanted, status_class=None).values)
+    """Returns the statement for the newest $4 requests of customer $1 in environment $2 before the id $3, by a filter, whose values follow.
+
+    They are among the newest $11 that pass the rarest of its conditions with an index.
+    """
     return compose(
         """
         SELECT {columns} FROM (
-            SELECT * FROM api_requests r
-            WHERE r.customer_id = $1 AND {before} AND {filters}
+            SELECT * FROM ({looked_at} LIMIT $11) AS r WHERE {filters}
             ORDER BY r.environment DESC, r.id DESC LIMIT $4) AS r
         {named} ORDER BY r.id DESC
         """,
         columns=_COLUMNS,
         named=_NAMED,
-        before=_BEFORE if has_index else _BEFORE_BY_ID,
+        looked_at=_looked_at(wanted),
         filters=_conditions(wanted),
+    )
+
+
+def last(wanted: RequestFilter) -> Fragment:
+    """Returns the statement for the id of the last request that such a page looked at; null if there are no more."""
+    return compose(
+        "SELECT id FROM ({looked_at} OFFSET $11 - 1 LIMIT 1) AS r WHERE $4::int > 0 AND {named}",
+        looked_at=_looked_at(wanted),
+        # Always true: both statements have the same parameters.
+        named=join(Fragment(" AND "), [compose("({without} OR true)", without=without) for _, without in _FILTERS]),
+    )
+
+
+def _looked_at(wanted: RequestFilter) -> Fragment:
+    first = next((at for at in _RAREST_FIRST if wanted.values[at] is not None), None)
+    return compose(
+        """
+        SELECT * FROM api_requests r WHERE r.customer_id = $1 AND {before} AND {condition}
+        ORDER BY r.environment DESC, r.id DESC
+        """,
+        before=_BEFORE_BY_ID if first is None else _BEFORE,
+        condition=Fragment("true") if first is None else _FILTERS[first][0],
     )
 
 
@@ -92,10 +116,21 @@ def _conditions(wanted: RequestFilter) -> Fragment:
 
 async def list_newest(
     connection: Connection, customer_id: int, environment: str, wanted: RequestFilter, *, before: int, limit: int
-) -> list[LoggedRequest]:
-    """Returns the newest requests before an id, at most `limit`."""
-    rows = await connection.fetch(newest(wanted), customer_id, environment, before, limit, *wanted.values)
-    return [LoggedRequest(*row) for row in rows]
+) -> tuple[list[LoggedRequest], int | None]:
+    """Returns the newest requests before an id, at most `limit`, and the id where the next page begins.
+
+    With several filters, or one of the status, it looks at `LOOKED_AT` requests, so a page may be empty although later pages are not.
+    """
+    arguments = customer_id, environment, before, limit + 1, *wanted.values, LOOKED_AT
+    requests = [LoggedRequest(*row) for row in await connection.fetch(newest(wanted), *arguments)]
+    if len(requests) > limit:
+        return requests[:limit], requests[limit - 1].id
+    return requests, await connection.fetchval(last(wanted), *arguments) if _may_pass_over(wanted) else None
+
+
+def _may_pass_over(wanted: RequestFilter) -> bool:
+    """Returns whether a request that is looked at may fail the filter: no index serves all of it."""
+    return wanted.status_class is not None or sum(value is not None for value in wanted.values) > 1
 
 
 async def read_request(connection: Connection, customer_id: int, environment: str, id_: int) -> LoggedRequest | None:

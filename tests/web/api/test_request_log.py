@@ -17,9 +17,10 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.jobs.housekeeping import RETENTION
+from largesse.request_log import store
 from largesse.request_log.model import DAYS, RequestFilter, loggable_path
 from largesse.request_log.service import NotedRequest, RequestLog
-from largesse.request_log.store import list_newest, list_since, newest, read_request
+from largesse.request_log.store import LOOKED_AT, last, list_newest, list_since, newest, read_request
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ async def test_lists_are_filtered_and_of_their_customer_alone(service: Any, data
 
     async def found(limit: int = 3, **filters: Any) -> list[tuple[str, int]]:
         async with database.connection(for_customer(acme, "production")) as connection:
-            rows = await list_newest(
+            rows, _ = await list_newest(
                 connection, acme, "production", RequestFilter(**filters), before=2**62, limit=limit
             )
             return [(row.path, row.status) for row in rows]
@@ -207,10 +208,43 @@ async def test_lists_are_filtered_and_of_their_customer_alone(service: Any, data
     assert await found(path="/products/9", status_class=5) == []
     initech = service.ids["customers"]["initech"]
     async with database.connection(OPERATOR) as connection:
-        (row,) = await list_newest(connection, initech, "production", RequestFilter(), before=2**62, limit=1)
+        (row,), _ = await list_newest(connection, initech, "production", RequestFilter(), before=2**62, limit=1)
         assert await read_request(connection, initech, "production", row.id) == row
         assert await read_request(connection, acme, "production", row.id) is None
         assert await read_request(connection, initech, "staging", row.id) is None
+
+
+async def test_pages_look_at_a_bounded_number_of_requests(
+    service: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LOOKED_AT", 3)
+    service.sql(
+        """
+        INSERT INTO api_requests (customer_id, environment, at, key_id, method, route, path, status, duration_us, request_id)
+        SELECT 9, 'production', clock_now(), 1, CASE WHEN n % 2 = 1 THEN 'GET' ELSE 'POST' END, '/me', NULL,
+               CASE WHEN n IN (1, 2, 10) THEN 500 ELSE 200 END, 1, 'r' || n
+        FROM generate_series(1, 10) AS n
+        """
+    )
+
+    async def pages(**filters: Any) -> list[list[str]]:
+        found, before = list[list[str]](), 2**62
+        async with database.connection(for_customer(9, "production")) as connection:
+            while before is not None:
+                requests, before = await list_newest(
+                    connection, 9, "production", RequestFilter(**filters), before=before, limit=2
+                )
+                found.append([one.request_id for one in requests])
+        return found
+
+    try:
+        assert await pages(status_class=5) == [["r10"], [], ["r2"], ["r1"]]
+        assert await pages(status_class=5, method="POST") == [["r10"], ["r2"]]
+        assert await pages(status_class=2, method="GET") == [["r9", "r7"], ["r5", "r3"], []]
+        assert await pages(method="POST") == [["r10", "r8"], ["r6", "r4"], ["r2"]]
+        assert await pages(key_id=2) == [[]]
+    finally:
+        service.sql("DELETE FROM api_requests WHERE customer_id = 9")
 
 
 async def test_each_request_since_an_instant_comes_once(service: Any, database: Database) -> None:
@@ -241,6 +275,7 @@ async def test_each_request_since_an_instant_comes_once(service: Any, database: 
         ({"route": "/products/{id}"}, "api_requests_of_route"),
         ({"path": "/products/9"}, "api_requests_of_path"),
         ({"request_id": "r7"}, "api_requests_of_request_id"),
+        ({"status_class": 5, "method": "GET", "path": "/products/9"}, "api_requests_of_path"),
     ],
 )
 async def test_an_index_serves_each_filter(service: Any, filters: dict[str, Any], index: str) -> None:
@@ -257,10 +292,11 @@ async def test_an_index_serves_each_filter(service: Any, filters: dict[str, Any]
         await connection.execute(
             f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{7}}'; SET LOCAL largesse.environments = '{{production}}'"
         )
-        plan = await connection.fetch(f"EXPLAIN {newest(wanted)}", 7, "production", 2**62, 50, *wanted.values)
-    text = "\n".join(row[0] for row in plan)
-    assert index in text
-    assert "Seq Scan on api_requests" not in text
+        for statement in (newest(wanted), last(wanted)):
+            plan = await connection.fetch(f"EXPLAIN {statement}", 7, "production", 2**62, 50, *wanted.values, LOOKED_AT)
+            text = "\n".join(row[0] for row in plan)
+            assert index in text
+            assert "Seq Scan on api_requests" not in text
 
 
 def test_requests_are_removed_after_thirty_days() -> None:

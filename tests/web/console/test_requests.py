@@ -1,11 +1,15 @@
 """The pages of the request log."""
 
 import csv
+import html
 import io
 import re
 
+import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
+
+from largesse.request_log import store
 
 FILL = """
     INSERT INTO api_requests (customer_id, environment, at, key_id, method, route, path, status, problem, duration_us, request_id, address)
@@ -82,6 +86,20 @@ def test_older_requests_are_a_page_away(service: Service, sign_in: SignIn) -> No
     assert len(rows_of(ada)) == 50
     (older,) = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
     assert rows_of(ada, older.removeprefix("/app/requests")) == ["page-1"]
+
+
+def test_a_page_looks_at_a_bounded_number_of_requests(
+    service: Service, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(service, "acme", "production", "req-", 6)
+    service.sql("UPDATE api_requests SET status = 500 WHERE request_id = 'req-1'")
+    monkeypatch.setattr(store, "LOOKED_AT", 5)
+    ada = sign_in("ada@acme.example")
+    assert rows_of(ada, "?status=5") == []
+    assert "None of the 100,000 requests before this match. Look further back." in ada.text
+    (older,) = re.findall(r'href="([^"]+)" rel="next"', ada.page.text)
+    assert rows_of(ada, html.unescape(older).removeprefix("/app/requests")) == ["req-1"]
+    assert "req-1" in ada.get("/app/requests.csv?status=5").text
 
 
 def test_nobody_sees_what_another_customer_or_environment_asked(service: Service, sign_in: SignIn) -> None:

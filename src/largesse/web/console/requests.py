@@ -9,7 +9,7 @@ from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
 from largesse.customers.key_store import list_keys
 from largesse.request_log.model import DAYS, METHODS, LoggedRequest, RequestFilter
-from largesse.request_log.store import list_newest, read_request
+from largesse.request_log.store import LOOKED_AT, list_newest, read_request
 from largesse.web.api.routes import OPERATIONS, operations_of
 from largesse.web.console.context import RequestContext
 from largesse.web.kit.query import INT64
@@ -32,9 +32,8 @@ _AROUND_PATH = re.compile(r"^https?://[^/?#]*|[?#].*$", re.IGNORECASE | re.DOTAL
 async def show(context: RequestContext) -> Response:
     """Shows a page of the log, filtered by status, method, key, request id and path."""
     before = context.parameters.number("before", INT64)
-    found = await _newest(context, before or INT64, _PAGE + 1)
+    requests, following = await _newest(context, before or INT64, _PAGE)
     keys = await context.read(list_keys, customer_id=context.person.customer_id, with_deleted=True)
-    requests = found[:_PAGE]
     # A deleted key is named while its requests are shown.
     here = [key for key in keys if key.environment == context.person.environment]
     named = [key for key in here if not key.deleted_at or key.id == context.parameters.number("key")]
@@ -47,7 +46,8 @@ async def show(context: RequestContext) -> Response:
         keys=[(str(key.id), key.key) for key in named],
         query=context.query,
         days=DAYS,
-        older=context.here(before=requests[-1].id) if len(found) > _PAGE else None,
+        older=context.here(before=following) if following is not None else None,
+        looked_at=context.language.number(LOOKED_AT),
         newest=context.here(before=None) if before is not None else None,
         is_filtered=any(context.query(name) for name in _FILTERS) or before is not None,
         csv=context.here(before=None).replace("/app/requests", "/app/requests.csv", 1),
@@ -73,9 +73,9 @@ def kind_of(status: int) -> str:
 
 
 async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
-    before = INT64
-    while True:
-        requests = await _newest(context, before, _OF_FILE_AT_ONCE)
+    before: int | None = INT64
+    while before is not None:
+        requests, before = await _newest(context, before, _OF_FILE_AT_ONCE)
         for request in requests:
             yield (
                 request.id,
@@ -91,12 +91,9 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
                 request.service_account,
                 request.address,
             )
-        if len(requests) < _OF_FILE_AT_ONCE:
-            return
-        before = requests[-1].id
 
 
-async def _newest(context: RequestContext, before: int, limit: int) -> list[LoggedRequest]:
+async def _newest(context: RequestContext, before: int, limit: int) -> tuple[list[LoggedRequest], int | None]:
     return await context.read(list_newest, *context.customer, _filter(context), before=before, limit=limit)
 
 
