@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from babel.messages.pofile import read_po
+from bench import document, results
 from largesse_client.mcp import SETTINGS as OF_ASSISTANTS
 from prometheus_client import REGISTRY
 from tests.cli.conftest import commands_in
@@ -357,3 +358,13 @@ def test_guides_name_buttons_and_pages_as_the_pages_do(page: str) -> None:
 def _texts() -> Iterator[str]:
     for message in (message for catalogue in CATALOGUES for message in catalogue):
         yield from [message.id] if isinstance(message.id, str) else message.id
+
+
+def test_the_page_about_performance_says_what_was_measured() -> None:
+    measured = results.read(document.RESULTS)
+    assert document.DOCUMENT.read_text(encoding="utf-8") == document.render(measured)
+
+
+def test_every_benchmark_is_among_the_results_of_that_page() -> None:
+    measured = {row.name.split(",")[0] for row in results.read(document.RESULTS).rows}
+    assert measured >= {*document.NAMES, "memory"}

@@ -1,10 +1,15 @@
-"""The log as an operator's tools read it: one JSON object a line on standard error, whatever is said."""
+"""The log as an operator's tools read it: one JSON object a line on standard error, whatever is said. Records with secrets show none."""
 
 import json
 import subprocess
 import sys
 
 import pytest
+
+from largesse.lines.codes import DrawnCode
+from largesse.mail.letter import LetterCode
+from largesse.suppliers.model import Bought
+from largesse.webhooks.store import RotatedSecret
 
 SAYS = """
 import logging, uuid, structlog
@@ -51,3 +56,12 @@ def test_the_console_is_for_people() -> None:
     lines = logged("console")
     for said in ("plain", "number=1", "odd", "broke", "theirs 1", "ZeroDivisionError", "[largesse.test]"):
         assert said in lines
+
+
+@pytest.mark.parametrize("shown", [repr, str, "{!r}".format, "{}".format])
+@pytest.mark.parametrize("kind", [DrawnCode, LetterCode, Bought, RotatedSecret])
+def test_secrets_are_in_no_repr(kind: type, shown) -> None:
+    record = kind(*("hidden" for _ in kind.__struct_fields__))
+    assert "hidden" not in shown(record)
+    assert kind.__name__ in shown(record)
+    assert record.__rich_repr__() == []

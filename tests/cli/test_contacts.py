@@ -1,10 +1,11 @@
-"""`contacts import` with files that are none: one line that names the file."""
+"""The commands about contacts and automations."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Run, assert_refused
+from tests.cli.conftest import Run, assert_refused, sql
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,25 @@ def test_a_file_without_contacts_is_named(
     if content is not None:
         (tmp_path / "people.csv").write_bytes(content)
     assert_refused(run("contacts", "import", "people.csv", "--customer", "acme"), said)
+
+
+AUTOMATION = """
+    INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
+                             planned_through, plan_at)
+    SELECT u.customer_id, 'production', 'Birthdays', u.id, 'birthday', 1, 'UTC', 'before', 'keep', false, '2030-01-01', now()
+    FROM users u JOIN customers c ON c.id = u.customer_id WHERE c.key = 'acme'
+"""
+
+
+def test_automations_are_listed_paused_and_resumed(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    assert json.loads(run("automations", "list", "acme", "--json").stdout) == []
+    assert run("users", "invite", "cem@acme.example", "--customer", "acme").exit_code == 0
+    sql(database, AUTOMATION)
+    [listed] = json.loads(run("automations", "list", "acme", "--json").stdout)
+    assert (listed["name"], listed["state"], listed["occasion"]) == ("Birthdays", "running", "birthday")
+    for command, said, state in (("pause", "Paused.\n", "paused"), ("resume", "It sends again.\n", "running")):
+        assert run("automations", command, "acme", str(listed["id"])).stdout == said
+        assert json.loads(run("automations", "list", "acme", "--json").stdout)[0]["state"] == state
+    assert json.loads(run("automations", "list", "acme", "--environment", "staging", "--json").stdout) == []
+    assert_refused(run("automations", "pause", "acme", "99"), "no such automation")
+    assert_refused(run("automations", "list", "nobody"), "no customer 'nobody'")

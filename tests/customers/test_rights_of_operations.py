@@ -18,7 +18,7 @@ from largesse.branding.service import BrandContent, WrappingContent
 from largesse.budgets.service import NewBudget
 from largesse.customers.access import AccessChanged
 from largesse.customers.actor import Actor
-from largesse.customers.roles import ROLES
+from largesse.customers.roles import RIGHTS, ROLES, Reach, Right
 from largesse.fulfilment.inventory import InventoryProduct, Upload
 from largesse.ledger.bank_file import BankLine, Columns
 from largesse.orders.follow_ups import FollowUpDefaults
@@ -153,3 +153,28 @@ async def test_each_operation_refuses_whom_its_routes_refuse() -> None:
                 assert is_refused or (name.endswith(AUDITORS_READ) and role == "auditor"), f"{name} takes {role}"
                 checked.append(name)
     assert (len(operations) > 140, len(checked) > 500) == (True, True), len(checked)
+
+
+# What each role may do, said once more. Right: admin, member, finance, viewer. A: all of the customer's, o: one's own, -: nothing.
+EXPECTED = {
+    Right.SEND: "Ao--",
+    Right.SEE_ORDERS: "AoAA",
+    Right.READ_CODES: "Ao--",
+    Right.TEMPLATES: "AA--",
+    Right.CONTACTS: "AA--",
+    Right.SEE_FUNDS: "AoAA",
+    Right.SEE_OWED: "A-AA",
+    Right.MOVE_FUNDS: "AoA-",
+    Right.TRANSFER: "A-A-",
+    Right.SEE_BUDGETS: "AoAA",
+    Right.SETTINGS: "A---",
+    Right.AUDIT: "A-A-",
+}
+SIGNS = {Reach.ALL: "A", Reach.OWN: "o", None: "-"}
+
+
+def test_each_role_has_its_rights_and_no_other() -> None:
+    assert ROLES == ("admin", "member", "finance", "viewer")
+    assert set(RIGHTS) == set(Right)
+    assert {right: "".join(SIGNS[reaches.get(role)] for role in ROLES) for right, reaches in RIGHTS.items()} == EXPECTED
+    assert all(set(reaches) <= set(ROLES) for reaches in RIGHTS.values())

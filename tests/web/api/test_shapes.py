@@ -4,6 +4,9 @@ from decimal import Decimal
 
 import msgspec
 import pytest
+from tests.catalogue.images import png
+from tests.web.api.conftest import Service
+from tests.web.console.gifts import PICTURE, WORLD, with_a_picture
 
 from largesse.catalogue.model import Collection, Product
 from largesse.web.api.shapes import CollectionShape, ProductShape, collection_shape, product_shape
@@ -56,3 +59,26 @@ def test_every_member_is_required_and_described(shape: type[msgspec.Struct]) -> 
     for name, member in schema["properties"].items():
         described = "description" in member or any("description" in part for part in member.get("anyOf", []))
         assert described, name
+
+
+__all__ = ["WORLD", "with_a_picture"]
+
+
+def test_a_product_names_the_address_of_its_picture(service: Service) -> None:
+    caller, ids = service.client("hr"), service.ids["products"]
+    listed = {one["id"]: one["picture"] for one in caller.get("/products").json()}
+    assert listed[ids["shop"]] is None
+    address = caller.get(f"/products/{ids['coffee']}").json()["picture"]
+    assert address == listed[ids["coffee"]] == f"{service.settings.public_url}/pictures/{PICTURE.name}"
+    shown = service.client().get(address.removeprefix(service.settings.public_url))
+    assert (shown.status_code, shown.content) == (200, png())
+
+
+def test_one_product_tells_what_is_said_of_it(service: Service) -> None:
+    caller, ids = service.client("hr"), service.ids["products"]
+    coffee = caller.get(f"/products/{ids['coffee']}").json()
+    said = {"description": "Hot & fresh.", "howToRedeem": "Show it.\nDrink it.", "terms": "No refunds."}
+    [listed] = [one for one in caller.get("/products").json() if one["id"] == ids["coffee"]]
+    assert coffee == {**listed, **said}
+    hamper = caller.get(f"/products/{ids['hamper']}").json()
+    assert (hamper["description"], hamper["terms"]) == ("Jam and more.", None)
