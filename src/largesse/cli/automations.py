@@ -1,4 +1,4 @@
-"""`automations`: see what customers send by itself, and pause or resume it."""
+"""`automations`: list automations of customers, and pause or resume them."""
 
 import click
 

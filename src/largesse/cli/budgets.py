@@ -138,7 +138,7 @@ async def budgets_end(customer: str, budget: int, environment: str) -> None:
 
 
 async def _find(connection: Connection, customer_id: int, environment: str, budget_id: int) -> Budget:
-    """Returns a budget. Raises OperatorError."""
+    """Returns a budget. Raises OperatorError if there is none with that id."""
     for one in await list_budgets(connection, customer_id, environment, await read_now(connection)):
         if one.id == budget_id:
             return one
@@ -148,7 +148,7 @@ async def _find(connection: Connection, customer_id: int, environment: str, budg
 async def _find_subject(
     connection: Connection, customer: str, people: Sequence[str], service_account: str | None, account: str | None
 ) -> dict[str, Any]:
-    """Returns kind and subject of a budget; nothing for one of a role. Raises OperatorError."""
+    """Returns the kind and the subject of a budget; an empty dictionary if no subject is named. Raises OperatorError."""
     if service_account is not None:
         found = await find_service_account(connection, customer, service_account)
         return {"kind": "service_account", "subject_id": found.id}

@@ -1,4 +1,4 @@
-"""`campaigns`: see what customers give by a link, and end a campaign."""
+"""`campaigns`: list and show campaigns of customers, and end one."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -23,7 +23,7 @@ from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 from largesse.installation import open_vault
 
 _AT_ONCE = 1_000
-_SHOWN = 20  # rows to fix that a refusal names
+_SHOWN = 20  # how many rows with faults an error names
 _COLUMNS = (
     "id", "email", "name", "language", "country", "birthday", "start_date", "external_id", "groups", "is_active"
 )  # fmt: skip
@@ -97,7 +97,7 @@ def _row(contact: Contact) -> dict[str, Any]:
 
 
 def _faults_of(checked: CheckedContacts) -> str:
-    """Returns what is wrong with the first rows to fix, in one line."""
+    """Returns the faults of the first rows to fix, in one line."""
     said = [f"row {row.number}: {' '.join(PROBLEMS[kind] for _, kind in row.faults)}" for row in checked.bad[:_SHOWN]]
     more = len(checked.bad) - len(said)
     return "; ".join(said) + (f"; and {more:,} more rows" if more else "")

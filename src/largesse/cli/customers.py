@@ -1,4 +1,4 @@
-"""`customers`: creating, changing and listing customers."""
+"""`customers`: create, change and list customers."""
 
 import json
 
@@ -67,7 +67,7 @@ async def customers_set(key: str, name: str | None, plan: str | None, funding: s
 
 
 async def _warn_of_unspendable(key: str, funding: str) -> None:
-    """Warns of money in the accounts of an invoiced customer."""
+    """Warns if an invoiced customer has money in its accounts, which it cannot spend."""
     async with reading() as connection:
         held = unspendable(await list_accounts(connection, [key]), funding)
     if held:

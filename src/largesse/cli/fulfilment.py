@@ -1,6 +1,6 @@
-"""`stock`: voucher numbers.
+"""`stock`: import and list voucher numbers.
 
-`shipments`: parcels out, tracking numbers in.
+`shipments`: export parcels, and import their tracking numbers.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
 
 @contextlib.contextmanager
 def _naming(file: Path) -> Iterator[None]:
-    """Names the file in what is wrong with it. What is wrong with --value is about no file."""
+    """Adds the file's name to errors about the file. Errors about --value stay as they are."""
     try:
         yield
     except FileRefused as refused:
@@ -123,7 +123,7 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
 
 @contextlib.contextmanager
 def _parcels_written() -> Iterator[None]:
-    """Says what to do where the disk takes no more: the parcels of the file count as exported."""
+    """Reports what to do if the disk is full, as the parcels of the file already count as exported."""
     try:
         yield
     except OSError as error:

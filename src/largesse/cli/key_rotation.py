@@ -56,7 +56,7 @@ async def reseal(as_json: bool, rest: float) -> None:
 
 
 class _Progress:
-    """One line rewritten on a terminal, else a line now and then."""
+    """Shows the progress: on a terminal in one line that is rewritten, otherwise in a new line at intervals."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()

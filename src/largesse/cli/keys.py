@@ -1,4 +1,4 @@
-"""`keys`: API keys by name, and what each may be used for."""
+"""`keys`: create, restrict, replace, list and delete API keys."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from largesse.customers.service_accounts import named_service_account
 
 
 def narrowing_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds --scope and --network; the command gets `scopes` and `networks`, empty where none was given."""
+    """Adds --scope and --network. The command gets `scopes` and `networks`, which are empty if none was given."""
     scope = click.option(
         "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="What it may be used for; repeatable."
     )
@@ -153,7 +153,7 @@ async def keys_list(customer: str | None, deleted: bool, as_json: bool) -> None:
 
 
 def _described(key: ApiKey, *, with_deleted: bool) -> dict[str, object]:
-    """Returns a key for JSON; `deleted_at` only in a list that shows deleted keys."""
+    """Returns a key for JSON, with `deleted_at` only if the list shows deleted keys."""
     described: dict[str, object] = {
         "id": key.id,
         "customer": key.customer,

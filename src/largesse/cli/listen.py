@@ -1,4 +1,4 @@
-"""`listen` and `trigger`: receiving webhooks on a developer's machine, as a client of the API like any other."""
+"""`listen` and `trigger`: receive webhooks on a developer's machine. They use the API like any other client."""
 
 import base64
 import hashlib
@@ -23,11 +23,11 @@ from largesse.webhooks.signing import USER_AGENT, Signer
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.5
-_LONGEST_WAIT_S = 30.0  # between attempts to reach a service that is away
+_LONGEST_WAIT_S = 30.0  # the longest pause before the next attempt to reach the service
 _PAGE = 200
 _KEPT_BYTES = 2_048
 _KEY = re.compile(r"[\x21-\x7e]+")
-_SECRET_BYTES = 33  # as `webhooks.signing.new_secret` draws them
+_SECRET_BYTES = 33  # as many as in `webhooks.signing.new_secret`
 
 _Shape = TypeVar("_Shape")
 
@@ -45,7 +45,7 @@ _service_option = click.option(
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Answers a redirect as it is: a receiver's redirect is a failure, and a key is not sent anywhere else."""
+    """Does not follow redirects: a receiver's redirect is a failure, and the key must not reach another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -55,14 +55,14 @@ _open = build_opener(_NoRedirects).open
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a request; `status` 0: there was none, for the reason in `body`."""
+    """The answer to a request. A `status` of 0 means that there was none; `body` says why."""
 
     status: int
     body: bytes
 
 
 def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = None) -> Answer:
-    """Sends one request and returns the answer, whatever it is."""
+    """Sends one request and returns the answer, also for an error."""
     request = Request(url, data=body, method=method, headers={"User-Agent": USER_AGENT, **headers})  # noqa: S310 - read_url
     try:
         with _open(request, timeout=_TIMEOUT_S) as response:
@@ -70,7 +70,8 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
     except HTTPError as error:
         with error:
             return Answer(error.code, error.read(_KEPT_BYTES))
-    except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:  # the latter for a host such as a..b
+    # UnicodeError: for a host such as a..b.
+    except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:
         return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
 
 
@@ -79,7 +80,7 @@ def read_url(text: str, argument: str) -> str:
     wrong = OperatorError(f"{argument} must be an address that begins with http:// or https://")
     try:
         parts = urlsplit(text)
-    except ValueError:  # a bracket without its partner
+    except ValueError:  # for example, an opening bracket without a closing one
         raise wrong from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise wrong
@@ -89,13 +90,13 @@ def read_url(text: str, argument: str) -> str:
 
 
 def secret_of(key: str) -> str:
-    """Returns the signing secret of a key's `listen`: the same each time, so that the program under test can keep it."""
+    """Returns the secret with which `listen` signs for a key. It is always the same, so that the tested program can store it."""
     derived = hmac.digest(key.encode(), b"largesse listen", hashlib.sha512)[:_SECRET_BYTES]
     return f"whsec_{base64.b64encode(derived).decode('ascii')}"
 
 
 class Me(msgspec.Struct, rename="camel"):
-    """Whom a key acts for."""
+    """The name of the customer, and the environment, of a key."""
 
     customer_name: str
     environment: str
@@ -110,25 +111,25 @@ class Event(msgspec.Struct):
 
 
 class Service:
-    """The API of a service, asked with a key."""
+    """Calls the API of a service with a key."""
 
     def __init__(self, url: str, key: str) -> None:
         self._url = read_url(url, "--service").rstrip("/")
-        if not _KEY.fullmatch(key):  # such as one from a file with line ends of Windows
+        if not _KEY.fullmatch(key):  # for example, from a file with line ends of Windows
             raise OperatorError("--key must be an API key: visible ASCII characters, without blanks and line breaks")
         self._headers = {"Authorization": f"Bearer {key}"}
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """Sends one request."""
+        """Sends one request and returns the answer."""
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         return ask(method, self._url + path, headers, None if body is None else json.dumps(body).encode())
 
     def get(self, path: str) -> Any:
-        """Returns the JSON of an answer. Raises OperatorError for an answer other than 2xx, and none."""
+        """Requests a path and returns the JSON of the answer. Raises OperatorError as `read` does."""
         return self.read(self.ask("GET", path))
 
     def read(self, answer: Answer) -> Any:
-        """Returns the JSON of an answer. Raises OperatorError for one other than 2xx, and none."""
+        """Returns the JSON of an answer. Raises OperatorError if there was no answer, or if its status is not 2xx."""
         if answer.status == 0:
             raise OperatorError(f"{self._url} cannot be reached: {answer.body.decode()}")
         try:
@@ -142,7 +143,7 @@ class Service:
         raise OperatorError(f"{self._url} answered {answer.status}: {body.get('detail', 'no reason given')}")
 
     def me(self) -> Me:
-        """Returns whom the key acts for. Raises OperatorError as `get` does."""
+        """Returns the customer and the environment of the key. Raises OperatorError as `get` does."""
         return self._convert(self.get("/me"), Me)
 
     def events(self, **query: str | int) -> list[Event]:
@@ -174,12 +175,12 @@ class Listener(msgspec.Struct):
     _signer: Signer | None = None
 
     def begin(self) -> None:
-        """Moves to the end of the stream: what happens from now on is forwarded."""
+        """Moves to the end of the stream. Only later events are forwarded."""
         newest = self.service.events(limit=1)
         self.cursor = newest[0].cursor if newest else "start"
 
     def step(self) -> bool:
-        """Forwards the next events; returns whether there were any. Raises OperatorError where the stream cannot be read."""
+        """Forwards the next events. Returns whether there were any. Raises OperatorError if the stream cannot be read."""
         found = self.service.events(after=self.cursor, limit=_PAGE)
         for event in found:
             if not self.events or event.event in self.events:
@@ -188,7 +189,7 @@ class Listener(msgspec.Struct):
         return bool(found)
 
     def follow(self, pause: Callable[[float], None]) -> None:
-        """Forwards events for ever; goes on when a service that was away is back."""
+        """Forwards events for ever. If the service cannot be reached, tries again."""
         failed_s = _POLL_S
         while True:
             try:
@@ -200,10 +201,10 @@ class Listener(msgspec.Struct):
             pause(wait_s)
 
     def _forward(self, event: Event) -> None:
-        """Posts one event, once: what the program under test answers is shown, and nothing is retried."""
+        """Posts one event and shows the program's answer. Never tries again."""
         signer = self._signer or Signer(self.secret.encode())
         self._signer = signer
-        # The id of a delivery, the same for an event however often it is forwarded.
+        # The id of the delivery. It is the same each time an event is forwarded.
         number = int.from_bytes(hashlib.sha256(event.cursor.encode()).digest()[:6])
         self.sent += 1
         body = json.dumps(event.data, ensure_ascii=False, separators=(",", ":")).encode()
@@ -214,7 +215,7 @@ class Listener(msgspec.Struct):
 
 
 def _require_staging(service: Service, *, is_live_allowed: bool) -> Me:
-    """Returns whom the key acts for. Raises OperatorError for a key of production, unless that is allowed."""
+    """Returns the customer and the environment of the key. Raises OperatorError for a key of production, unless that is allowed."""
     me = service.me()
     if me.environment != "staging" and not is_live_allowed:
         raise OperatorError("this is a key of production: use one of staging, or add --live to forward real events")
@@ -256,7 +257,7 @@ def listen(forward_to: str, events: tuple[str, ...], live: bool, service: str, k
 def trigger(event: str, service: str, key: str) -> None:
     """Make EVENT happen in staging, such as gift.claimed: webhooks and `largesse listen` get a sample of it.
 
-    The key must be one of staging, with the scope `webhooks`. No order, gift or account stands behind the event.
+    The key must be one of staging, with the scope `webhooks`. The order, gift or account in the event does not exist.
     """
     with one_line():
         if event not in EVENTS:

@@ -34,7 +34,7 @@ _STATUSES = {f"{one}xx": one for one in STATUS_CLASSES}
 async def audit(customer: str | None, since: str | None, form: str | None) -> None:
     """Print the audit log, oldest first: who did what to what, and from where.
 
-    What was before and after is in --json and --csv.
+    --json and --csv also contain the values before and after.
     """
     start = None if since is None else read_since(since)
     async with reading() as connection:
@@ -65,7 +65,7 @@ async def requests(
 ) -> None:
     """Print the requests of API keys in the last 30 days, oldest first.
 
-    Under load some are left out: largesse_requests_not_in_log_total counts them.
+    Under load, the service leaves some out: largesse_requests_not_in_log_total counts them.
     """
     if status is not None and status not in _STATUSES:
         raise OperatorError(f"--status must be one of: {', '.join(_STATUSES)}")

@@ -1,4 +1,4 @@
-"""`orders` and `unclaimed`: placed orders, and what happens by itself to gifts that nobody claims. `rebuild-reports`: the read models made anew."""
+"""`orders`: list placed orders. `unclaimed`: set what happens to gifts that nobody claims. `rebuild-reports`: rebuild the read models."""
 
 from typing import Any
 
@@ -119,7 +119,7 @@ async def unclaimed_set(customer: str, claim_by_days: str | None, remind_after: 
 
 
 def _reminders(text: str) -> tuple[int, ...]:
-    """Returns the days of the reminders; none for `none`. Raises OperatorError."""
+    """Returns the days of the reminders; an empty tuple for the text `none`. Raises OperatorError."""
     if text == "none":
         return ()
     typed = [one.strip() for one in text.split(",")]
@@ -133,7 +133,7 @@ def _reminders(text: str) -> tuple[int, ...]:
 
 
 def _days(text: str) -> int | None:
-    """Returns the number of days; None for `none`. Raises OperatorError."""
+    """Returns the number of days; None for the text `none`. Raises OperatorError."""
     if text == "none":
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 4 or not 0 < int(text) <= MAX_CLAIM_BY_DAYS:

@@ -40,7 +40,7 @@ _RECEIVABLE_COLUMNS = ("customer", "name", "environment", "currency", "ordered",
 
 
 def _read_amount(text: str, currency: str) -> int:
-    """Returns the minor units of an amount as typed in English, in major units. Raises OperatorError."""
+    """Returns the minor units of an amount in major units, typed in the English format. Raises OperatorError."""
     try:
         return amounts.read_amount(text, currency)
     except amounts.UnreadableAmount as error:

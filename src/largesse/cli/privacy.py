@@ -1,4 +1,4 @@
-"""`privacy`: exporting and erasing what is stored about a recipient."""
+"""`privacy`: export and erase what is stored about a recipient."""
 
 import json
 from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
 
 @asynccontextmanager
 async def _operator(customer: str | None) -> AsyncIterator[tuple[Actor, Vault, int | None]]:
-    """Yields the command as an actor, the vault, and the id of the customer. Raises OperatorError for an unknown customer."""
+    """Yields the command as an actor, the vault, and the customer's id or None. Raises OperatorError for an unknown customer."""
     async with acting_operator() as (database, actor):
         vault = await open_vault(database, load_settings())
         async with database.connection(OPERATOR) as connection:

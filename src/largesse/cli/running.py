@@ -1,4 +1,4 @@
-"""How every command runs: asynchronously, on the installation's database, with one-line errors; and helpers for arguments and output."""
+"""Runs commands: asynchronously, on the installation's database, with one-line errors. Also reads arguments and writes output."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ from largesse.db.pool import DATABASE_FAILED, Connection, Database, in_one_line
 from largesse.db.scope import OPERATOR
 from largesse.installation import chains_of, check_schema, open_database, open_vault
 
-# What a disk answers that takes nothing more. Other errors of the system are the database's.
+# Errors of a disk that is full or cannot be written. Other errors of the system are about the database.
 NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 Default = TypeVar("Default")
@@ -38,7 +38,7 @@ HELP = "From when on: 2026-11-20 or 2026-11-20T08:30, in UTC unless it says othe
 
 
 def read_since(text: str) -> datetime:
-    """Returns the instant that --since gives. Raises OperatorError for one that is none, or lies in the future."""
+    """Returns the instant of --since. Raises OperatorError if it is malformed or lies in the future."""
     try:
         since = datetime.fromisoformat(text.strip())
         since = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
@@ -50,7 +50,7 @@ def read_since(text: str) -> datetime:
 
 
 def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
-    """Returns a name of at most so many characters, without blanks around it. Raises OperatorError, naming the argument."""
+    """Returns a name of at most `most` characters, without blanks around it. Raises OperatorError, which names the argument."""
     name = text.strip()
     if not 0 < len(name) <= most:
         raise OperatorError(f"{argument} must have 1 to {most} characters")
@@ -68,7 +68,7 @@ def read_email(text: str) -> str:
 
 
 def read_printable(text: str, most: int, *, argument: str) -> str:
-    """Returns a text of at most so many printable characters, without blanks around it. Raises OperatorError, naming the argument."""
+    """Returns a text of at most `most` printable characters, without blanks around it. Raises OperatorError, which names the argument."""
     typed = text.strip()
     if not 0 < len(typed) <= most or not typed.isprintable():
         raise OperatorError(f"{argument} must have 1 to {most} printable characters")
@@ -76,7 +76,7 @@ def read_printable(text: str, most: int, *, argument: str) -> str:
 
 
 def read_limit(option: str, text: str | None, currency: str, otherwise: Default) -> int | Default | None:
-    """Returns a limit in minor units, None for `none`, and `otherwise` where the option was not given. Raises OperatorError."""
+    """Returns a limit in minor units. Returns None for the text `none`, and `otherwise` if the option is missing. Raises OperatorError."""
     if text is None:
         return otherwise
     if text.strip().lower() == "none":
@@ -88,16 +88,19 @@ def read_limit(option: str, text: str | None, currency: str, otherwise: Default)
 
 
 def private_file(path: Path) -> TextIO:
-    """Returns the file at `path`, for its owner's eyes."""
+    """Opens the file at `path` for writing, so that only its owner can read it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):  # it may have been there, readable for others
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):  # others may have been able to read an existing file
         os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows how many of how many are done: one line rewritten on a terminal, else a line for each 20,000."""
+    """Yields a function that shows how many of how many are done.
+
+    It rewrites one line on a terminal. Otherwise it prints a line for each 20,000.
+    """
     is_terminal = sys.stderr.isatty()
     shown = 0
 
@@ -145,7 +148,7 @@ class Command(click.Command):
             _log_to_stderr()
             with one_line():
                 _check(given)
-                if self.name != "check":  # which lists them with all that it finds
+                if self.name != "check":  # `check` lists them with its other results
                     _warn_of_unknown_settings()
                 asyncio.run(callback(**given))
                 sys.stdout.flush()
@@ -154,13 +157,13 @@ class Command(click.Command):
 
 
 def _log_to_stderr() -> None:
-    """Keeps log lines out of what a command prints, such as JSON. `serve` and `worker` configure the log themselves, afterwards."""
+    """Writes log lines to the error output, so that they are not in a command's JSON. `serve` and `worker` configure the log later."""
     if not structlog.is_configured():
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Raises OperatorError where the output is closed, or a text given is not UTF-8. The name of a file may be anything."""
+    """Raises OperatorError if the output is closed, or if an argument is not UTF-8. File names may have any bytes."""
     if sys.stdout is None:
         raise OperatorError("the standard output is closed: the command could not print anything")
     for value in given.values():
@@ -170,7 +173,7 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _warn_of_unknown_settings() -> None:
-    """Names variables that look like settings. Where LARGESSE_DATABASE_URL is misspelt, a command works on the embedded database."""
+    """Warns of variables that look like settings. If LARGESSE_DATABASE_URL is misspelt, a command works on the embedded database."""
     from largesse.doctor.settings import unknown_settings
 
     for unknown in unknown_settings(os.environ):
@@ -178,18 +181,18 @@ def _warn_of_unknown_settings() -> None:
 
 
 def drop_output() -> None:
-    """Lets Python end without writing what is left for an output that takes nothing."""
+    """Discards the rest of the output, so that Python can end although nothing can be written."""
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
 
 
 def open_error_output() -> None:
-    """Discards what is for the error output where a caller has closed it. Python has None there, which progress cannot be shown on."""
+    """Discards the error output if the caller has closed it. `sys.stderr` is None then, and showing progress would fail."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
 
 
 def write_any_character() -> None:
-    """Lets the output hold every character, whatever the locale: files and pipes are UTF-8, a terminal shows what it lacks as \\u…."""
+    """Makes the output accept every character in every locale. Files and pipes are UTF-8. Terminals show a missing character as \\u…."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
@@ -197,7 +200,7 @@ def write_any_character() -> None:
 
 @asynccontextmanager
 async def current_database() -> AsyncIterator[Database]:
-    """Opens the installation's database. Raises OperatorError unless its schema is the current one."""
+    """Opens the installation's database. Raises OperatorError unless its schema is current."""
     async with open_database(load_settings()) as database:
         await check_schema(database)
         yield database
@@ -214,9 +217,9 @@ async def reading(customer: str | None = None) -> AsyncIterator[Connection]:
 
 @asynccontextmanager
 async def acting_operator() -> AsyncIterator[tuple[Database, Actor]]:
-    """Opens the installation's database for a command that changes something, with the command as the actor of operations.
+    """Opens the installation's database for a command that changes something. The command is the actor of operations.
 
-    Raises OperatorError as `current_database` does, and without the master key.
+    Raises OperatorError as `current_database` does, and if the master key is missing.
     """
     settings = load_settings()
     async with open_database(settings) as database:
@@ -228,7 +231,7 @@ async def acting_operator() -> AsyncIterator[tuple[Database, Actor]]:
 
 @asynccontextmanager
 async def operator_actor(customer: str | None = None, environment: str | None = None) -> AsyncIterator[Actor]:
-    """Yields the command as the actor of a room's operation, on behalf of the customer of a key where one is given.
+    """Yields the command as the actor of operations, on behalf of the customer with a key if one is given.
 
     Raises OperatorError as `acting_operator` does, and for an unknown customer.
     """
@@ -242,7 +245,7 @@ async def operator_actor(customer: str | None = None, environment: str | None = 
 
 
 def _plainly(said: str) -> str:
-    """Returns click's words for a mistake in the arguments, with the common words for numbers and their range, and for days."""
+    """Returns click's message about an argument, with plainer words for numbers, ranges and days."""
     said = said.replace("a valid integer range", "a whole number").replace("a valid float range", "a number")
     said = said.replace("does not match the format '%Y-%m-%d'", "is not a day such as 2026-11-20")
     said = said if said.endswith(".") else f"{said}."
@@ -251,7 +254,7 @@ def _plainly(said: str) -> str:
 
 @contextmanager
 def _usage_in_one_line() -> Iterator[None]:
-    """Prints a mistake in the arguments in one line, with where to read on. Click prints the usage first."""
+    """Prints a mistake in the arguments in one line that names the help. Click would print the usage first."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -264,7 +267,7 @@ def _usage_in_one_line() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """A group of asynchronous commands. Its errors, and theirs, are one line."""
+    """A group of asynchronous commands. Prints its own errors, and those of the commands, in one line."""
 
     command_class = Command
 

@@ -1,4 +1,4 @@
-"""`load`: loads a seed file into the database."""
+"""`load`: loads a seed file into the database. `export`: writes one."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from largesse.cli.running import Command, operator_actor
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print ids and new API keys as JSON.")
 async def load(file: Path, as_json: bool) -> None:
-    """Create or update what the seed file FILE describes; safe to repeat.
+    """Create or update what the seed file FILE describes. You can repeat it.
 
     The secrets of new API keys are printed once, here. New people are invited by mail if a mail server is set.
     """
@@ -45,7 +45,7 @@ async def load(file: Path, as_json: bool) -> None:
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write, with its pictures beside it."
 )
 async def export(output: Path | None) -> None:
-    """Write a seed file of what is in the database: to standard output, or to a file with its pictures beside it.
+    """Write the contents of the database as a seed file: to standard output, or to a file with its pictures beside it.
 
     It holds no secrets: API keys get new ones when it is loaded.
     """

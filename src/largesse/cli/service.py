@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _address(context: click.Context, option: click.Parameter, value: str) -> str:  # noqa: ARG001 - as click calls it
-    """Returns the address of an option. An empty one, which would be every address of the machine, is a mistake in a script."""
+    """Returns the address of an option. Refuses an empty one, which would mean every address of the machine: a script's mistake."""
     if not value.strip():
         raise click.BadParameter("it must be an address, such as 127.0.0.1.")
     return value
@@ -95,7 +95,7 @@ async def migrate(roles_sql: bool) -> None:
 
 
 def _ask_administrator(refused: Sequence[str]) -> None:
-    """Prints what the login may not do, for an administrator of the database, and exits with 1 where the upgrade needs it."""
+    """Prints the statements that the login may not run, for an administrator of the database. Exits with 1 if the upgrade needs them."""
     if not refused:
         return
     if all(is_advice(statement) for statement in refused):
@@ -206,7 +206,7 @@ def _require_other_ports(listening: Listening, metrics_host: str, ports: range) 
 
 
 def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, int]:
-    """Returns where a socket that was handed over listens. Raises OperatorError where the command names another address."""
+    """Returns the address of a socket from systemd. Raises OperatorError if the command names another address."""
     listens: tuple[str, int] = inherited.getsockname()[:2]
     context = click.get_current_context()
     for name, said, there in (("host", host, listens[0]), ("port", port, listens[1])):
@@ -224,7 +224,7 @@ def _address_of(inherited: socket.socket, host: str, port: int) -> tuple[str, in
 def worker(metrics_port: int | None, metrics_host: str) -> None:
     """Deliver webhooks and mail, and do maintenance. You can run several.
 
-    After SIGTERM it finishes what it has begun, gives its leases back, and ends.
+    After SIGTERM it finishes the work under way, releases its leases, and ends.
     """
     import uvloop
 
@@ -242,7 +242,7 @@ def worker(metrics_port: int | None, metrics_host: str) -> None:
 
 
 async def _work(settings: Settings) -> None:
-    """Runs the worker until SIGTERM or SIGINT, which also end its start."""
+    """Runs the worker until SIGTERM or SIGINT. These also end it while it starts."""
     from largesse.doctor.settings import warn_of_doubtful_settings
     from largesse.main import collect_seldom, open_worker
 
@@ -268,7 +268,7 @@ async def _work(settings: Settings) -> None:
 
 @contextmanager
 def _hold(settings: Settings) -> Iterator[None]:
-    """Prevents the embedded server, if there is one, from stopping between two uses of it."""
+    """Keeps the embedded server running, if there is one, between two uses of it."""
     if settings.database_url is not None:
         yield
         return
@@ -277,8 +277,8 @@ def _hold(settings: Settings) -> Iterator[None]:
 
 
 async def _check_ready(settings: Settings) -> None:
-    """Raises OperatorError for what would keep every process from starting, before any tries."""
-    # With the limits of a serving process: if the network falls silent now, a supervisor starts the next process soon.
+    """Raises OperatorError for an error that would stop every process from starting. Call it before any starts."""
+    # With the limits of a serving process: if the database does not answer, this fails soon, and a supervisor starts the process again.
     async with open_database(settings, role=Role.APP, limits=REQUESTS) as database:
         await check_schema(database)
         await open_vault(database, settings)
@@ -303,7 +303,7 @@ def demo(host: str, port: int, no_history: bool) -> None:
     from largesse.serving import serve as serve_app
 
     with one_line(), ExitStack() as sockets:
-        # Now, so that nobody takes the ports while the history is made.
+        # Reserves the port now, so that no other process takes it while the history is made.
         opened = sockets.enter_context(reserved_socket(host, port))
         own, test_mode = _settings_of_demo(host, port), None
         settings = load_settings(own)

@@ -1,4 +1,4 @@
-"""`service-accounts`: creating service accounts, switching them on and off, and limiting what they may order."""
+"""`service-accounts`: create service accounts, switch them on and off, and limit what they may order."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -100,7 +100,7 @@ async def _switch(service_account: str, *, active: bool) -> None:
 
 @asynccontextmanager
 async def _named(service_account: str) -> AsyncIterator[tuple[Actor, ServiceAccount]]:
-    """Yields the actor on behalf of the customer, and the service account, of CUSTOMER/KEY. Raises OperatorError."""
+    """Yields the service account CUSTOMER/KEY, and the actor on behalf of its customer. Raises OperatorError."""
     customer, _, key = service_account.partition("/")
     if not customer or not key:
         raise OperatorError("name the service account as CUSTOMER/KEY, by the keys of the seed file")

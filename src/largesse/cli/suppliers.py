@@ -1,4 +1,4 @@
-"""`suppliers`: what suppliers are described, whether they answer, what they sell, what was ordered and what it cost."""
+"""`suppliers`: list and check suppliers, and show their catalogues, orders and costs."""
 
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -23,7 +23,7 @@ _ORDERS = (
     "id", "supplier", "supplier_order", "order", "line", "product", "value", "attempt", "state", "reason", "failures", "created_at",
     "cost", "cost_currency",
 )  # fmt: skip
-_MOST_REFUSED = 50  # shown
+_MOST_REFUSED = 50  # how many refused products are shown
 _COSTS = ("supplier", "product", "bought", "kept", "value", "value_currency", "cost", "cost_currency", "margin")
 
 

@@ -1,4 +1,4 @@
-"""Lists as tables for people, and with --json or --csv for programs; one row at a time where there may be many."""
+"""Prints lists as tables for people, and with --json or --csv for programs. Long lists are printed in pieces."""
 
 import csv
 import json
@@ -21,14 +21,14 @@ _Command = Callable[..., Any]
 
 
 def format_options(command: _Command) -> _Command:
-    """Adds --json and --csv; the command gets `form`: json, csv, or None for a table."""
+    """Adds --json and --csv. The command gets `form`: json, csv, or None for a table."""
     for name, said in (("csv", "Print CSV, with a heading."), ("json", "Print a JSON array.")):
         command = click.option(f"--{name}", "form", flag_value=name, help=said)(command)
     return command
 
 
 def customer_option(only: str) -> Callable[[_Command], _Command]:
-    """Adds --customer; the command gets `customer`, the key of the one whose `only` are listed, or None for all."""
+    """Adds --customer. The command gets `customer`: the key of a customer, or None for all. `only` is what is listed, for the help."""
     return click.option("--customer", help=f"Key of a customer: only {only}.")
 
 
@@ -39,19 +39,19 @@ def environment_option(said: str | None = None) -> Callable[[_Command], _Command
 
 
 def major(minor: int | None, currency: str) -> Decimal | None:
-    """Returns an amount in major units; None for none."""
+    """Returns an amount in major units; None if there is no amount."""
     return None if minor is None else to_decimal(minor, currency)
 
 
 def in_major_units(record: Any, *amounts: str) -> dict[str, Any]:
-    """Returns a record by column, with these of its amounts in major units of its currency: `total` from `total_minor`."""
+    """Returns the members of a record as a dictionary. Adds the named amounts in major units: `total` from `total_minor`."""
     return asdict(record) | {name: major(getattr(record, f"{name}_minor"), record.currency) for name in amounts}
 
 
 def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty: str) -> None:
-    """Prints rows, each with all of `columns`; `empty` is said to people when there are none.
+    """Prints rows, each with all of `columns`. A table without rows is replaced by the text `empty`.
 
-    Amounts are numbers in major units, instants are ISO 8601 in UTC; people get them shorter.
+    Amounts are numbers in major units, and instants are ISO 8601 in UTC. A table shows both in a shorter form.
     """
     with listing(form, columns, empty=empty) as add:
         add(rows)
@@ -59,7 +59,7 @@ def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty
 
 @contextmanager
 def listing(form: str | None, columns: Sequence[str], *, empty: str) -> Iterator[Callable[[Iterable[Row]], None]]:
-    """Returns a function to call with each piece of rows that are too many to hold, which prints as `show` does."""
+    """Yields a function that prints rows as `show` does. Call it with one piece of rows after another."""
     kinds: dict[str | None, type[_Listing]] = {"json": _Json, "csv": _Csv, None: _Table}
     printed = kinds[form](columns, empty)
     yield printed.add
@@ -81,7 +81,7 @@ class _Listing:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Prints what closes the list."""
+        """Prints the end of the list."""
 
 
 class _Json(_Listing):
@@ -104,7 +104,7 @@ class _Csv(_Listing):
 
 
 class _Table(_Listing):
-    """Columns are as wide as the first piece wants them."""
+    """A table. The first piece of rows sets the widths of its columns."""
 
     def __init__(self, columns: Sequence[str], empty: str) -> None:
         super().__init__(columns, empty)

@@ -1,4 +1,4 @@
-"""`anchor`, `verify` and `check`: where the chains end, the audit, and what is doubtful about a configuration."""
+"""`anchor` prints the ends of the chains, `verify` audits the data, and `check` checks the configuration."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from largesse.installation import check_schema, open_database, open_vault
 async def anchor(as_json: bool, note: bool) -> None:
     """Print the last entry of each account and the last event of each audit log, with their marks. Store it elsewhere.
 
-    `largesse verify --anchor FILE` then finds whatever was rewritten or rolled back since.
+    `largesse verify --anchor FILE` then finds entries that were rewritten or rolled back since.
     """
     from largesse.verify.anchor import take_anchor
 

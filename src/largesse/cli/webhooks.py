@@ -1,4 +1,4 @@
-"""`webhooks`: listing subscriptions, and replacing their secrets."""
+"""`webhooks`: list subscriptions, and replace their secrets."""
 
 import json
 from datetime import UTC

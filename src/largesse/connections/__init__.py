@@ -1,1 +1,1 @@
-"""Limits of the HTTP server's connections: how many, how long each may idle, and what counts as malformed."""
+"""The HTTP server's connections: how many there may be, how long each may be idle, and which requests are malformed."""

@@ -13,7 +13,7 @@ import structlog
 from largesse.base.errors import OperatorError
 
 _FIRST_FD = 3  # SD_LISTEN_FDS_START
-# How long the last handshakes may take. A client repeats one after a second, and must then meet another process.
+# How long the last handshakes may take. A client repeats a dropped one after a second, and must then reach another process.
 _HANDSHAKE_S = 0.5
 _AGAIN_S = 0.02
 _MOST_LOOKS = 250
@@ -21,8 +21,8 @@ _MOST_LOOKS = 250
 # A classic BPF program for the packets of a listening socket: drops those that begin a connection.
 _DROP_NEW = (
     (0x30, 0, 0, 13),  # load the flags of the TCP header
-    (0x54, 0, 0, 0x02),  # only SYN
-    (0x15, 0, 1, 0),  # without it
+    (0x54, 0, 0, 0x02),  # keep only the flag SYN
+    (0x15, 0, 1, 0),  # if SYN is not set:
     (0x06, 0, 0, 0xFFFF),  # accept the packet
     (0x06, 0, 0, 0),  # else drop it
 )
@@ -105,12 +105,12 @@ def reserved_socket(host: str, port: int) -> socket.socket:
         reserved.bind((host, port))  # with SO_REUSEADDR others could bind as well, and only the first could listen
     except (OSError, OverflowError):
         reserved.close()
-        return bound_socket(host, port)  # perhaps connections of the process before are still ending
+        return bound_socket(host, port)  # connections of the previous process may still be ending
     return reserved
 
 
 def free_socket(host: str, port: int) -> socket.socket:
-    """Returns a reserved socket of the port, or of another one if that is not free."""
+    """Returns a reserved socket on the port, or on another port if that is not free."""
     try:
         return reserved_socket(host, port)
     except OperatorError:
@@ -120,7 +120,7 @@ def free_socket(host: str, port: int) -> socket.socket:
 def leave_new_to_others(listener: socket.socket) -> None:
     """Leaves new connections to the other processes that listen on this address.
 
-    A client whose handshake is dropped repeats it after a second, and meets another process once this socket is closed.
+    A client repeats a dropped handshake after a second, and reaches another process once this socket is closed.
     """
     try:
         _attach(listener, _DROP_NEW)
@@ -131,7 +131,7 @@ def leave_new_to_others(listener: socket.socket) -> None:
 async def accept_waiting(listener: socket.socket) -> None:
     """Returns once the server has accepted all connections of a socket that gets no new ones.
 
-    The kernel would reset those that still wait when the socket is closed.
+    The kernel would reset connections that still wait when the socket is closed.
     """
     waiting = select.poll()
     waiting.register(listener, select.POLLIN)
@@ -144,7 +144,7 @@ async def accept_waiting(listener: socket.socket) -> None:
 
 def _attach(listener: socket.socket, program: tuple[tuple[int, int, int, int], ...]) -> None:
     """Attaches a filter for its packets to the socket (SO_ATTACH_FILTER, see socket(7)). Raises OSError."""
-    import ctypes  # here, as a start does not need it
+    import ctypes  # imported here, as a start does not need it
 
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
     so_attach_filter = 26

@@ -30,7 +30,7 @@ MAX_CONNECTIONS = 4_000
 # Files that a serving process opens besides connections: the database, the log, listening sockets, files that it reads.
 _OTHER_FILES = 100
 HEAD_S = 10.0
-# Longer than proxies keep idle connections, so that the proxy closes them.
+# Proxies close idle connections earlier. So the proxy closes first, and sends no request on a closed connection.
 IDLE_S = 75.0
 # How long an answer may wait for a client that reads nothing.
 UNREAD_S = 30.0
@@ -38,12 +38,12 @@ UNREAD_S = 30.0
 QUIET_S = 1.0
 # The pause before the next check, if a request has arrived but is not read yet.
 _AGAIN_S = 0.05
-# At the limit, a request head of this age gives way to a new connection. Few honest ones take so long.
+# At the limit, a connection that has waited this long for a request head is closed for a new one. Few ordinary clients take so long.
 _YIELDS_AFTER_S = 2.0
-# How many idle connections are checked for one whose client has read its whole answer.
+# How many idle connections are searched for one whose client has read its whole answer.
 _CHECKED = 100
 _LOG_EVERY_S = 10.0
-# Between two reads of bytes that are discarded, of all connections together. A read takes up to 256 KB, so this is 64 MB a second.
+# The pause between two reads of bytes that are discarded, for all connections together. A read takes up to 256 KB, so 64 MB a second.
 _DISCARD_EVERY_S = 0.004
 MAX_DISCARDING = 200  # connections whose bytes are discarded
 
@@ -53,8 +53,8 @@ _log = structlog.get_logger(__name__)
 class ConnectionManager:
     """Makes and watches the connections of one server. uvicorn calls it as its protocol class.
 
-    At `limit` connections a new one replaces the one that has owed the head of its request for longest (at least two seconds),
-    otherwise the one that has been idle for longest. If all are at work, the new one is answered 503.
+    At `limit` connections, a new one replaces the one whose request head is late for longest (at least two seconds), otherwise the
+    one that has been idle for longest. If all are busy, the new one gets the answer 503.
     """
 
     def __init__(
@@ -72,20 +72,20 @@ class ConnectionManager:
         self._idle_s = idle_s
         self._unread_s = unread_s
         self._quiet_s = quiet_s
-        self.is_draining = False  # the service is stopping: each connection ends with its next answer
+        self.is_draining = False  # True while the service stops: each connection ends with its next answer
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
         self._loop: asyncio.AbstractEventLoop  # set with each connection
         self._known_heads: Heads | None = None
         self._next_sweep: asyncio.TimerHandle | None = None
         self._open = 0
-        # The loop time since which each connection waits, the longest first. Idle between two requests:
+        # Four lists with the loop time since which each connection waits, the longest first. Idle between two requests:
         self.idle: dict[Connection, float] = {}
-        # For the head of a request, or for the rest of a body whose request is already answered:
+        # Waiting for the head of a request, or for the rest of a body whose request is already answered:
         self._heads: dict[Connection, float] = {}
-        # For the client to read its answer: the number of unread bytes, and since when it has read none.
+        # Waiting for the client to read its answer: the number of unread bytes, and since when it has read none.
         self._unread: dict[Connection, tuple[int, float]] = {}
-        # What waits to read on, the longest waiting first; see `put_off`.
+        # Waiting to read on; see `put_off`.
         self._put_off: dict[Connection, None] = {}
         self._next_read: asyncio.TimerHandle | None = None
         self._refused = 0
@@ -99,7 +99,10 @@ class ConnectionManager:
         return QuickConnection(self, **uvicorns)
 
     def heads(self, answerer: WholeRequests | None, config: Config) -> Heads | None:
-        """Returns the known heads of requests to `answerer`. None without one, and if the server has options that `Heads` does not support."""
+        """Returns the known heads of requests to `answerer`.
+
+        Returns None if there is no answerer, or if the server has options that `Heads` does not support.
+        """
         if answerer is None or config.root_path or config.limit_concurrency is not None:
             return None
         if self._known_heads is None or self._known_heads.answerer is not answerer:
@@ -107,7 +110,7 @@ class ConnectionManager:
         return self._known_heads
 
     def drain(self) -> None:
-        """Ends each connection with its next answer, and those without a request after one quiet second."""
+        """Ends each connection with its next answer. Ends connections without a request after one quiet second."""
         if not self.is_draining:
             self.is_draining = True
             self._loop.call_later(self._quiet_s, self._end_quiet)
@@ -158,7 +161,7 @@ class ConnectionManager:
         self.idle[connection] = self._now_s
 
     def await_head(self, connection: Connection) -> None:
-        """Starts the time for the head of a request, or for the rest of a body that nothing waits for."""
+        """Starts the time for the head of a request, or for the rest of a body that is discarded."""
         self._heads.setdefault(connection, self._now_s)
 
     def has_head(self, connection: Connection) -> None:
@@ -174,9 +177,10 @@ class ConnectionManager:
         self._unread.pop(connection, None)
 
     def put_off(self, connection: Connection) -> None:
-        """Delays the next read of a connection whose bytes are discarded. Such connections read in turn, so that a flood does not slow requests down.
+        """Delays the next read of a connection whose bytes are discarded.
 
-        Beyond MAX_DISCARDING the one that has waited longest ends: its client has had the most time to read its answer.
+        Such connections read in turn, so that a flood does not slow requests down. Above MAX_DISCARDING, the one that has waited
+        longest ends: its client has had the most time to read its answer.
         """
         self._put_off[connection] = None
         while len(self._put_off) > MAX_DISCARDING:
@@ -203,7 +207,7 @@ class ConnectionManager:
         return self._loop.time()
 
     def _make_room(self) -> bool:
-        """Ends the connection that is needed least. Returns False if none can end."""
+        """Ends the connection that is needed least. Returns False if all are needed."""
         ended = next(_waiting_since(self._heads, self._now_s - _YIELDS_AFTER_S), None)
         if ended is None:
             ended = next((one for one in islice(self.idle, _CHECKED) if not one.unread_bytes), None)
@@ -283,7 +287,7 @@ def connection_limit(requested: int | None, *, other_files: int = 0) -> int:
     """
     reserve = _OTHER_FILES + other_files
     allowed = allow_files(files_needed(requested, other_files=other_files))
-    # Callers get at least half of a small limit, whatever a worker needs.
+    # Callers get at least half of a small limit, even if a worker needs more.
     most = max(allowed - reserve, allowed // 2)
     if requested is None:
         if most < MAX_CONNECTIONS:

@@ -23,7 +23,7 @@ _log = structlog.get_logger(__name__)
 
 class _Child(NamedTuple):
     process: SpawnProcess
-    started: Connection  # can be read once the process serves
+    started: Connection  # the process sends True here once it serves
 
 
 def run_processes(

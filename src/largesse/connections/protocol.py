@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
 # A body with the sizes of its chunks and its trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
-# Parsing a chunk takes more than a microsecond, however small it is, and nothing else runs meanwhile. So a body may have FREE_CHUNKS
-# chunks, and one more for each CHUNK_BYTES of its bytes.
+# Parsing a chunk of any size takes more than a microsecond, and nothing else runs meanwhile.
+# So a body may have FREE_CHUNKS chunks, and one more for each CHUNK_BYTES of its bytes.
 FREE_CHUNKS = 1_000
 CHUNK_BYTES = 64
-# How long the refusal of such a body waits. Reading it took a millisecond or more, and its sender must not try again at once.
+# How long to wait before such a body is refused. Reading it took a millisecond or more, so its sender must not try again at once.
 REFUSES_CHUNKS_AFTER_S = 1.0
 MAX_TRAILERS = 100
 # A host and a port as RFC 3986 writes them. It may be empty.
@@ -69,20 +69,20 @@ class _Trailers(list[tuple[bytes, bytes]]):
 class _Joined:
     """Writes an answer. The head waits for the first part of the body, and both are sent in one system call.
 
-    ASGI requires it too: an answer does not begin before there is a part of its body.
+    ASGI requires this too: an answer must not begin before a part of its body is there.
     """
 
     __slots__ = ("_head", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._head: bytes | None = None  # empty once it was written
+        self._head: bytes | None = None  # None before an answer, empty after it was written
 
     def write(self, data: bytes) -> None:
         if self._head:
             self._transport.write(self._head + data)
             self._head = b""
-        elif self._head is None and not data.startswith(b"HTTP/1.1 1"):  # 100 Continue comes before
+        elif self._head is None and not data.startswith(b"HTTP/1.1 1"):  # 100 Continue is sent at once
             self._head = data
         else:
             self._transport.write(data)
@@ -102,10 +102,10 @@ class Connection(HttpToolsProtocol):
         self._manager = manager
         self._reads = _Reads.NOTHING
         self._bytes = 0  # received for the current request, without those that came with its first byte
-        self._chunks = 0  # of the current body
-        self._body_bytes = 0  # of the current body, without the sizes of its chunks
-        self._is_broken = False  # if so, what arrives is discarded
-        self._refuses_late = False  # a body in too many chunks, which is answered after a moment
+        self._chunks = 0  # chunks of the current body
+        self._body_bytes = 0  # bytes of the current body, without the sizes of its chunks
+        self._is_broken = False  # bytes that arrive are discarded
+        self._refuses_late = False  # a body with too many chunks gets its refusal after a moment
 
     @property
     def descriptor(self) -> int:
@@ -158,19 +158,19 @@ class Connection(HttpToolsProtocol):
             return
         self._is_broken = True
         if self._is_answered():
-            # A request that was answered gets no second answer.
+            # A request that is already answered gets no second answer.
             self._part(None if self._reads is _Reads.BODY else problem, at_once=at_once)
         elif self._reads is not _Reads.BODY:
             self.cycle.keep_alive = False
         elif self.pipeline:
-            self.pipeline.popleft()  # the request of this body; those before it are answered
+            self.pipeline.popleft()  # drop the request of this body; the requests before it get their answers
         else:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             self._part(None if self.cycle.response_started else problem)
 
     def _part(self, problem: Problem | None, *, at_once: bool = False) -> None:
-        """Ends with `problem`, or without an answer."""
+        """Ends the connection after the answer `problem`, or without an answer."""
         if problem is None:
             self.end()
             return
@@ -201,7 +201,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Registers the connection with the manager."""
         super().connection_made(transport)
-        # A socket for IPv4 and IPv6 names 127.0.0.1 as ::ffff:127.0.0.1, by which no proxy is trusted.
+        # On a socket for IPv4 and IPv6, 127.0.0.1 appears as ::ffff:127.0.0.1, which would not match a trusted proxy.
         if self.client is not None:
             self.client = (self.client[0].removeprefix("::ffff:"), self.client[1])
         self._manager.enter(self)
@@ -216,7 +216,7 @@ class Connection(HttpToolsProtocol):
         if self._is_broken:
             self._discard()
             return
-        if self._refuses_late:  # the request waited for more of its body, and read on
+        if self._refuses_late:  # reading had been resumed, as the request waited for more of its body
             self.flow.pause_reading()
             return
         scope = self.scope
@@ -237,10 +237,10 @@ class Connection(HttpToolsProtocol):
             self._discard()
 
     def _parse(self, data: bytes) -> None:
-        """Feeds the parser. A request that asks for another protocol is answered as if it did not (RFC 9110, 7.8).
+        """Feeds the parser. Ignores requests for another protocol (RFC 9110, 7.8).
 
         Java's client and `curl --http2` ask for HTTP/2 with every request, also with a body. The parser reads no body after
-        `Upgrade`, so it gets the head once more without that header.
+        `Upgrade`, so it gets the head again without that header.
         """
         while data:
             read, data = data, b""
@@ -256,7 +256,7 @@ class Connection(HttpToolsProtocol):
         return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, lines)
 
     def _asks_for_upgrade(self) -> bool:
-        """Returns whether the current request asks for another protocol. After the head of CONNECT, there is no HTTP."""
+        """Returns whether the current request asks for another protocol, except by CONNECT: after its head there is no HTTP."""
         return bool(self.parser.should_upgrade()) and self.parser.get_method() != b"CONNECT"
 
     def _refuse_malformed(self, error: httptools.HttpParserError) -> None:
@@ -306,13 +306,13 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Begins the request, whose answer is written in as few pieces as possible.
+        """Begins the request. Its answer is written in as few pieces as possible.
 
-        Raises InvalidRequest if too many requests wait, and unless the request has one valid Host header (RFC 9112, 3.2): of several, two
+        Raises InvalidRequest if too many requests wait, and unless the request has exactly one valid Host header (RFC 9112, 3.2): two
         programs might each use a different one. HTTP/1.0 needs none.
         """
         if self._asks_for_upgrade():
-            return  # `_parse` feeds the head once more
+            return  # `_parse` feeds the head again
         if len(self.pipeline) >= MAX_PIPELINED:
             raise InvalidRequest(f"More than {MAX_PIPELINED} requests wait for the answers before them.")
         hosts = [value for name, value in self.headers if name == b"host"]
@@ -326,7 +326,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         self._reads = _Reads.BODY
         self._chunks = self._body_bytes = 0
-        # The request has its list of headers. What the parser calls headers from now on are trailers.
+        # The request has its headers. From now on, headers of the parser are trailers.
         self.headers = _Trailers()
         if self._manager.is_draining:
             self.cycle.keep_alive = False

@@ -1,8 +1,9 @@
 """Answers small requests that arrive whole, in one or two pieces, without ASGI.
 
-Callers repeat their heads. So httptools parses each head once, and later it is found by its hash. The API key in it is not stored. Other
-requests go through ASGI from their first byte: those that are not whole with the second piece, that arrive together with the next request,
-whose head has no known path, or that are special (chunks, `Expect`, `Upgrade`, `Connection: close`, a refusal).
+Callers repeat their heads. So httptools parses each head once, and later it is found by its hash. The API key in it is not stored.
+
+Other requests go through ASGI from their first byte: requests that are not whole after two pieces, that arrive together with the next
+one, that have no known path, or that are special (chunks, `Expect`, `Upgrade`, `Connection: close`, a refusal).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"te", b"trai
 
 
 class _Known(NamedTuple):
-    """A parsed head: what the application read in it (None: use ASGI), and the length of the body."""
+    """A parsed head: its meaning for the application, or None if the request must use ASGI, and the length of the body."""
 
     head: Head | None
     length: int
@@ -59,7 +60,7 @@ class Heads:
         self._known: RecentlyUsed[tuple[bytes, str], _Known] = RecentlyUsed(max_entries=_MAX_HEADS)
 
     def find(self, data: bytes, host: str) -> tuple[Head, int, int] | None:
-        """Returns what the application read in the head at the start of `data`, and where the body begins and ends.
+        """Returns the application's `Head` for the start of `data`, and the positions where the body begins and ends.
 
         Returns None if the request must go through ASGI, or the head is not whole.
         """
@@ -109,7 +110,7 @@ class Heads:
 
 
 async def _nothing(*_: Any) -> None:
-    """Stands for the application behind a middleware."""
+    """Does nothing. A middleware that is called for its result alone gets it as its application."""
 
 
 class _HeadReader:
@@ -128,7 +129,7 @@ class _HeadReader:
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        # Read here, as the parser drops these at the end of the request.
+        # Read these now, as the parser drops them at the end of the request.
         parser = self.parser
         is_upgrade = parser.should_upgrade()
         self._is_usual = parser.get_http_version() == "1.1" and parser.should_keep_alive() and not is_upgrade
@@ -163,7 +164,7 @@ class QuickConnection(Connection):
         self._early = b""  # bytes that arrived while a request is being answered
 
     def data_received(self, data: bytes) -> None:
-        """Begins to answer a whole request, stores the first piece of one, or passes the bytes on to ASGI."""
+        """Begins to answer a whole request, stores the first piece of a request, or passes the bytes on to ASGI."""
         if self._is_answering:
             self._early += data
             self.transport.pause_reading()
@@ -214,7 +215,7 @@ class QuickConnection(Connection):
         return self.said_nothing and self._is_answered() and not is_ending and not self.flow.write_paused
 
     def _release(self) -> bytes:
-        """Returns the first piece of a request, and no longer stores it."""
+        """Returns the stored first piece of a request, and clears it."""
         if self._letting_go is None:
             return b""
         self._letting_go.cancel()

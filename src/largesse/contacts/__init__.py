@@ -1,1 +1,1 @@
-"""Contacts: the people whom a customer sends to, their groups, and the fields that the customer defines for them."""
+"""Contacts: the people a customer sends gifts to, their groups, and the fields that the customer defines for them."""

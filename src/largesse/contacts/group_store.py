@@ -1,4 +1,4 @@
-"""Groups of contacts, their members, and the fields that customers define, in the database."""
+"""The SQL of groups of contacts, their members, and the fields that customers define."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -7,7 +7,7 @@ from largesse.contacts.store import Place
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection
 
-# The customer's groups, with how many members each has, counted up to a limit: all groups together may have millions.
+# The customer's groups with the number of members, which is counted up to a limit: all groups together may have millions.
 _GROUPS = compose(
     """
     SELECT g.id, g.name, (
@@ -45,7 +45,7 @@ _EMPTY_FIELD = """
     WHERE customer_id = $1 AND environment = $2 AND jsonb_exists(own_fields, $3)
 """
 
-Pair = tuple[int, int]  # a group's id and a contact's
+Pair = tuple[int, int]  # the id of a group and the id of a contact
 
 
 async def list_groups(connection: Connection, place: Place) -> list[Group]:
@@ -54,7 +54,7 @@ async def list_groups(connection: Connection, place: Place) -> list[Group]:
 
 
 async def read_group(connection: Connection, place: Place, group_id: int) -> Group | None:
-    """Returns a group of the customer; None for every other id."""
+    """Returns a group of the customer; None if it has none with that id."""
     row = await connection.fetchrow(_ONE, *place, group_id)
     return None if row is None else Group(**row)
 

@@ -7,7 +7,7 @@ from largesse.contacts.model import MAX_KEY, MOST_FIELDS, MOST_GROUPS, Group, Ow
 from largesse.contacts.service import TooManyGroups, changing_contacts
 from largesse.customers.actor import Actor, Transaction
 
-# Placeholders that every message has.
+# The placeholders of every message. No own field may have these keys.
 RESERVED = frozenset({"first_name", "name", "company"})
 
 
@@ -22,7 +22,7 @@ class TooManyFields(BrokenRule):
 
 
 async def create_group(actor: Actor, name: str) -> int:
-    """Creates a group and returns its id. Raises NameTaken, TooManyGroups, and ContactFault for a name that none may have."""
+    """Creates a group and returns its id. Raises NameTaken, TooManyGroups, and ContactFault for an invalid name."""
     name = checked_group(name)
     async with changing_contacts(actor) as transaction:
         groups = await group_store.group_ids(transaction.connection, actor.place)
@@ -59,7 +59,7 @@ async def remove_group(actor: Actor, group_id: int) -> None:
 
 
 async def create_field(actor: Actor, name: str) -> OwnField:
-    """Defines a field, and returns it with the key that messages name it by. Raises NameTaken and TooManyFields."""
+    """Defines a field, and returns it with the key that is its placeholder in messages. Raises NameTaken and TooManyFields."""
     async with changing_contacts(actor) as transaction:
         fields = await group_store.list_fields(transaction.connection, actor.place)
         if any(one.name.lower() == name.lower() for one in fields):
@@ -74,7 +74,7 @@ async def create_field(actor: Actor, name: str) -> OwnField:
 
 
 async def rename_field(actor: Actor, key: str, name: str) -> None:
-    """Renames a field; messages use the same placeholder as before. Raises NotFound and NameTaken."""
+    """Renames a field. Its placeholder in messages stays the same. Raises NotFound and NameTaken."""
     async with changing_contacts(actor) as transaction:
         before = await _require_field(transaction, key)
         fields = await group_store.list_fields(transaction.connection, actor.place)

@@ -1,4 +1,4 @@
-"""Contacts from a sheet: which column is what, and the rows held to the rules of a contact, each with all that is wrong with it."""
+"""Reads contacts from a sheet: finds the column of each field, checks the rows, and reports all faults of each row."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,25 +49,25 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
 PARTS = tuple(_HEADINGS)
 OWN = "fields."
 _DATES = ("birthday", "start_date")
-# What Outlook saves for no date, and what spreadsheets show of a blank one that a formula copied.
+# What Outlook saves if there is no date, and what spreadsheets show if a formula copied a blank date.
 _NO_DATE = re.compile(r"0?0([-/.])0?0\1(?:00|0000)|0000-00-00|0?0([/.])0?1\2(?:19)?00|0?1/0?0/(?:19)?00|1900-01-00")
 _ADDRESS_PARTS = ("address", "address_2", "address_3")
 
 
 class ContactColumns(msgspec.Struct, frozen=True):
-    """Which column, from 0, is what: address and name in `base`, the rest by the name of the part, own fields by their key."""
+    """The numbers of columns, from 0: address and name in `base`, other parts by name in `parts`, own fields by key in `fields`."""
 
     base: Columns
     parts: Mapping[str, int] = {}
     fields: Mapping[str, int] = {}
 
     def fits(self, sheet: Sheet) -> bool:
-        """Returns whether a sheet has all those columns, and the address is one of them."""
+        """Returns whether a sheet has all these columns, and one of them is the address."""
         is_there = all(0 <= at < sheet.width for at in self._used)
         return self.base.email is not None and fits(self.base, sheet) and is_there
 
     def unread(self, sheet: Sheet) -> list[int]:
-        """Returns the columns of a sheet that hold something and are not read."""
+        """Returns the columns of a sheet that are not empty and are not read."""
         return unread_columns(sheet, self._used, has_heading=self.base.has_heading)
 
     @property
@@ -76,26 +76,26 @@ class ContactColumns(msgspec.Struct, frozen=True):
 
 
 class CheckedContact(msgspec.Struct, frozen=True, gc=False):
-    """A row of a sheet as a change, and what is wrong with it."""
+    """A row of a sheet as a change, with its faults."""
 
     number: int
     email: str
     name: str
     change: ContactChange
-    # Each a field, or OWN and the key of an own field, and a kind, one of the model's PROBLEMS.
+    # The faults, each as a field and a kind from the model's PROBLEMS. An own field is OWN and its key.
     faults: tuple[tuple[str, str], ...] = ()
-    same_as: int | None = None  # of a row without faults: the number of the first one with that address
+    same_as: int | None = None  # the number of the first row with the same address, for a row without faults
 
 
 class CheckedContacts(msgspec.Struct, frozen=True):
     """The rows of a sheet, checked."""
 
     rows: tuple[CheckedContact, ...]
-    month_first: tuple[str, ...] = ()  # the parts whose dates are read so, as some of them have no other meaning
+    month_first: tuple[str, ...] = ()  # the parts whose dates are read with the month first
 
     @property
     def bad(self) -> list[CheckedContact]:
-        """The rows with something wrong."""
+        """The rows with faults."""
         return [row for row in self.rows if row.faults]
 
     @property
@@ -110,7 +110,7 @@ class CheckedContacts(msgspec.Struct, frozen=True):
 
 
 def guess_contact_columns(sheet: Sheet, own: Sequence[OwnField]) -> ContactColumns:
-    """Returns what the headings say; without headings, the address and the name alone."""
+    """Returns the columns that the headings name. Without headings, returns only the address and the name."""
     base = msgspec.structs.replace(guess_columns(sheet), quantity=None)
     if not base.has_heading:
         return ContactColumns(base)
@@ -132,7 +132,7 @@ def guess_contact_columns(sheet: Sheet, own: Sequence[OwnField]) -> ContactColum
 
 
 def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContacts]:
-    """Checks all rows but the heading, one a step: an address at a domain not of ASCII takes milliseconds."""
+    """Checks all rows except the heading, one in each step: an address with a domain beyond ASCII takes milliseconds."""
     rows: list[CheckedContact] = []
     seen: dict[str, int] = {}
     month_first = _month_first(sheet, columns)
@@ -145,7 +145,7 @@ def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContac
 
 
 def _month_first(sheet: Sheet, columns: ContactColumns) -> tuple[str, ...]:
-    """Returns the parts whose dates have the month before the day. Dates that do not show it are as the others of the file."""
+    """Returns the parts whose dates have the month before the day. A part that does not show its order has the order of the others."""
     at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
     leads = {part: month_lead(_cell(row, column) for row in sheet.rows) for part, column in at.items()}
     of_all = sum(leads.values())
@@ -170,7 +170,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
     if name:
         said["name"] = read(partial(_read_text, "name", MAX_NAME), name)
     readers: Mapping[str, Callable[[str], Any]] = {
-        # Most lists have a year, and so has a date of a workbook that shows none.
+        # Most lists have a year, and a workbook stores one even if it shows none.
         "birthday": partial(read_birthday, drops_year=True),
         "start_date": read_start_date,
         "language": read_language,
@@ -198,7 +198,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
 
 
 def _read_text(field: str, most: int, typed: str, *, lines: bool = False) -> str | None:
-    """Returns a text. Raises ContactFault, also for the error of a formula, and for an id of which a spreadsheet saved only the first digits."""
+    """Returns a text. Raises ContactFault, also for the error of a formula, and for an id whose last digits a spreadsheet lost."""
     if is_error(typed):
         raise ContactFault(field, f"{field}_wrong")
     if field == "external_id" and is_rounded(typed):

@@ -1,4 +1,4 @@
-"""A contact, what may be changed about one, and the rules of each value."""
+"""A contact, the changes to a contact, and the rules for each value."""
 
 import contextlib
 import re
@@ -19,11 +19,11 @@ from largesse.base.text import folded, trimmed, unfit, unfit_key
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
 from largesse.drafts.mailboxes import fault_of
 
-MOST_CONTACTS = 200_000  # of a customer in an environment
+MOST_CONTACTS = 200_000  # per customer and environment
 MOST_GROUPS = 200
-MOST_MEMBERS_COUNTED = 1_000  # of a group, in lists of groups
-MOST_COUNTED = 10_000  # contacts of a list
-MOST_GROUPS_EACH = 20  # of a contact
+MOST_MEMBERS_COUNTED = 1_000  # members of a group that lists of groups count
+MOST_COUNTED = 10_000  # contacts of a list that are counted
+MOST_GROUPS_EACH = 20  # groups per contact
 MOST_FIELDS = 10
 MAX_NAME = 200
 MAX_GROUP = 60
@@ -61,7 +61,7 @@ PROBLEMS = {
 
 
 class ContactFault(InvalidRequest):
-    """What is wrong with a value of a contact: `field` is its name, `kind` one of PROBLEMS, `which` names the wrong part of it."""
+    """A fault of a contact's value. `field` is its name, `kind` is one of PROBLEMS, and `which` names the wrong part."""
 
     def __init__(self, field: str, kind: str, which: str = "") -> None:
         said = PROBLEMS[kind]
@@ -71,7 +71,7 @@ class ContactFault(InvalidRequest):
 
 
 class ContactChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A change to a contact: UNSET leaves a member as it is, None removes it. `fields` are values by key."""
+    """A change to a contact: UNSET leaves a member unchanged, None removes it. `fields` are values by key."""
 
     email: str | UnsetType = UNSET
     name: str | UnsetType | None = UNSET
@@ -105,7 +105,7 @@ class Contact(Confidential, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """A group of contacts, and how many are in it: if there are more than MOST_MEMBERS_COUNTED, one more than that."""
+    """A group of contacts with its number of members, which is counted up to MOST_MEMBERS_COUNTED + 1."""
 
     id: int
     name: str
@@ -113,14 +113,14 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class OwnField(msgspec.Struct, frozen=True):
-    """A field that the customer defined: `key` is what messages name it by."""
+    """A field that the customer defined. `key` is its placeholder in messages."""
 
     key: str
     name: str
 
 
 def sought(name: str, email: str) -> str:
-    """Returns what a contact is sorted and searched by."""
+    """Returns the text by which a contact is sorted and searched."""
     return f"{folded(name)} {folded(email)}".strip()
 
 
@@ -139,12 +139,12 @@ def read_email(typed: str) -> str:
     raise ContactFault("email", fault_of(email))
 
 
-_TIME = r"(?:,? \d{1,2}:\d{2}.*)?"  # as databases and spreadsheets write it after a date, midnight in most cases
+_TIME = r"(?:,? \d{1,2}:\d{2}.*)?"  # databases and spreadsheets write a time, mostly midnight, after a date
 _YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
 _YEAR_LAST = re.compile(rf"(?P<day>\d{{1,2}})[-/.]\s?(?P<month>\d{{1,2}})[-/.]\s?\d{{2,4}}{_TIME}")
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\s?[./]\s?(?P<month>\d{1,2})\.?")
 _MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
-# `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. `Mar-14` is none: there it is a month and a year.
+# `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. Not `Mar-14`: in spreadsheets it is a month and a year.
 _IN_WORDS = (
     re.compile(
         r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?[\s-]*(?P<month>[^\W\d_]{3,20})\.?(?:,?[\s-]+(?P<year>\d{2,4}))?",
@@ -183,7 +183,7 @@ def _in_words(text: str) -> re.Match[str] | None:
 
 
 def _month(word: str) -> int | None:
-    """Returns the month whose name begins so in a language that we speak; None if there is none, or several."""
+    """Returns the month whose name in one of our languages begins with `word`; None if there is none, or several."""
     if word in _OTHER_MONTHS:
         return _OTHER_MONTHS[word]
     found = {number for number, name in _month_names() if name.startswith(word)}
@@ -201,7 +201,7 @@ def _month_names() -> list[tuple[int, str]]:
 
 
 def checked_birthday(birthday: int) -> int:
-    """Returns a birthday that is a day of some year: 29 February is. Raises ContactFault."""
+    """Returns a birthday, which must exist in some year, as 29 February does. Raises ContactFault."""
     month, day = divmod(birthday, 100)
     if not (1 <= month <= len(_DAYS) and 1 <= day <= _DAYS[month - 1]):
         raise ContactFault("birthday", "birthday_none")
@@ -238,7 +238,7 @@ _TWO_NUMBERS = re.compile(
 
 
 def month_lead(dates: Iterable[str]) -> int:
-    """Returns how many more dates can only have the month before the day, as in the United States, than the day before the month."""
+    """Returns how many dates must have the month first, as in the United States, less those that must have the day first."""
     lead = 0
     for found in filter(None, map(_TWO_NUMBERS.fullmatch, dates)):
         first, second = int(found["first"]), int(found["second"])
@@ -247,12 +247,15 @@ def month_lead(dates: Iterable[str]) -> int:
 
 
 def with_day_first(typed: str) -> str:
-    """Returns a date with the day before the month, given one with the month first: `14/03/1990` for `03/14/1990`."""
+    """Returns a date that has the month first with the day first: `14/03/1990` for `03/14/1990`."""
     return _TWO_NUMBERS.sub(r"\g<second>\g<mark>\g<first>\g<year>", typed) if _TWO_NUMBERS.fullmatch(typed) else typed
 
 
 def read_language(typed: str) -> str | None:
-    """Returns the tag of a language that we speak, from a tag such as `en-GB` or its name, `English (UK)`; None for a blank one. Raises ContactFault."""
+    """Returns the tag of one of our languages, from a tag such as `en-GB` or a name such as `English (UK)`; None for a blank text.
+
+    Raises ContactFault.
+    """
     if not trimmed(typed):
         return None
     text = folded(trimmed(typed)).partition("(")[0].strip()
@@ -264,7 +267,7 @@ def read_language(typed: str) -> str | None:
 
 
 def read_country(typed: str) -> str | None:
-    """Returns the code of a country, from its code or its name in a language of ours; None for a blank one. Raises ContactFault."""
+    """Returns the code of a country, from its code or its name in one of our languages; None for a blank text. Raises ContactFault."""
     text = trimmed(typed)
     if not text:
         return None
@@ -274,7 +277,7 @@ def read_country(typed: str) -> str | None:
     return code
 
 
-# What people write who do not use the names of the CLDR.
+# Names of countries that people use, but the CLDR does not.
 _OTHER_COUNTRIES = {
     **dict.fromkeys(("uk", "u.k.", "great britain", "grossbritannien", "grande-bretagne"), "GB"),
     **dict.fromkeys(("england", "angleterre", "scotland", "wales", "northern ireland"), "GB"),
@@ -298,7 +301,7 @@ def _countries() -> Mapping[str, str]:
                 found.setdefault(code.lower(), code)
                 found.setdefault(folded(str(name)), code)
     codes = set(found.values())
-    for alias, (code, *others) in get_global("territory_aliases").items():  # the codes of three letters among them
+    for alias, (code, *others) in get_global("territory_aliases").items():  # these include the codes of three letters
         if len(alias) == 3 and alias.isalpha() and not others and code in codes:
             found.setdefault(alias.lower(), code)
     return found
@@ -353,12 +356,12 @@ def _checked_groups(names: Collection[str]) -> tuple[str, ...]:
 def group_key(name: str) -> str:
     """Returns the key that all spellings of a group's name share.
 
-    Each letter is put in lower case by itself, as the database does: `İzmir` and `Izmir` are one group.
+    Each letter is made lower case separately, as in the database: `İzmir` and `Izmir` are one group.
     """
     return "".join(letter.lower()[0] for letter in name)
 
 
-# Names between commas, semicolons or bars. One in quotation marks may have those itself.
+# Names separated by commas, semicolons or bars. A name in quotation marks may contain these.
 _GROUPS = re.compile(r'\s*"([^"]*)"\s*(?=[,;|]|$)|([^,;|]+)')
 
 

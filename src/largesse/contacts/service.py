@@ -30,7 +30,7 @@ from largesse.encryption.vault import Vault
 from largesse.orders.recipients import MAX_ERRORS, count_more
 
 MOST_AT_ONCE = 5_000  # changes in one call
-PAST_ORDERS = 2_000  # that are looked through for past recipients
+PAST_ORDERS = 2_000  # the newest orders that are searched for past recipients
 _PAST_LINES = 10_000
 
 
@@ -47,7 +47,7 @@ class TooManyGroups(BrokenRule):
 
 
 class ContactFaults(InvalidRequest):
-    """What is wrong with some of the changes of a call, by their places in it."""
+    """Some changes of a call have faults, by their index in the call."""
 
     def __init__(self, faults: Mapping[int, InvalidRequest]) -> None:
         errors = [
@@ -61,7 +61,7 @@ class ContactFaults(InvalidRequest):
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """What a call changed. `ids` are those of the contacts, in the order of the changes."""
+    """What a call changed. `ids` are the ids of the contacts, in the order of the changes."""
 
     ids: tuple[int, ...]
     created: int
@@ -74,7 +74,7 @@ _NO_FAULTS: Mapping[int, InvalidRequest] = {}
 
 @asynccontextmanager
 async def changing_contacts(actor: Actor) -> AsyncIterator[Transaction]:
-    """Begins a transaction in which nobody else changes the customer's contacts and groups."""
+    """Begins a transaction, and locks the customer's contacts and groups against other changes."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         await store.lock_contacts(transaction.connection, actor.place)
         yield transaction
@@ -112,7 +112,7 @@ async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: Co
 
 
 async def remove_contacts(actor: Actor, ids: Collection[int]) -> int:
-    """Deletes contacts for good, and returns how many there were. What was sent to them stays. Raises NotFound where there is none."""
+    """Deletes contacts for good, and returns how many there were. Their orders stay. Raises NotFound if there is none."""
     async with changing_contacts(actor) as transaction:
         count = await store.delete_contacts(transaction.connection, actor.place, ids)
         if not count:
@@ -130,10 +130,10 @@ async def save_contacts(
     key: Key = "email",
     faults: Mapping[int, InvalidRequest] | None = None,
 ) -> Saved:
-    """Creates and changes contacts: each change is about the contact with its address, or with its external id.
+    """Creates and changes contacts. `key` is what identifies the contact of a change: its address or its external id.
 
-    Found by an external id that nobody has, a change is about the contact with its address. All are saved or none. `faults` are those of changes
-    that could not be read, by their places: empty changes stand there. Raises ContactFaults, TooManyContacts and TooManyGroups.
+    If no contact has the external id, the address decides. Saves all changes or none. `faults` has the faults of changes that could not be
+    read, by index; `changes` has empty changes there. Raises ContactFaults, TooManyContacts and TooManyGroups.
     """
     async with changing_contacts(actor) as transaction:
         saved = await _apply(transaction, vault, changes, key, faults=faults or {})
@@ -144,7 +144,7 @@ async def save_contacts(
 
 
 async def add_past_recipients(actor: Actor, vault: Vault, user_id: int | None) -> Saved:
-    """Creates a contact for each recipient of the newest orders that has none: of all, or of those that a person placed."""
+    """Creates a contact for each recipient of the newest orders who has none. With `user_id`, only from orders of that person."""
     place = actor.place
     async with changing_contacts(actor) as transaction:
         connection = transaction.connection
@@ -161,7 +161,7 @@ async def add_past_recipients(actor: Actor, vault: Vault, user_id: int | None) -
 
 
 def address_context(customer_id: int, contact_id: int) -> bytes:
-    """Returns what an encrypted postal address of a contact is bound to."""
+    """Returns the context to which an encrypted postal address of a contact is bound."""
     return f"contact/{customer_id}/{contact_id}".encode()
 
 
@@ -175,7 +175,7 @@ def open_address(vault: Vault, customer_id: int, contact_id: int, sealed: bytes 
 async def _apply_one(
     transaction: Transaction, vault: Vault, change: ContactChange, before: Contact | None = None
 ) -> Saved:
-    """Applies one change, of a known contact or a new one. Raises ContactFault."""
+    """Applies one change, to an existing contact or a new one. Raises ContactFault."""
     try:
         return await _apply(transaction, vault, [change], "email", before)
     except ContactFaults as faults:
@@ -190,7 +190,7 @@ async def _apply(
     before: Contact | None = None,
     faults: Mapping[int, InvalidRequest] = _NO_FAULTS,
 ) -> Saved:
-    """Writes changes. Those about a known contact, `before`, may give it another address. Raises ContactFaults, `faults` among them."""
+    """Writes changes. A change of the existing contact `before` may give it another address. Raises ContactFaults, also with `faults`."""
     if len(changes) > MOST_AT_ONCE:
         raise InvalidRequest(f"`contacts` must have at most {MOST_AT_ONCE:,} elements, not {len(changes):,}.")
     connection, place = transaction.connection, transaction.actor.place
@@ -221,26 +221,26 @@ def _checked(change: ContactChange, own: Collection[str], at: int, faults: dict[
 
 
 class _Known:
-    """The contacts that changes are about, as they are with the changes taken so far. New ones have negative ids."""
+    """The contacts of a call's changes, with the changes made so far. New contacts have negative ids."""
 
     def __init__(self, found: Iterable[Contact]) -> None:
         self.before = {one.id: one for one in found}
         self.now = dict(self.before)
-        self._named: set[int] = set()  # contacts that a change names by their external id
+        self._named: set[int] = set()  # contacts that a change has named by external id
         self._index()
 
     def take(
         self, changes: Sequence[ContactChange], key: Key, before: Contact | None, faults: dict[int, InvalidRequest]
     ) -> list[Contact]:
-        """Returns the contact of each change with the change made. Adds what is wrong to `faults`.
+        """Returns the contact of each change, with the change made. Adds faults to `faults`.
 
-        Changes that name a contact by its external id come first: they may free the addresses of others.
+        Changes that name a contact by its external id come first, as they may free the addresses of others.
         """
         targets = [_NOBODY] * len(changes)
         names = [key == "external_id" and one.external_id in self._by_external for one in changes]
         for is_named in (True, False):
             for at, change in enumerate(changes):
-                if names[at] is not is_named or (before is None and change == ContactChange()):  # its faults are noted
+                if names[at] is not is_named or (before is None and change == ContactChange()):  # `faults` has it
                     continue
                 try:
                     targets[at] = self._take(change, key, before)
@@ -261,7 +261,7 @@ class _Known:
                 raise ContactFault("email", "email_missing")
             one = replace(_NOBODY, id=-1 - len(self.now), email=change.email)
         elif one.id in self._named and change.email is not UNSET and email_key(change.email) != email_key(one.email):
-            raise ContactFault("external_id", "external_id_taken")  # by another person of the call
+            raise ContactFault("external_id", "external_id_taken")  # another change of the call has it
         changed = _changed(one, change)
         self.now[one.id] = changed
         self._by_email[email_key(changed.email)] = one.id

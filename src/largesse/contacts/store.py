@@ -1,4 +1,4 @@
-"""Contacts in the database. Each belongs to a customer in one environment."""
+"""The SQL of contacts. Each contact belongs to a customer in one environment."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from largesse.db.pool import Connection, Row
 _encode = msgspec.json.Encoder().encode
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 
-# Changes to a customer's contacts run one at a time, so that limits hold and no two wait for each other's rows.
+# Changes to a customer's contacts run one at a time, so that none exceeds a limit and no two can deadlock.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint))"
 
 _SELECT = Fragment("""
@@ -86,7 +86,7 @@ _UPDATE = compose(
     """,
     new=_NEW,
 )
-# An address has an @, this has none.
+# Replaces the key of an address by the id. It has no @, so it cannot equal an address.
 _FREE_KEYS = """
     UPDATE contacts SET email_key = id::text, external_id = NULL WHERE customer_id = $1 AND environment = $2 AND id = ANY($3::int[])
 """
@@ -96,7 +96,7 @@ _SEAL = """
     WHERE c.customer_id = $1 AND c.environment = $2 AND c.id = new.id
 """
 _DELETE = "DELETE FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = ANY($3::int[])"
-# The recipients of the newest orders, each address once, with the name it had last. `$3` is the person whose orders they are; null for all.
+# The recipients of the newest orders, each address once, with its last name. `$3` is the person who placed the orders; null for all.
 _PAST = """
     SELECT DISTINCT ON (lower(recipient_email)) recipient_email AS email, recipient_name AS name FROM (
         SELECT l.recipient_email, l.recipient_name, l.order_id FROM (
@@ -120,14 +120,14 @@ _EXPORT = compose(
 )
 _COUNT_WITH_ADDRESS = compose("SELECT count(*) {with_address}", with_address=_WITH_ADDRESS)
 _DELETE_WITH_ADDRESS = compose("DELETE {with_address}", with_address=_WITH_ADDRESS)
-# Own fields of other contacts that name an address.
+# Contacts whose own fields name an address.
 _HOLD_ADDRESS = compose(
     "WHERE {holds} AND ($2::int IS NULL OR customer_id = $2)", holds=holds_address(Fragment("lower(own_fields::text)"))
 )
 _MENTIONING = compose(
     "SELECT customer_id, id, own_fields::text AS own_fields FROM contacts {hold_address}", hold_address=_HOLD_ADDRESS
 )
-# The customers and environments of both.
+# The customers and environments of contacts that have the address, or name it in a field.
 _PLACES = compose(
     """
     SELECT customer_id, environment {with_address}
@@ -140,7 +140,7 @@ _REWRITE = "UPDATE contacts SET own_fields = $3::text::jsonb WHERE customer_id =
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which contacts a list shows: with each word of `words`, active, left or both, and in a group."""
+    """A filter of contacts: with each word of `words`, active or left or both, and in a group."""
 
     words: str = ""
     is_active: bool | None = None
@@ -148,7 +148,7 @@ class Filter(msgspec.Struct, frozen=True):
 
     @property
     def arguments(self) -> tuple[list[str], bool | None, int | None]:
-        """Returns the arguments of statements."""
+        """Returns the arguments $3 to $5 of the statements."""
         return (
             [like_containing(word) for word in search_words(self.words)[:_MOST_WORDS]],
             self.is_active,
@@ -162,12 +162,12 @@ Place = tuple[int, str]  # the customer and the environment
 
 
 async def lock_contacts(connection: Connection, place: Place) -> None:
-    """Waits for other changes of the customer's contacts to end; holds them off until the transaction ends."""
+    """Waits until other changes of the customer's contacts end, and blocks new ones until the transaction ends."""
     await connection.execute(_LOCK, *place)
 
 
 async def read_contact(connection: Connection, place: Place, contact_id: int) -> Contact | None:
-    """Returns a contact of the customer; None for every other id."""
+    """Returns a contact of the customer; None if it has none with that id."""
     row = await connection.fetchrow(_ONE, *place, contact_id)
     return None if row is None else _contact(row)
 
@@ -194,7 +194,7 @@ async def list_contacts(
     after: int | None = None,
     before: int | None = None,
 ) -> list[Contact]:
-    """Returns contacts by name: the first, or those that follow or precede the contact of an id."""
+    """Returns contacts by name: the first ones, or those after or before the contact with an id."""
     arguments = (*place, *shown.arguments, limit)
     edge = after if before is None else before
     at = None if edge is None else await connection.fetchval(_SOUGHT, *place, edge)
@@ -208,12 +208,12 @@ async def list_contacts(
 
 
 async def list_by_id(connection: Connection, place: Place, shown: Filter, limit: int, after: int = 0) -> list[Contact]:
-    """Returns the contacts after an id, in the order of ids, so that additions and deletions do not disturb who reads page by page."""
+    """Returns the contacts after an id, in the order of ids. So no page repeats or misses contacts while others are added or deleted."""
     return [_contact(row) for row in await connection.fetch(_BY_ID, *place, *shown.arguments, limit, after)]
 
 
 async def count_contacts(connection: Connection, place: Place, shown: Filter) -> int:
-    """Returns how many contacts a list has in all; if there are more than MOST_COUNTED, one more than that."""
+    """Returns how many contacts a list has in all, counted up to MOST_COUNTED + 1."""
     return int(await connection.fetchval(_COUNT, *place, *shown.arguments, MOST_COUNTED + 1))
 
 
@@ -237,7 +237,7 @@ async def insert_contacts(connection: Connection, place: Place, contacts: Sequen
 
 
 async def free_keys(connection: Connection, place: Place, ids: Collection[int]) -> None:
-    """Frees the addresses and external ids of contacts, so that others can have them. `update_contacts` gives them theirs."""
+    """Frees the addresses and external ids of contacts, so that others can get them. `update_contacts` sets the new ones afterwards."""
     if ids:
         await connection.execute(_FREE_KEYS, *place, list(ids))
 
@@ -262,7 +262,7 @@ async def delete_contacts(connection: Connection, place: Place, ids: Collection[
 async def list_past_recipients(
     connection: Connection, place: Place, user_id: int | None, orders: int, lines: int
 ) -> list[tuple[str, str | None]]:
-    """Returns address and name of the recipients of the customer's newest orders, or of those that a person placed."""
+    """Returns address and name of the recipients of the customer's newest orders. With `user_id`, only of orders that this person placed."""
     rows = await connection.fetch(_PAST, *place, user_id, orders, lines)
     return [(row["email"], row["name"]) for row in rows]
 
@@ -282,7 +282,7 @@ async def count_contacts_with(connection: Connection, email: str, customer_id: i
 async def drop_contacts_with(connection: Connection, email: str, customer_id: int | None) -> int:
     """Deletes the contacts with that address, of one customer or of all, and fields of others that name it. Returns how many it changed.
 
-    Waits for other changes of contacts there, which would write back what they read before.
+    Waits for other changes of these contacts. Otherwise they could write old values back.
     """
     key = email_key(email)
     for row in await connection.fetch(_PLACES, key, customer_id):
@@ -302,11 +302,11 @@ def _contact(row: Row) -> Contact:
 
 
 def _columns(contact: Contact) -> dict[str, Any]:
-    """Returns what `_NEW` reads of a contact, among what it skips."""
+    """Returns the columns that `_NEW` reads, and others that it ignores."""
     keys = {"email_key": email_key(contact.email), "sought": sought(contact.name, contact.email)}
     return {**msgspec.to_builtins(contact), **keys}
 
 
 def read_fields(text: str) -> dict[str, str]:
-    """Returns the own fields of a contact as the database has them."""
+    """Returns the own fields of a contact from the text of the database."""
     return _FIELDS.decode(text)

@@ -1,4 +1,4 @@
-"""What contacts register: people who left go after 400 days, and postal addresses are encrypted again under the newest key."""
+"""The tasks of contacts: contacts who left are deleted after 400 days, and key rotation encrypts postal addresses again."""
 
 from largesse.contacts.service import address_context
 from largesse.encryption.columns import sealed_column

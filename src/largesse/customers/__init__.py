@@ -1,4 +1,4 @@
 """Customers and who acts for them: service accounts and API keys, people with their roles, sign-in and sessions.
 
-`access` holds a key's or a person's rights inside a transaction, so that a right that was taken away no longer counts.
+`access` checks and locks the rights of a key or a person inside a transaction, so that a removed right no longer counts.
 """

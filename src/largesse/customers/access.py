@@ -1,7 +1,7 @@
-"""Access of API keys and people: whether they may act at all, and on what others have made.
+"""The access of API keys and people: whether they may act, and whether they may act on orders of others.
 
 A key is checked when a request arrives, and again in the transaction that writes, as a body may take long. That transaction locks the key.
-So a deletion waits for the transaction, or the transaction for the deletion, and nothing is written with a deleted key.
+A deletion and such a transaction wait for each other, so nothing is written with a deleted key.
 
 A transaction of a person locks the session, the membership and the role that it relies on until it ends.
 """
@@ -26,13 +26,13 @@ class StaleCaller(Exception):
 
 
 class KeyStatus(NamedTuple):
-    """What the access of an existing key depends on."""
+    """The facts that decide about the access of an existing key."""
 
     plan: str
     service_account_active: bool
     limits: str | None = None  # what the service account may order, for `read_limits`
-    scopes: Sequence[str] | None = None  # what the key is for; None: everything
-    networks: Sequence[str] | None = None  # where it may be used, as text; None: everywhere
+    scopes: Sequence[str] | None = None  # the scopes of the key; None: all
+    networks: Sequence[str] | None = None  # the networks that may use it, as text; None: all
     funding: str = ""  # how the customer pays
 
     @classmethod
@@ -48,12 +48,12 @@ class HeldPerson(NamedTuple):
 
     user_id: int
     customer_id: int
-    environment: str  # that the session's pages are about
+    environment: str  # the environment that the session's pages show
     role: str
 
 
 class PersonStatus(NamedTuple):
-    """What the access of a person depends on."""
+    """The facts that decide about the access of a person."""
 
     role: str
     account_ids: Collection[int] = ()  # funding accounts assigned to them, in addition to those open to all
@@ -62,8 +62,8 @@ class PersonStatus(NamedTuple):
 def key_statuses(key_ids: Fragment) -> Fragment:
     """Returns SQL that locks keys and returns the status of each: `id` and the fields of a KeyStatus.
 
-    `key_ids` is SQL for an array of integers. Only deleting or narrowing a key waits for the locks. It has a subquery for each key, not a join, so
-    that the planner looks each one up by its id.
+    `key_ids` is SQL for an array of integers. Only deleting or restricting a key waits for the locks. Uses a subquery for each key, not a join,
+    so that the planner finds each one by its id.
     """
     return compose(
         """
@@ -80,9 +80,9 @@ _KEY_STATUS = key_statuses(Fragment("ARRAY[$1::int]"))
 
 
 async def hold_key(connection: Connection, principal: Principal, *scopes: str, address: str | None = None) -> None:
-    """Checks the principal's key again, and locks it against deletion and narrowing until the transaction ends.
+    """Checks the principal's key again, and locks it until the transaction ends, so that it is not deleted or restricted meanwhile.
 
-    The first statement of every transaction that writes for an API key. Raises what `require_key_status` does.
+    Must be the first statement of every transaction that writes for an API key. Raises as `require_key_status` does.
     """
     row = await connection.fetchrow(_KEY_STATUS, principal.key_id)
     require_key_status(principal, None if row is None else KeyStatus(*row[1:]), *scopes, address=address)
@@ -91,10 +91,10 @@ async def hold_key(connection: Connection, principal: Principal, *scopes: str, a
 def require_key_status(
     principal: Principal, standing: KeyStatus | None, *scopes: str, address: str | None = None
 ) -> None:
-    """Raises what keeps a key of that standing, None for a deleted one, from doing what it asked for a moment ago.
+    """Raises an error if a key with that status may no longer do what it requested. `standing` is None for a deleted key.
 
-    That takes those `scopes`, and came from that network address. Raises Unauthorized, PlanRequired, Inactive, NetworkNotAllowed
-    or ScopeRequired.
+    The request needs `scopes` and came from the network address. Raises Unauthorized, PlanRequired, Inactive, NetworkNotAllowed or
+    ScopeRequired.
     """
     if standing is None:
         raise Unauthorized("The API key was deleted.")
@@ -124,7 +124,7 @@ async def member_statuses(connection: Connection, user_ids: Collection[int]) -> 
 
 
 async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int, int, str]]) -> dict[int, PersonStatus]:
-    """Returns the status of people, each a customer, a user and a role, with the accounts that they may use."""
+    """Returns the status of people, with the accounts that they may use. Each person is a customer, a user and a role."""
     accounts: dict[int, list[int]] = {}
     # Administrators use every account. A separate statement by customer, because accounts and people may be on different nodes.
     if some := [person for person in people.values() if person[2] != ADMIN]:
@@ -139,9 +139,9 @@ async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int,
 
 
 async def hold_people(connection: Connection, session_ids: Collection[int]) -> dict[int, HeldPerson]:
-    """Returns the people of sessions, by session, without sessions or memberships that have ended.
+    """Returns the people of sessions, by session. Leaves out sessions and memberships that have ended.
 
-    Locks session and membership, so that ending one of them, or changing a role, waits until the transaction ends.
+    Locks session and membership until the transaction ends: ending one of them, or changing a role, waits.
     """
     sessions = await coordinator_of(connection).fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
     # A separate statement: on a cluster, sessions are on the coordinator, and users are on every node.
@@ -155,7 +155,7 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
 
 
 async def _hold_users(connection: Connection, user_ids: Collection[int]) -> list[Row]:
-    """Returns id, customer and role of those who are still members, and locks their memberships."""
+    """Returns id, customer and role of the users who are still members, and locks their memberships."""
     coordinator, ids = coordinator_of(connection), sorted(user_ids)
     if not is_distributed(connection):
         return await coordinator.fetch(access_store.HOLD_USERS, ids)
@@ -164,13 +164,13 @@ async def _hold_users(connection: Connection, user_ids: Collection[int]) -> list
 
 
 def require_sender(principal: Principal, standing: PersonStatus | None) -> None:
-    """Raises Unauthorized if a person with that status may not send what was requested. None means no longer signed in."""
+    """Raises Unauthorized if a person with that status may no longer send. A status of None means that they are no longer signed in."""
     if standing is None or standing.role != principal.role or standing.role not in SENDERS:
         raise Unauthorized("This person may no longer send for this customer.")
 
 
 def require_admission(principal: Principal, *, inactive_too: bool = False) -> None:
-    """Raises PlanRequired, or Inactive unless `inactive_too`, if a key that was just looked up may not call the API."""
+    """Raises PlanRequired or Inactive if a key that was just looked up may not call the API. With `inactive_too`, never raises Inactive."""
     require_plan(principal.plan)
     if not inactive_too:
         require_active(principal.service_account_active, principal.service_account_name)
@@ -179,7 +179,7 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
 def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
     """Returns whether an order of a service account or a person belongs to the principal.
 
-    All orders belong to an administrator, and to a member of staff.
+    All orders belong to administrators and members of staff.
     """
     if principal.role == ADMIN:
         return True
@@ -214,15 +214,15 @@ def require_active(active: bool, name: str) -> None:
 
 
 class AccessChanged(Exception):
-    """The person is no longer signed in, or no longer with the role, customer and environment that the request began with."""
+    """The person is no longer signed in, or their role, customer or environment has changed since the request began."""
 
 
 @asynccontextmanager
 async def writing(database: Database, person: Person, *, changes_access: bool = False) -> AsyncIterator[Connection]:
-    """Begins a transaction for what the person writes. It first locks their session and their role. Raises AccessChanged.
+    """Begins a transaction that writes for a person. It first locks their session and their role. Raises AccessChanged.
 
-    Set `changes_access` if it ends sessions, or changes rights. Such transactions of a customer, and of a person, wait for each other before
-    they lock anything else, so that they cannot deadlock.
+    Set `changes_access` if it ends sessions or changes rights. Such transactions of one customer or person wait for each other before they
+    lock anything else, so that they cannot deadlock.
     """
     async with database.transaction(person.scope) as connection:
         if changes_access:

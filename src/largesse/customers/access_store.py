@@ -2,9 +2,9 @@
 
 from largesse.db.fragments import compose
 
-_MEMBERS = 0x6D656D62  # "memb"; the class of advisory locks, the object is the member's id
+_MEMBERS = 0x6D656D62  # "memb", the class of the advisory locks of members; their object is the member's id
 
-# What a transaction reads or locks until it ends.
+# The rows that a transaction reads, or locks until it ends.
 ACCOUNTS_OF_USERS = (
     "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])"
 )
@@ -17,8 +17,8 @@ HOLD_USERS = """
     SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
         SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
 """
-# On a cluster, FOR SHARE locks all rows of `users`, and two such statements can deadlock. There, members are locked by advisory locks and read
-# after that. Whoever changes or removes a member waits for both kinds.
+# On a cluster, FOR SHARE locks all rows of `users`, and two such statements can deadlock. There, advisory locks lock members, who are read
+# after that. A transaction that changes or removes a member waits for both kinds of locks.
 SHARE_USERS = compose(
     "SELECT pg_advisory_xact_lock_shared({members}, id) FROM unnest($1::int[]) AS held (id)", members=_MEMBERS
 )
@@ -27,7 +27,7 @@ LOCK_USER = compose("SELECT pg_advisory_xact_lock({members}, $1)", members=_MEMB
 LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 LOCK_PERSON = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
 
-# Keys and people who call.
+# Look-ups of callers: API keys and people.
 FIND_KEYS = """
     SELECT k.hash, k.key_id, k.environment, k.customer_id, k.customer_name, k.plan, k.funding,
            k.service_account_id, k.service_account_name, k.active, NULL::int, NULL::text,

@@ -1,6 +1,6 @@
 """Actors: who performs an operation, and in which transaction.
 
-A room's operations take an `Actor`, so that right, transaction and audit entry are in one place for all callers:
+An operation takes an `Actor`, which combines right, transaction and audit entry for all callers:
 
     async with actor.transaction(Right.MOVE_FUNDS) as transaction:
         ...                                                      # reads and writes through transaction.connection
@@ -37,7 +37,7 @@ class Transaction(msgspec.Struct, frozen=True):
     actor: Actor
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None) -> Transaction:
-        """Returns the same transaction with audit entries for the customer of a row, which an operator named by its id."""
+        """Returns the same transaction with audit entries for another customer: the one of a row that an operator named by id."""
         return replace(self, actor=self.actor.on_behalf_of(customer_id, environment))
 
     def of_installation(self) -> Transaction:
@@ -75,7 +75,8 @@ class Actor(msgspec.Struct, frozen=True):
     """
 
     acting: Acting
-    begin: Callable[[bool], AbstractAsyncContextManager[Connection]]  # whether it changes access
+    # Begins a transaction. The argument says whether it changes access.
+    begin: Callable[[bool], AbstractAsyncContextManager[Connection]]
     customer_id: int = INSTALLATION
     environment: str | None = None
     person: Person | None = None
@@ -85,7 +86,7 @@ class Actor(msgspec.Struct, frozen=True):
 
     @property
     def principal(self) -> Principal:
-        """The person or the API key, for rules and reads. Only in operations that no command calls."""
+        """The person or the API key, for rules and reads. A command has none unless it acts in an environment of a customer."""
         if self.caller is None and self.environment is not None:
             return staff_principal(self.customer_id, self.environment)
         assert self.caller is not None, "it acts on behalf of a customer in an environment"
@@ -93,7 +94,7 @@ class Actor(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, str]:
-        """The customer and the environment. Only in operations on what belongs to an environment."""
+        """The customer and the environment. Use it only in operations that belong to an environment."""
         assert self.environment is not None, "it acts in an environment"
         return self.customer_id, self.environment
 
@@ -108,11 +109,11 @@ class Actor(msgspec.Struct, frozen=True):
         return None if self.person is None else self.person.role
 
     def on_behalf_of(self, customer_id: int, environment: str | None = None, reason: str | None = None) -> Actor:
-        """Returns the same actor with audit entries for a customer, with the reason. For commands and members of staff."""
+        """Returns the same actor, acting for a customer: audit entries name it and the reason. For commands and members of staff."""
         return replace(self, customer_id=customer_id, environment=environment, reason=reason or self.reason)
 
     def within(self, transaction: Transaction) -> Actor:
-        """Returns the same actor, whose operations run in an open transaction of theirs."""
+        """Returns the same actor with operations that run inside its open transaction."""
         return replace(self, begin=lambda _: nullcontext(transaction.connection))
 
     @asynccontextmanager
@@ -121,12 +122,12 @@ class Actor(msgspec.Struct, frozen=True):
     ) -> AsyncIterator[Transaction]:
         """Begins a transaction that locks what the actor's right depends on.
 
-        An operation for people of customers and members of staff names both rights: `Right.SETTINGS, StaffRight.CUSTOMERS`. Staff may not perform
-        one without a right of staff. People and keys may not perform one with a right of staff alone.
+        An operation for both people of customers and members of staff names both rights: `Right.SETTINGS, StaffRight.CUSTOMERS`. Without a
+        StaffRight, members of staff may not perform it. With only a StaffRight, people and keys may not.
 
-        With `changes_access`, transactions of the same customer or person wait for each other first: for operations that end
-        sessions or change who may do what. Raises AccessChanged for a person without the right, or who lost it since the
-        request began, and what `hold_key` raises for a key.
+        Set `changes_access` for operations that end sessions or change rights: transactions of the same customer or person then wait
+        for each other first. Raises AccessChanged for a person who lacks the right, or lost it since the request began, and raises as
+        `hold_key` does for a key.
         """
         if not self._may(right, staff):
             raise AccessChanged
@@ -156,9 +157,9 @@ def person_actor(database: Database, person: Person, acting: Acting) -> Actor:
 
 
 def key_actor(database: Database, turns: FairTurns[int], principal: Principal, acting: Acting, *scopes: str) -> Actor:
-    """Returns the actor for an API key, whose transactions hold it as `hold_key` does, with the scopes that the operation requires.
+    """Returns the actor for an API key. Its transactions call `hold_key` with the scopes that the operation requires.
 
-    Such a transaction may wait for locks while it uses a connection, so customers take turns. It raises Unavailable if too many wait.
+    Such a transaction may wait for locks while it uses a connection, so customers take turns. Raises Unavailable if too many wait.
     """
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Operations on API keys: creating, replacing, narrowing and deleting them.
+"""Operations on API keys: creating, replacing, restricting and deleting them.
 
 A key is replaced in two steps: `replace_key` creates a second key beside it, and `delete_key` deletes the first when it is no longer used.
 """
@@ -37,7 +37,7 @@ class AlreadyReplaced(InvalidRequest):
 
 
 async def find_key(connection: Connection, actor: Actor, key_id: int) -> ApiKey:
-    """Returns a key that the actor may change: a person one of their customer and environment. Raises NotFound."""
+    """Returns a key that the actor may change. A person may change keys of their customer and environment. Raises NotFound."""
     for key in await store.list_keys(connection, key_id=key_id):
         if actor.person is None or (key.customer_id, key.environment) == (actor.customer_id, actor.environment):
             return key
@@ -79,11 +79,11 @@ async def replace_key(actor: Actor, key_id: int) -> NewKey:
         connection = transaction.connection
         await find_key(connection, actor, key_id)
         row = await store.lock_key(connection, key_id)
-        # Locked above, so that two simultaneous requests do not both get a key.
+        # The key is locked above, so that two simultaneous requests do not both create a second key.
         second = await store.find_replacement(connection, row["customer_id"], key_id)
         if second is not None:
             raise AlreadyReplaced(f"API key {second} replaces it already")
-        # The number of a second key is ours to change; in any other name it is part of the name.
+        # Only a second key has a number that we added. In any other name, a number is part of the name.
         plain = row["key"] if row["replaces"] is None else _NUMBER.sub("", row["key"])
         for number in range(2, _MOST_NUMBER):
             name = numbered(plain, number)
@@ -111,7 +111,7 @@ async def narrow_key(
     """
     async with actor.transaction(Right.SETTINGS) as transaction:
         await find_key(transaction.connection, actor, key_id)
-        # Locked before it is read, so that of two at once neither lifts the restriction of the other.
+        # Locked before it is read, so that two simultaneous changes do not undo each other.
         await store.lock_key(transaction.connection, key_id)
         old = await find_key(transaction.connection, actor, key_id)
         new = replace(
@@ -138,7 +138,7 @@ async def delete_key(actor: Actor, key_id: int) -> ApiKey:
 
 
 def _restrictions(scopes: Sequence[str] | None, networks: Sequence[Network] | None) -> dict[str, list[str] | None]:
-    """Returns what a key may be used for and from where, for the audit log."""
+    """Returns the scopes and networks of a key, for the audit log."""
     return {
         "scopes": None if scopes is None else list(scopes),
         "networks": None if networks is None else [str(network) for network in networks],
@@ -146,6 +146,6 @@ def _restrictions(scopes: Sequence[str] | None, networks: Sequence[Network] | No
 
 
 def numbered(name: str, number: int) -> str:
-    """Returns a name with a number behind it, within the longest name."""
+    """Returns a name with a number at its end, cut to the longest name."""
     suffix = f" {number}"
     return name[: MOST_NAME - len(suffix)] + suffix

@@ -3,8 +3,8 @@
 A secret is `lgs_live_` or `lgs_test_`, 256 random bits and a checksum. The prefix says what it is to people and secret scanners. The
 checksum finds typing errors and invented keys without a look-up. Only the hash is stored.
 
-Nobody guesses 256 bits. But an attempt must not cost the database a look-up each time, and must be noticed. So wrong keys are limited by
-network address. Only wrong keys are refused for it: others in the same office go on working.
+Nobody can guess 256 bits. But attempts must not cost the database a look-up each, and operators must notice them. So wrong keys are
+limited by network address. Right keys from the same address still work.
 
 A key is looked up for every request, so that a deletion takes effect at once. Look-ups that wait share one query, which also returns the
 catalogue's current version. Only orders may be prepared for a remembered caller: their transaction checks the key again.
@@ -39,7 +39,8 @@ from largesse.db.scope import LOOKUP
 
 _MARK = "lgs_"
 KEY_PREFIXES = {"production": f"{_MARK}live_", "staging": f"{_MARK}test_"}
-KEY_IN_TEXT = re.compile(rf"{_MARK}\w*", re.IGNORECASE)  # a secret, or a part of one, in a text that logs would show
+# A secret, or a part of one, in a text that might get into a log.
+KEY_IN_TEXT = re.compile(rf"{_MARK}\w*", re.IGNORECASE)
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM_BITS = 256
 _RANDOM_LENGTH = 43  # 62**43 > 2**256
@@ -49,7 +50,7 @@ _SHAPE = re.compile(f"(?:{'|'.join(KEY_PREFIXES.values())})[0-9A-Za-z]{{{_RANDOM
 
 
 def new_secret(environment: str) -> str:
-    """Returns a fresh secret for a key of `environment` (production or staging)."""
+    """Returns a new secret for a key of `environment` (production or staging)."""
     body = KEY_PREFIXES[environment] + _base62(secrets.randbits(_RANDOM_BITS), _RANDOM_LENGTH)
     return body + _checksum(body)
 
@@ -81,7 +82,7 @@ def _base62(number: int, width: int) -> str:
     return "".join(reversed(digits))
 
 
-# Wrong keys from one address (an IPv4 address, or the /64 of an IPv6 one), all of them at once or one after another.
+# Wrong keys allowed from one address: an IPv4 address, or the /64 of an IPv6 one. They may come all at once.
 WRONG_KEYS_A_MINUTE = 200
 MOST_WRONG = Rate(WRONG_KEYS_A_MINUTE, 60.0)
 _LINES_OF_AN_ADDRESS = Rate(1, 60.0)
@@ -109,7 +110,7 @@ class WrongKeys:
         return bool(self._left) and self._left.wait_s(network_of(address or "")) > 0
 
     def count(self, address: str | None) -> None:
-        """Counts a wrong key. Raises TooManyRequests above the limit, and logs some of these."""
+        """Counts a wrong key. Above the limit, raises TooManyRequests, and logs some of these refusals."""
         network = network_of(address or "")
         wait_s = self._left.take(network)
         if not wait_s:
@@ -149,14 +150,14 @@ class _Found(NamedTuple):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whom a request acts for, and its network address; with the catalogue's versions and the database's time at the look-up."""
+    """The caller of a request, with its network address, and with the catalogue's versions and the database's time at the look-up."""
 
     principal: Principal
     catalogue_version: int
-    now: datetime  # the database's time
+    now: datetime  # the database's time at the look-up
     address: str | None = None
-    collections_version: int = 0  # of the customer's own collections; 0: it never had any
-    remembered: Remembered | None = None  # for a caller that was not looked up for this request: what must still hold
+    collections_version: int = 0  # the version of the customer's own collections; 0: it never had any
+    remembered: Remembered | None = None  # what must not have changed, if the caller was not looked up for this request
     follow_up: str | None = None  # the customer's settings for unclaimed orders, as JSON
 
 
@@ -167,13 +168,13 @@ class Authenticator:
         self._database = database
         self._environment = environment
         self._lookups: Batcher[bytes, Caller] = Batcher(self._look_up, tasks=1, max_items=500, max_waiting=10_000)
-        # Keys that were not found before, from an address that sends too many wrong keys. They are looked up slowly, so that guessing costs
-        # the database almost nothing, and a right key still works.
+        # Looks up, slowly, keys that were not found before and come from an address with too many wrong keys.
+        # So guessing costs the database almost nothing, and a right key still works.
         self._doubted: Batcher[bytes, Caller] = Batcher(self._look_up_by_turns, tasks=1, max_items=500, max_waiting=500)
         self._turns = Pacer(_DOUBTED_LOOKUPS_A_SECOND)
         self._wrong_keys = wrong_keys or WrongKeys()
         self._found: RecentlyUsed[bytes, _Found] = RecentlyUsed(max_entries=_CALLERS_REMEMBERED)
-        self._catalogue_version = 0  # the newest that was looked up
+        self._catalogue_version = 0  # the newest version that was looked up
         self._right: set[bytes] = set()  # hashes that were found before; the key may be deleted by now
         self._seen: dict[int, str | None] = {}  # keys by id, each with the address it was last used from
         self._written_at: dict[int, float] = {}
@@ -203,7 +204,7 @@ class Authenticator:
         try:
             found = await (self._doubted if is_doubted else self._lookups).submit(hash_)
         except Unauthorized:
-            # A caller with a deleted key is not guessing: each request gets the same answer.
+            # A caller with a deleted key is not guessing, so it is not counted.
             if not is_right:
                 self._wrong_keys.count(address)
             UNKNOWN.inc()
@@ -213,9 +214,9 @@ class Authenticator:
         return self.seen(found, address)
 
     def find_for(self, receiver: Receiver[Caller], hash_: bytes) -> bool:
-        """Gives the caller with a secret of that hash, or an error, to `receiver`. Returns False if only `find` can look it up.
+        """Passes the caller whose secret has that hash, or an error, to `receiver`. Returns False if only `find` can look it up.
 
-        The receiver calls `seen`. Raises Unavailable.
+        The receiver must call `seen`. Raises Unavailable if too many look-ups wait.
         """
         if hash_ not in self._right:
             return False
@@ -223,16 +224,16 @@ class Authenticator:
         return True
 
     def seen(self, found: Caller, address: str | None) -> Caller:
-        """Notes that a caller was looked up for a request from that address, and returns it with the address."""
+        """Records that the caller's key was used from that address, and returns the caller with the address."""
         assert found.principal.key_id is not None, "what is looked up is a key"
         self._seen[found.principal.key_id] = address
         versions = found.catalogue_version, found.now, address, found.collections_version
         return Caller(found.principal, *versions, None, found.follow_up)
 
     def recall(self, hash_: bytes, address: str | None = None) -> Caller | None:
-        """Returns the caller of that hash if it was looked up within the last minute, else None.
+        """Returns the caller of that hash if it was looked up within the last minute, otherwise None.
 
-        The key may be deleted or changed since. Only a transaction that checks `remembered` may act for this caller.
+        The key may have been deleted or changed since. Only a transaction that checks `remembered` may act for this caller.
         """
         found = self._found.get(hash_)
         if found is None:
@@ -305,11 +306,11 @@ async def person_calls(
     session_id: int | None,
     address: str | None = None,
 ) -> Caller:
-    """Returns the person of that customer as a caller in an environment, signed in with that session, from that network address.
+    """Returns a person of a customer as a caller in an environment, with their session and network address.
 
     Without a session the person can only send what others approved.
 
-    Raises Unauthorized for anybody who is no person of it, or no longer.
+    Raises Unauthorized if they are not, or no longer, a person of the customer.
     """
     row = await connection.fetchrow(access_store.FIND_USER, user_id, customer_id)
     if row is None:
@@ -319,7 +320,7 @@ async def person_calls(
 
 
 async def viewer_calls(connection: Connection, principal: Principal) -> Caller:
-    """Returns a member of staff who sees the pages of the principal's customer as a caller. Raises Unauthorized for an unknown customer."""
+    """Returns the caller for a member of staff who sees the pages of the principal's customer. Raises Unauthorized for an unknown customer."""
     row = await connection.fetchrow(access_store.FIND_VIEWER, principal.customer_id)
     if row is None:
         raise Unauthorized("There is no such customer.")

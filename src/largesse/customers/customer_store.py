@@ -1,4 +1,4 @@
-"""The SQL of customers and service accounts. The seed file also saves people and API keys from here."""
+"""The SQL of customers and service accounts. Also declares the tables of people and API keys for seed files."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ _CUSTOMERS_COUNTED = Fragment("""
 _LIST = compose("{customers} ORDER BY key", customers=_CUSTOMERS_COUNTED)
 _ONE = compose("{customers} WHERE id = $1", customers=_CUSTOMERS_COUNTED)
 _NEWEST = "SELECT id, key, name, plan, funding, created_at FROM customers WHERE id < $1 ORDER BY id DESC LIMIT $2"
-# $3 is made by `search_customers`. No index sorts this, or the planner would look for the few customers of a rare word among all.
+# `search_customers` makes $3. `id + 0` keeps the planner from reading all customers by id to find the few with a rare word.
 _SEARCH = """
     SELECT id, key, name, plan, funding, created_at FROM customers
     WHERE to_tsvector('simple', name || ' ' || key) @@ to_tsquery('simple', $3) AND id < $1 ORDER BY id + 0 DESC LIMIT $2
@@ -66,7 +66,7 @@ _IS_CURRENCY = "SELECT EXISTS (SELECT FROM currencies WHERE code = $1)"
 _HIGHEST = 2**31 - 1
 _WORD = re.compile(r"[^\W_]+")
 _MOST_NUMBERED = 1_000
-_MOST_WORDS = 8  # of a search; further ones are ignored
+_MOST_WORDS = 8  # words of a search that count; further ones are ignored
 
 
 class ListedCustomer(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class Customer(ListedCustomer, frozen=True):
 
 
 class ServiceAccount(msgspec.Struct, frozen=True):
-    """A service account, how many API keys act as it, and what it may order."""
+    """A service account, with the number of its API keys and its limits."""
 
     id: int
     customer_id: int
@@ -97,7 +97,7 @@ class ServiceAccount(msgspec.Struct, frozen=True):
     name: str
     active: bool
     api_keys: int
-    limits: Mapping[str, Limit]  # by currency
+    limits: Mapping[str, Limit]  # limits by currency
 
 
 async def list_customers(connection: Connection) -> list[Customer]:
@@ -115,7 +115,10 @@ async def has_customers(connection: Connection) -> bool:
 async def search_customers(
     connection: Connection, search: str, *, before: int = _HIGHEST, limit: int = 50
 ) -> list[ListedCustomer]:
-    """Returns the newest customers below an id whose name or key has words that begin with those of a search. An empty search finds all."""
+    """Returns the newest customers with ids below `before` whose name or key matches a search.
+
+    Each word of the search must be the beginning of a word there. An empty search finds all.
+    """
     words = _WORD.findall(search.lower())[:_MOST_WORDS]
     if not words and search.strip():
         return []
@@ -133,13 +136,13 @@ async def read_customer(connection: Connection, customer_id: int) -> Customer:
 
 
 async def numbered_keys(connection: Connection, key: str) -> set[str]:
-    """Returns which keys are used: a key, and the same with a number up to _MOST_NUMBERED."""
+    """Returns the keys in use among `key` and `key` with a number up to _MOST_NUMBERED."""
     keys = [key, *(f"{key}-{number}" for number in range(2, _MOST_NUMBERED + 1))]
     return {row["key"] for row in await connection.fetch(_KEYS_AMONG, keys)}
 
 
 async def find_customer(connection: Connection, key: str) -> int:
-    """Returns the id of the customer of a key. Raises OperatorError for an unknown key."""
+    """Returns the id of the customer with a key. Raises OperatorError for an unknown key."""
     customer_id: int | None = await connection.fetchval(_FIND, key)
     if customer_id is None:
         raise OperatorError(f"there is no customer {key!r}")
@@ -147,7 +150,7 @@ async def find_customer(connection: Connection, key: str) -> int:
 
 
 async def add_customer(connection: Connection, *, key: str, name: str, plan: str, funding: str) -> int | None:
-    """Adds a customer and returns its id; None where the key is taken."""
+    """Adds a customer and returns its id; None if the key is taken."""
     customer_id: int | None = await connection.fetchval(_ADD, key, name, plan, funding)
     return customer_id
 
@@ -168,13 +171,13 @@ async def set_requires_second_step(connection: Connection, customer_id: int, *, 
 
 
 async def confirmed_above(connection: Connection, customer_id: int) -> dict[str, int]:
-    """Returns the amounts, in minor units by currency, above which a person confirms who they are before they send."""
+    """Returns the amounts above which people must confirm who they are before they send, in minor units by currency."""
     amounts: str | None = await connection.fetchval(_CONFIRMED_ABOVE, customer_id)
     return {} if amounts is None else msgspec.json.decode(amounts, type=dict[str, int])
 
 
 async def set_confirmed_above(connection: Connection, customer_id: int, amounts: Mapping[str, int]) -> None:
-    """Saves these amounts, as `confirmed_above` returns them."""
+    """Saves the amounts that `confirmed_above` returns."""
     await connection.execute(
         _SET_CONFIRMED_ABOVE,
         customer_id,
@@ -189,7 +192,7 @@ async def find_follow_up(connection: Connection, customer_id: int) -> str | None
 
 
 async def set_follow_up(connection: Connection, customer_id: int, stored: str | None) -> None:
-    """Saves the settings, as `find_follow_up` returns them."""
+    """Saves the settings for unclaimed orders that `find_follow_up` returns."""
     await connection.execute(_SET_FOLLOW_UP, customer_id, stored)
 
 
@@ -216,7 +219,7 @@ async def list_service_accounts(
 
 
 async def find_service_account(connection: Connection, customer: str, key: str) -> ServiceAccount:
-    """Returns a service account by its customer's key and its own. Raises OperatorError."""
+    """Returns a service account by the key of its customer and its own key. Raises OperatorError if there is none."""
     for account in await list_service_accounts(connection, customer=customer):
         if account.key == key:
             return account
@@ -242,12 +245,12 @@ async def set_active(connection: Connection, customer_id: int, account_id: int, 
 
 
 async def set_limits(connection: Connection, customer_id: int, account_id: int, limits: Mapping[str, Limit]) -> None:
-    """Sets what a service account may order, by currency."""
+    """Sets the limits of a service account, by currency."""
     await connection.execute(_SET_LIMITS, customer_id, account_id, write_limits(limits))
 
 
 async def list_currencies(connection: Connection, customer_id: int) -> list[str]:
-    """Returns the codes of all currencies, those that the customer has accounts in first."""
+    """Returns the codes of all currencies. Those in which the customer has accounts come first."""
     rows = await connection.fetch(_CURRENCIES)
     held = await connection.fetch(_CURRENCIES_HELD, customer_id)
     own = {row["currency"] for row in held}
@@ -270,14 +273,14 @@ async def inactive_service_accounts(connection: Connection, customer_ids: Collec
     return {(row[0], row[1]) for row in await connection.fetch(_INACTIVE_SERVICE_ACCOUNTS, customer_ids)}
 
 
-# What a seed file saves. Customers are found by their key, people by their address, letter case ignored, and API keys among those not deleted.
+# The tables that a seed file fills. Customers are found by key, people by address, ignoring letter case, and API keys among those not deleted.
 CUSTOMERS = Table(
     "customers",
     {"key": "text", "name": "text", "plan": "text", "funding": "text", "managed": "text"},
     match="saved.key = new.key",
     kept="saved.managed = 'office'",
 )
-# People, service accounts and funding accounts of a customer that the office manages stay as they are.
+# If the back office manages a customer, its people, service accounts and funding accounts stay as they are.
 USERS = Table(
     "users",
     {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},

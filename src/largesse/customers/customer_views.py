@@ -1,4 +1,4 @@
-"""Lets members of staff see the web application as a customer does, for 30 minutes, and for a reason that the customer can read."""
+"""Lets members of staff see the web application as a customer sees it, for 30 minutes, with a reason that the customer can read."""
 
 from datetime import datetime, timedelta
 
@@ -28,7 +28,7 @@ _IS_CUSTOMER = "SELECT EXISTS (SELECT FROM customers WHERE id = $1)"
 
 
 def read_reason(typed: str) -> str:
-    """Returns the reason for something that a customer can read in their audit log. Raises InvalidRequest beyond its limits."""
+    """Returns a reason, which the customer can read in their audit log. Raises InvalidRequest if it is too short, too long or unfit."""
     reason = " ".join(typed.split())
     if not SHORTEST_REASON <= len(reason) <= LONGEST_REASON:
         raise InvalidRequest(f"A reason must have {SHORTEST_REASON} to {LONGEST_REASON} characters.")
@@ -50,7 +50,7 @@ class CustomerView(msgspec.Struct, frozen=True):
     def session(self, email: str, language: str | None, zone: str | None) -> Session:
         """Returns a session for a viewer, who sees all pages and may change nothing.
 
-        Its ids belong to no person, so it has no orders, views or accounts of its own.
+        Its ids belong to nobody, so it has no orders, views or accounts of its own.
         """
         person = Person(
             session_id=0,

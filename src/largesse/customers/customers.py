@@ -1,6 +1,6 @@
-"""Operations on customers: creating them, changing their terms, what an administrator decides for everybody, and notes of members of staff.
+"""Operations on customers: creating them, changing their terms, settings for all of their people, and notes of members of staff.
 
-A note may name people: it can be erased, and is erased with an address in it.
+A note may name people. So it can be erased, and erasing an address erases the notes that contain it.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ MOST_CUSTOMER_KEY = 100
 
 
 async def create_customer(actor: Actor, name: str, *, plan: str, funding: str, key: str | None) -> tuple[int, str]:
-    """Creates a customer; returns its id and its key, which is derived from the name unless given. Raises OperatorError for a key in use."""
+    """Creates a customer, and returns its id and key. Without `key`, makes one from the name. Raises OperatorError for a key in use."""
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         if key is None:
@@ -41,7 +41,7 @@ async def create_customer(actor: Actor, name: str, *, plan: str, funding: str, k
 async def change_customer(
     actor: Actor, *, name: str | None = None, plan: str | None = None, funding: str | None = None
 ) -> Customer:
-    """Changes what is given of the actor's customer, and returns the customer as it is now."""
+    """Changes the given values of the actor's customer, and returns the changed customer."""
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         await store.lock_customer(connection, actor.customer_id)
@@ -64,7 +64,7 @@ async def require_second_step(actor: Actor, *, required: bool) -> None:
 
 
 async def confirm_above(actor: Actor, currency: str, amount_minor: int | None) -> None:
-    """Sets the amount in a currency above which people of the customer confirm who they are before they send. None: at no amount."""
+    """Sets the amount above which people of the customer must confirm who they are before they send. None means never."""
     assert actor.person is not None, "a person decides it"
     async with actor.transaction(Right.SETTINGS, changes_access=True) as transaction:
         amounts = await store.confirmed_above(transaction.connection, actor.customer_id)
@@ -79,7 +79,7 @@ async def confirm_above(actor: Actor, currency: str, amount_minor: int | None) -
 
 
 LONGEST_NOTE = 2_000
-MOST_NOTES = 200  # of a customer
+MOST_NOTES = 200  # notes about a customer
 
 _LIST = "SELECT id, author, note, written_at FROM customer_notes WHERE customer_id = $1 ORDER BY id DESC"
 _COUNT = "SELECT count(*) FROM customer_notes WHERE customer_id = $1"
@@ -116,7 +116,7 @@ async def list_notes(connection: Connection, customer_id: int) -> list[CustomerN
 
 
 async def add_note(actor: Actor, note: str) -> int:
-    """Adds a note about the actor's customer; returns its id. Raises InvalidRequest for a text or a number of notes beyond the limits."""
+    """Adds a note about the actor's customer, and returns its id. Raises InvalidRequest for an invalid text, or if there are too many notes."""
     note = note.strip()
     if not 0 < len(note) <= LONGEST_NOTE:
         raise InvalidRequest(f"A note must have 1 to {LONGEST_NOTE} characters.")
@@ -124,7 +124,7 @@ async def add_note(actor: Actor, note: str) -> int:
         raise InvalidRequest(f"A note must not contain {held}.")
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
-        # Locked, so that two at once do not exceed the limit.
+        # Locked, so that two simultaneous notes do not exceed the limit.
         await store.lock_customer(connection, actor.customer_id)
         if await connection.fetchval(_COUNT, actor.customer_id) >= MOST_NOTES:
             raise InvalidRequest(f"A customer has at most {MOST_NOTES} notes: erase one first.")
@@ -147,6 +147,6 @@ async def notes_mentioning(connection: Connection, email: str, customer_id: int 
 
 
 async def erase_notes_mentioning(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Erases those notes; returns how many."""
+    """Erases the notes that `notes_mentioning` returns. Returns how many."""
     done = await connection.execute(_ERASE_MENTIONING, email_key(email), customer_id)
     return int(done.split()[-1])

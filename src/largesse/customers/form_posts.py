@@ -1,4 +1,4 @@
-"""Each form is carried out once. A repeat, after a double click or a reload, gets the answer of the first."""
+"""Carries out each form once. A repeat, after a double click or a reload, gets the answer of the first submission."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 
-_WAIT_S = 20.0  # for the first one's answer
+_WAIT_S = 20.0  # how long a repeat waits for the first answer
 _LOOK_EVERY_S = 0.1
 
 
@@ -36,7 +36,7 @@ async def take_post(database: Database, post: Post, sql: SignInSql = PEOPLE) -> 
             return bytes(row["answer"])
         if clock.passed_s() > until_s:
             raise StillUnderWay
-        if row is not None:  # else the first one has rolled back
+        if row is not None:  # None if the first submission was rolled back
             await asyncio.sleep(_LOOK_EVERY_S)
 
 

@@ -57,11 +57,11 @@ class ApiKey(msgspec.Struct, frozen=True):
     service_account: str
     service_account_name: str
     environment: str
-    scopes: Sequence[str] | None  # None: all
-    networks: Sequence[Network] | None  # None: everywhere
+    scopes: Sequence[str] | None  # None: all scopes
+    networks: Sequence[Network] | None  # None: all networks
     created_at: datetime
-    made_by: str | None  # the name of the person who created it; None: an operator
-    replaces: int | None  # the id of the key it is to replace
+    made_by: str | None  # the name of the person who created it; None: an operator created it
+    replaces: int | None  # the id of the key that it replaces
     last_seen_at: datetime | None
     last_seen_address: str | None
     deleted_at: datetime | None
@@ -88,8 +88,8 @@ async def add_key(  # noqa: PLR0913 - the columns of a key, each by its name
 ) -> tuple[int, str]:
     """Creates an API key and returns its id and its secret, which cannot be read again. Raises NameTaken.
 
-    `scopes` and `networks` restrict the key, None does not. `made_by` is the id of a user, `replaces` the id of the key it is
-    to replace. The name of a deleted key is free.
+    `scopes` and `networks` restrict the key unless they are None. `made_by` is the id of a user, `replaces` the id of the key that it
+    replaces. The name of a deleted key can be used again.
     """
     secret = new_secret(environment)
     key_id: int | None = await connection.fetchval(
@@ -123,7 +123,7 @@ async def list_keys(
     made_by: int | None = None,
     with_deleted: bool = False,
 ) -> list[ApiKey]:
-    """Returns API keys, oldest first: all, those of a customer (by key or id), the one of an id, or those that a user created."""
+    """Returns API keys, oldest first: all, those of a customer (by key or id), the one with an id, or those that a user created."""
     rows = await connection.fetch(_LIST, customer, customer_id, with_deleted, key_id, made_by)
     return [ApiKey(**row) for row in rows]
 
@@ -137,13 +137,13 @@ async def lock_key(connection: Connection, key_id: int) -> Row:
 
 
 async def find_replacement(connection: Connection, customer_id: int, key_id: int) -> int | None:
-    """Returns the id of the key that is to replace another; None where there is none."""
+    """Returns the id of the key that replaces another; None if there is none."""
     replacement_id: int | None = await connection.fetchval(_FIND_REPLACEMENT, customer_id, key_id)
     return replacement_id
 
 
 async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]]) -> dict[tuple[int, str], datetime]:
-    """Returns when keys were deleted, by customer id and name. Names that were never used or are in use are left out."""
+    """Returns when keys were deleted, by customer id and name. Leaves out names that were never used or are in use."""
     rows = await connection.fetch(_DELETED, [customer_id for customer_id, _ in names], [key for _, key in names])
     return {(row["customer_id"], row["key"]): row["deleted_at"] for row in rows}
 
@@ -151,9 +151,9 @@ async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]])
 async def narrow_key(
     connection: Connection, key_id: int, *, scopes: Sequence[str] | None, networks: Sequence[Network] | None
 ) -> None:
-    """Sets what a key may be used for and from where; None: everything, everywhere. Raises NotFound for an unknown or deleted key.
+    """Sets the scopes and networks of a key; None means all. Raises NotFound for an unknown or deleted key.
 
-    Waits for transactions that write for the key: they finish with what the key could do before.
+    Waits for transactions that write for the key. They finish with its old scopes and networks.
     """
     narrowed = await connection.execute(_NARROW, key_id, scopes, networks)
     if narrowed == "UPDATE 0":
@@ -161,7 +161,7 @@ async def narrow_key(
 
 
 async def delete_key(connection: Connection, key_id: int) -> None:
-    """Deletes a key: requests under way finish or are refused. Raises NotFound for an unknown or deleted key.
+    """Deletes a key. Requests under way finish or are refused. Raises NotFound for an unknown or deleted key.
 
     Its row stays, with its name and without its hash.
     """
@@ -171,5 +171,5 @@ async def delete_key(connection: Connection, key_id: int) -> None:
 
 
 def no_such_key(key_id: int) -> NotFound:
-    """Returns the problem of an id that names no key."""
+    """Returns the error for an id that belongs to no key."""
     return NotFound(f"there is no API key {key_id}")

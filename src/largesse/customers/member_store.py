@@ -1,4 +1,4 @@
-"""The SQL of members, the table `users`: who belongs to which customer, with what role."""
+"""The SQL of members, the table `users`: people who belong to a customer, with their role."""
 
 from datetime import datetime
 
@@ -67,17 +67,17 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """Somebody who belongs to a customer, was invited, or was removed."""
+    """A person who belongs to a customer, was invited, or was removed."""
 
     id: int
-    customer: str  # its key
+    customer: str  # the key of the customer
     email: str
     name: str
     role: str
     is_active: bool
-    has_signed_in: bool  # ever: an invitation was accepted
+    has_signed_in: bool  # has ever accepted an invitation
     has_second_step: bool
-    invited_until: datetime | None  # while an invitation is valid
+    invited_until: datetime | None  # until when an open invitation is valid
     last_login_at: datetime | None
 
 
@@ -88,7 +88,7 @@ async def list_users(connection: Connection, principal: Principal, *, offset: in
 
 
 async def find_member(connection: Connection, customer: str, email: str) -> Member:
-    """Returns the active member of the customer of a key with that address. Raises OperatorError."""
+    """Returns the active member with an address of the customer with a key. Raises OperatorError if there is none."""
     for member in await list_members(connection, await find_customer(connection, customer)):
         if member.email.lower() == email.strip().lower() and member.is_active:
             return member
@@ -112,7 +112,7 @@ async def read_member(connection: Connection, customer_id: int, user_id: int) ->
 async def search_members(
     connection: Connection, customer_id: int, words: str, *, is_active: bool | None, offset: int, limit: int
 ) -> list[Member]:
-    """Returns members whose name or address contains the words, active ones first, by name: only active or removed ones, unless None."""
+    """Returns members whose name or address contains the words, active ones first, by name. An `is_active` of None means all."""
     rows = await connection.fetch(_SEARCH_MEMBERS, customer_id, is_active, words.lower(), offset, limit)
     return [Member(**row) for row in rows]
 
@@ -125,14 +125,14 @@ async def count_members(connection: Connection, customer_id: int) -> tuple[int, 
 
 
 async def read_place(connection: Connection, customer_id: int, email: str) -> Row:
-    """Returns how many people a customer has, and name, role and `is_there` of the member of an address, where there is one."""
+    """Returns how many people a customer has, and name, role and `is_there` of the member with an address, if there is one."""
     row = await connection.fetchrow(_PLACE, customer_id, email)
     assert row is not None, "VALUES has one row"
     return row
 
 
 async def add_user(connection: Connection, customer_id: int, email: str, name: str, role: str) -> int:
-    """Adds a member, or makes the one of that address active again, with that name and role. Returns their id."""
+    """Adds a member, or activates the one with that address again, with that name and role. Returns their id."""
     await open_credentials(connection)
     return int(await connection.fetchval(_ADD, customer_id, email, name, role))
 
@@ -158,11 +158,11 @@ async def bind_user(connection: Connection, user_id: int, person_id: int) -> Non
 
 
 async def note_login(connection: Connection, user_id: int) -> None:
-    """Notes that a member has signed in."""
+    """Records that a member has signed in."""
     await connection.execute(_NOTE_LOGIN, user_id)
 
 
 async def has_other_admin(connection: Connection, customer_id: int, user_id: int) -> bool:
-    """Returns whether the customer has an administrator beside that member."""
+    """Returns whether the customer has an administrator other than that member."""
     others = await connection.fetchval(_COUNT_OTHER_ADMINS, customer_id, user_id)
     return bool(others)

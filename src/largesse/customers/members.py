@@ -1,4 +1,4 @@
-"""Operations on the members of a customer, by administrators and operators: inviting, changing a role, removing, resetting a password."""
+"""Operations of administrators and operators on the members of a customer: invite, change a role, remove, reset a password."""
 
 from collections.abc import Awaitable, Callable
 
@@ -24,7 +24,7 @@ MOST_PEOPLE = 500
 
 
 class LastAdministrator(BrokenRule):
-    """The customer would have no administrator who can sign in or has been invited."""
+    """The change would leave the customer without an administrator who can sign in or has been invited."""
 
     rule = "A customer needs an administrator: make somebody else one first."
 
@@ -44,16 +44,16 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 async def named_member(actor: Actor, customer: str, email: str) -> Member:
-    """Returns the active member of the customer of a key with that address, for a command. Raises OperatorError."""
+    """Returns the active member with an address of the customer with a key, for a command. Raises OperatorError if there is none."""
     async with actor.transaction() as transaction:
         return await store.find_member(transaction.connection, customer, email)
 
 
 async def invite(actor: Actor, email: str, *, name: str | None, role: str | None, mails: bool) -> Invitation:
-    """Invites an address to the actor's customer: a person with the link who signs in by that address becomes a member.
+    """Invites an address to the actor's customer. A person who follows the link and signs in with that address becomes a member.
 
-    A member who was invited or removed before is invited again. Without a `role` they keep theirs, and a new member gets the role
-    member. With `mails` the invitation is also mailed. Raises AlreadyThere, and InvalidRequest above the maximum.
+    Invites a member again who was invited or removed before. Without `role` they keep theirs; a new member gets the role `member`.
+    With `mails`, also mails the invitation. Raises AlreadyThere, and InvalidRequest above the maximum.
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
@@ -71,7 +71,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
 
 
 async def invite_again(actor: Actor, user_id: int, *, mails: bool) -> Invitation:
-    """Replaces the link of somebody who was invited. Raises NotFound, and AlreadyThere once they have signed in."""
+    """Replaces the link of a person who was invited. Raises NotFound, and AlreadyThere once they have signed in."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
         if member.has_signed_in:
@@ -82,7 +82,7 @@ async def invite_again(actor: Actor, user_id: int, *, mails: bool) -> Invitation
 
 
 async def set_role(actor: Actor, user_id: int, role: str) -> Member:
-    """Changes the role of a member from their next request on; returns the member as they were. Raises NotFound, LastAdministrator."""
+    """Changes the role of a member from their next request on. Returns the member as they were. Raises NotFound, LastAdministrator."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
         if role != ADMIN:
@@ -96,7 +96,7 @@ async def set_role(actor: Actor, user_id: int, role: str) -> Member:
 async def remove(
     actor: Actor, user_id: int, take_accounts: Callable[[Connection, int, int], Awaitable[None]]
 ) -> Member:
-    """Removes a member at once, with their sessions and links there; returns the member as they were.
+    """Removes a member at once, with their sessions and links for this customer. Returns the member as they were.
 
     `take_accounts` removes their funding accounts, by customer and user id. Raises NotFound, LastAdministrator.
     """
@@ -115,11 +115,12 @@ async def remove(
 async def reset(actor: Actor, email: str, *, second_step: bool, mails: bool) -> str:
     """Returns the secret of a link by which a person chooses a new password. For commands and members of staff.
 
-    A command ends their sessions. With `second_step` it removes their second step and ends their password, and with `mails` tells them by mail. Raises NotFound for a person who has never signed in.
+    A command ends their sessions. With `second_step`, removes their second step and their password; with `mails`, also mails them about it.
+    Raises NotFound for a person who has never signed in.
     """
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
         person_id = await _find_and_forget(transaction, email, second_step=second_step, mails=mails)
-        if actor.staff is None:  # the back office has no right to sessions: for its link, they end when it is followed
+        if actor.staff is None:  # the back office may not end sessions: they end when its link is used
             await end_sessions(transaction.connection, person_id)
         secret = await new_link(transaction.connection, "reset", person_id=person_id)
         await transaction.record("person.reset", email, after={"keeps_second_step": not second_step})
@@ -143,7 +144,7 @@ async def _find_and_forget(transaction: Transaction, email: str, *, second_step:
         if mails and await asks_second_step(connection, person_id):
             await mail_second_step(connection, person_id, "forgotten")
         await forget_second_step(connection, person_id)
-        await end_password(connection, person_id)  # which alone would now be enough to get in
+        await end_password(connection, person_id)  # otherwise the password alone would be enough to sign in
     return person_id
 
 
@@ -156,7 +157,7 @@ async def _new_invitation(connection: Connection, user_id: int, *, mails: bool) 
 
 async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Member:
     """Returns an active member of the actor's customer. Raises NotFound."""
-    # Operations that change who is an administrator take turns, so that two do not remove each other.
+    # Operations that change administrators take turns, so that two administrators do not remove each other.
     await lock_customer(connection, actor.customer_id)
     member = await store.read_member(connection, actor.customer_id, user_id)
     if not member.is_active:

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from fido2.webauthn import PublicKeyCredentialDescriptor
 
 CHALLENGE_BYTES = 32
-_HANDLE_BYTES = 16  # by which authenticators keep accounts apart; we know passkeys by their own ids
+_HANDLE_BYTES = 16  # authenticators tell accounts apart by it; we find passkeys by their own ids
 _PORTS = {"http": 80, "https": 443}
 
 
 class NotThePasskey(Exception):
-    """The answer is not a valid answer of a passkey to the challenge."""
+    """The answer to the challenge is not valid, or not from this passkey."""
 
 
 class Signed(msgspec.Struct, frozen=True):
-    """A passkey that signed: its stored credential, its id, and how often it has signed (0: it does not count)."""
+    """A passkey that signed: its stored credential, its id, and how often it has signed; 0 if it does not count."""
 
     credential_id: bytes
     credential: bytes
@@ -44,7 +44,7 @@ class Signed(msgspec.Struct, frozen=True):
 
 
 class RelyingParty:
-    """The installation for passkeys: they are bound to the name in its public address."""
+    """The installation as passkeys see it: they are bound to the name in its public address."""
 
     def __init__(self, public_url: str) -> None:
         parts = urlsplit(by_name(public_url))
@@ -55,7 +55,7 @@ class RelyingParty:
 
     @property
     def has_name(self) -> bool:
-        """Whether passkeys are possible: they need a host name, not an IP address."""
+        """Whether the public address is a host name. Passkeys are not possible for an IP address."""
         try:
             ipaddress.ip_address(self._host)
         except ValueError:
@@ -76,7 +76,7 @@ class RelyingParty:
         return _json(options.public_key)
 
     def ask(self, challenge: bytes, known: Sequence[bytes]) -> str:
-        """Returns the request to sign with one of those passkeys, as JSON."""
+        """Returns the request to sign with one of the passkeys `known`, as JSON."""
         from fido2.webauthn import UserVerificationRequirement
 
         options, _ = self._server.authenticate_begin(
@@ -146,7 +146,7 @@ def _object(answer: str) -> dict[str, Any]:
 
 MOST_PASSKEYS = 10
 CHALLENGE_LASTS = timedelta(minutes=10)
-_RENEWED_AFTER = timedelta(minutes=5)  # so that each page has at least the other five minutes
+_RENEWED_AFTER = timedelta(minutes=5)  # so a challenge on a page is valid for at least five more minutes
 
 
 class Unfit(InvalidRequest):
@@ -187,16 +187,16 @@ async def ask_new_passkey(
 async def take_new_passkey(
     connection: Connection, party: RelyingParty, session_id: int, answer: str, sql: SignInSql = PEOPLE
 ) -> Signed:
-    """Returns the passkey that a browser created for the session's challenge. Raises NotThePasskey. The challenge is used up in either case."""
+    """Returns the passkey that a browser created for the session's challenge, which can be used only once. Raises NotThePasskey."""
     return party.read_new(await _take_challenge(connection, session_id, sql), answer)
 
 
 async def add_passkey(
     connection: Connection, person_id: int, name: str, made: Signed, sql: SignInSql = PEOPLE
 ) -> list[str]:
-    """Stores a new passkey; returns recovery codes if it is the person's first second step. Raises Unfit."""
+    """Stores a new passkey. Returns recovery codes if it is the person's first second step, otherwise none. Raises Unfit."""
     await open_credentials(connection)
-    # Additions for one person run one at a time, so that two at once do not exceed the limit.
+    # Additions for one person run one at a time, so that two simultaneous ones do not exceed the limit.
     await connection.execute(sql.lock, person_id)
     if len(await _credential_ids(connection, person_id, sql)) >= MOST_PASSKEYS:
         raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")
@@ -223,7 +223,7 @@ async def take_passkey(
 ) -> bool:
     """Returns whether one of the person's passkeys signed the session's challenge. Each challenge counts once.
 
-    A count that does not rise comes from a copy, and is refused.
+    Refuses a passkey whose count of signatures does not rise, as it may be a copy.
     """
     await open_credentials(connection)
     rows = await connection.fetch(sql.lock_passkeys, person_id)
@@ -241,7 +241,7 @@ async def _credential_ids(connection: Connection, person_id: int, sql: SignInSql
 
 
 async def _challenge(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> bytes:
-    """Returns the session's challenge. A recent one stays, so that two open pages have the same."""
+    """Returns the session's challenge. Makes a new one unless it is recent, so that two open pages share it."""
     challenge: bytes = await connection.fetchval(
         sql.challenge, session_id, secrets.token_bytes(CHALLENGE_BYTES), _RENEWED_AFTER
     )

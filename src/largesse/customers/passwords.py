@@ -1,4 +1,4 @@
-"""Passwords: argon2id (RFC 9106), computed beside the event loop, a few at a time.
+"""Passwords: argon2id (RFC 9106), computed in threads, a few at a time.
 
 Neither the answer nor the time it takes shows whether an address is known or has a password: without a stored hash, the password is
 compared with a hash that no password has.
@@ -15,12 +15,12 @@ from largesse.base.errors import Unavailable
 
 SHORTEST = 10
 LONGEST = 200
-_AT_ONCE = 2  # of 19 MiB and some 30 ms each
+_AT_ONCE = 2  # hashes at once; each takes 19 MiB and some 30 ms
 _MOST_WAITING = 100
-# The least that OWASP recommends: more would let somebody who only guesses exhaust the machine.
+# The least that OWASP recommends. With more, requests with guessed passwords could use up the machine.
 _PASSES = 2
 _MEMORY_KIB = 19 * 1024
-# What guessers try first: frequent passwords of published lists that are long enough, and variants of our name.
+# Passwords that attackers try first: common ones from published lists that are long enough, and variants of our name.
 _COMMON = frozenset(
     [
         "1234567890",
@@ -68,7 +68,10 @@ class Passwords:
         return self._hasher.check_needs_rehash(stored)
 
     async def _beside(self, password: str, stored: str | None) -> str:
-        """Returns the hash of a password. With `stored`, returns `stored` if it matches, otherwise an empty text. Raises Unavailable."""
+        """Returns the hash of a password. With `stored`, returns `stored` if it matches, otherwise an empty text.
+
+        Works in a thread. Raises Unavailable if too many wait.
+        """
         if self._waiting >= _MOST_WAITING:
             raise Unavailable("Too many people sign in just now.", retry_after_s=2)
         self._waiting += 1
@@ -93,7 +96,7 @@ def _hasher() -> PasswordHasher:
 
 
 def hash_of_nobody(hasher: PasswordHasher | None = None) -> str:
-    """Returns a hash that no password has. Comparing with it takes as long as with any other, and making it takes no time."""
+    """Returns a hash that no password has. Comparing with it takes as long as with any other hash. Making it takes no time."""
     hasher = hasher or _hasher()
     salt, digest = (base64.b64encode(bytes(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len))
     costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
@@ -101,7 +104,7 @@ def hash_of_nobody(hasher: PasswordHasher | None = None) -> str:
 
 
 def weakness(password: str, email: str) -> str | None:
-    """Returns why a password may not be chosen: `short`, `long`, `common`, or None if it may (NIST SP 800-63B, 3.1.1.2)."""
+    """Returns why a password is refused: `short`, `long` or `common`; None if it is allowed (NIST SP 800-63B, 3.1.1.2)."""
     if len(password) < SHORTEST:
         return "short"
     if len(password) > LONGEST:

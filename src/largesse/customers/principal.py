@@ -1,4 +1,4 @@
-"""Whom a request acts for."""
+"""The principal of a request: the customer, and the service account or person that acts for it."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ SENDERS = (ADMIN, "member")
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """The customer and service account an API key belongs to, or the customer and the person, read afresh for each request.
+    """The customer and service account of an API key, or the customer and the person. It is read again for each request.
 
     For a person, the fields about API keys are None, and there is no service account.
     """
@@ -28,21 +28,21 @@ class Principal(msgspec.Struct, frozen=True):
     service_account_name: str
     service_account_active: bool
     user_id: int | None = None
-    role: str | None = None  # of the person
-    scopes: Sequence[str] | None = None  # what the key is for; None: everything
-    networks: Sequence[Network] | None = None  # where it may be used; None: everywhere
+    role: str | None = None  # the role of the person
+    scopes: Sequence[str] | None = None  # the scopes of the key; None: all
+    networks: Sequence[Network] | None = None  # the networks that may use the key; None: all
     limits: str | None = None  # what the service account may order, for `read_limits`
-    session_id: int | None = None  # of the person: the browser they signed in with
-    automation_id: int | None = None  # that sends as the person
+    session_id: int | None = None  # the session of the person's browser
+    automation_id: int | None = None  # the automation that sends as the person
 
     @property
     def draws_on_all(self) -> bool:
-        """Whether it may use every funding account of the customer, no matter who has it assigned."""
+        """Whether it may use every funding account of the customer, also those assigned to others."""
         return self.role == ADMIN
 
     @property
     def person_key(self) -> int | None:
-        """The key of a person's status: the session id, or for a send that others approved the negative user id. None for an API key."""
+        """The key of a person's status: the session's id, or without a session the negative user id. None for an API key."""
         if self.session_id is not None or self.user_id is None:
             return self.session_id
         return -self.user_id
@@ -69,5 +69,5 @@ def person_principal(
 
 
 def staff_principal(customer_id: int, environment: str) -> Principal:
-    """Returns the principal of a member of staff or a command that acts on behalf of a customer: an administrator without a membership."""
+    """Returns the principal of a member of staff or a command that acts for a customer: an administrator who is no member."""
     return person_principal(environment, customer_id, "", "", "", None, ADMIN)

@@ -6,7 +6,7 @@
     webhooks   subscriptions and their deliveries
     contacts   the people a company sends to: reading and changing them
 
-A key has all of these unless it was narrowed. `GET /me` needs none.
+A key has all of these unless it is restricted. `GET /me` needs none.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ from largesse.base.settings import Network
 from largesse.customers.principal import Principal
 
 READ, SEND, CODES, WEBHOOKS, CONTACTS = SCOPES = ("read", "send", "codes", "webhooks", "contacts")
-MOST_NETWORKS = 100  # of a key
+MOST_NETWORKS = 100  # networks per key
 _IPV4_IN_IPV6 = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
@@ -29,7 +29,7 @@ class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a service account may order in one currency, in minor units. None means no limit."""
 
     largest_order_minor: int | None = None
-    daily_minor: int | None = None  # in a day of UTC
+    daily_minor: int | None = None  # per day in UTC
 
     def texts(self, currency: str) -> dict[str, str]:
         """Returns the limit as commands show it."""
@@ -56,7 +56,7 @@ def write_limits(limits: Mapping[str, Limit]) -> str | None:
 
 
 def parse_network(typed: str) -> Network:
-    """Returns the network of a CIDR or of one address, in IPv4 if it is written as IPv6. Raises ValueError, which says what is wrong."""
+    """Returns the network of a CIDR or of one address. Returns IPv4 if it is written as IPv6. Raises ValueError with an explanation."""
     network = ipaddress.ip_network(typed.strip())
     if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_IPV4_IN_IPV6):
         return ipaddress.IPv4Network((network.network_address.packed[-4:], network.prefixlen - _IPV4_IN_IPV6.prefixlen))

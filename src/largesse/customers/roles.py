@@ -1,4 +1,4 @@
-"""What each role may do. Menus, pages and actions all ask this table."""
+"""The rights of each role. Menus, pages and actions all use this table."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -9,22 +9,22 @@ ROLES = ("admin", "member", "finance", "viewer")
 class Right(Enum):
     """A right that a role may have."""
 
-    SEND = auto()  # orders: send, schedule, cancel, resend
+    SEND = auto()  # send, schedule, cancel and resend orders
     SEE_ORDERS = auto()
-    READ_CODES = auto()  # of an order, again
-    TEMPLATES = auto()  # templates and collections of one's own
-    CONTACTS = auto()  # people whom the company sends to
+    READ_CODES = auto()  # read the codes of an order again
+    TEMPLATES = auto()  # change templates and own collections
+    CONTACTS = auto()  # see and change the people whom the company sends to
     SEE_FUNDS = auto()  # balances and statements
     SEE_OWED = auto()  # what an invoiced customer owes
-    MOVE_FUNDS = auto()  # ask for top-ups, export
-    TRANSFER = auto()  # between accounts; who gets a mail below which balance
-    SEE_BUDGETS = auto()  # what is left of budgets
+    MOVE_FUNDS = auto()  # request top-ups, export statements
+    TRANSFER = auto()  # transfer money between accounts; set who gets a mail about a low balance
+    SEE_BUDGETS = auto()  # see what is left of budgets
     SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits, budgets
     AUDIT = auto()  # the audit log
 
 
 class Reach(Enum):
-    """The reach of a right: everything of the customer, or one's own (orders one placed, accounts one may use)."""
+    """The reach of a right: everything of the customer, or only what is the person's own: orders they placed, accounts they may use."""
 
     ALL = auto()
     OWN = auto()

@@ -1,4 +1,4 @@
-"""The second step of signing in: codes of an app (TOTP, RFC 6238) here, passkeys in `passkeys`, and recovery codes for when both are lost."""
+"""The second step of signing in: codes of an authenticator app (TOTP, RFC 6238), and recovery codes. `passkeys` has passkeys."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ _ALIKE = str.maketrans("OIL", "011")
 
 
 def new_totp_secret() -> bytes:
-    """Returns a fresh secret for an authenticator app."""
+    """Returns a new secret for an authenticator app."""
     return secrets.token_bytes(_SECRET_BYTES)
 
 
@@ -32,7 +32,7 @@ def totp_address(secret: bytes, email: str) -> str:
 
 
 def typed_secret(secret: bytes) -> str:
-    """Returns the secret in groups of four, to be typed into an app that reads no QR code."""
+    """Returns the secret in groups of four characters, for people who type it into an app instead of scanning a QR code."""
     text = base64.b32encode(secret).decode("ascii")
     return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
 
@@ -40,7 +40,7 @@ def typed_secret(secret: bytes) -> str:
 async def turn_on(
     connection: Connection, vault: Vault, person_id: int, secret: bytes, code: str, sql: SignInSql = PEOPLE
 ) -> list[str] | None:
-    """Switches the second step on with that secret. Returns None if `code` is wrong; else recovery codes, as `begin_recovery`."""
+    """Switches the authenticator app on with a secret. Returns None if `code` is wrong, otherwise recovery codes as `begin_recovery` does."""
     step = _step_of(secret, _digits(code), await _now_s(connection), after=0)
     if step is None:
         return None
@@ -66,7 +66,7 @@ async def forget_second_step(connection: Connection, person_id: int, sql: SignIn
 
 
 async def begin_recovery(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[str]:
-    """Returns recovery codes for a person who has none yet, the only time they are shown; otherwise none."""
+    """Makes recovery codes for a person who has none, and returns them this once. Returns an empty list if the person has some."""
     has_some = await connection.fetchval(sql.has_recovery_codes, person_id)
     return [] if has_some else await new_recovery_codes(connection, person_id, sql)
 
@@ -79,7 +79,7 @@ async def end_recovery(connection: Connection, person_id: int, sql: SignInSql = 
 
 
 async def new_recovery_codes(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> list[str]:
-    """Returns new recovery codes, the only time they are shown. The former ones stop working."""
+    """Replaces a person's recovery codes, and returns the new ones this once."""
     await open_credentials(connection)
     codes = ["".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARACTERS)) for _ in range(_RECOVERY_CODES)]
     await connection.execute(sql.end_recovery, person_id)
@@ -103,7 +103,7 @@ async def take_code(connection: Connection, vault: Vault, person_id: int, typed:
     if (code := _digits(typed)) is None:
         return bool(await connection.fetchval(sql.take_recovery_code, person_id, _hash(typed)))
     taken = await connection.fetchval(sql.lock_app, person_id)
-    # Read once the row is locked, because another transaction may change it until then.
+    # Read after the row is locked, because another transaction may change it before that.
     sealed = await connection.fetchval(sql.totp_key, credentials_key(connection), person_id)
     if taken is None or sealed is None:
         return False
@@ -116,7 +116,7 @@ async def take_code(connection: Connection, vault: Vault, person_id: int, typed:
 
 
 def totp_context(person_id: int, sql: SignInSql = PEOPLE) -> bytes:
-    """Returns the encryption context of a person's secret."""
+    """Returns the encryption context of the secret of a person's authenticator app."""
     return (sql.totp_context % person_id).encode()
 
 
@@ -127,7 +127,10 @@ def _digits(typed: str) -> str | None:
 
 
 def _step_of(secret: bytes, code: str | None, now_s: float, *, after: int) -> int | None:
-    """Returns the time step of a code: the current one, the one before or the next, since clocks differ, but later than `after`."""
+    """Returns the time step of a code if it is later than `after`; otherwise None.
+
+    Accepts the current step, the one before and the next, as clocks differ.
+    """
     if code is None:
         return None
     now = int(now_s // STEP_S)

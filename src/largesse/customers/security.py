@@ -1,4 +1,4 @@
-"""Operations of a person on how they sign in: password, authenticator app, passkeys, recovery codes, sessions and preferences."""
+"""Operations by which people change how they sign in: password, authenticator app, passkeys, recovery codes, sessions. Also preferences."""
 
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
@@ -31,21 +31,21 @@ from largesse.staff.model import StaffMember, StaffRight
 
 
 class LastSecondStep(InvalidRequest):
-    """The second step that would go is the last one, and one is required."""
+    """The person would have no second step left, but needs one."""
 
 
 class SignInMethods(NamedTuple):
-    """What a person signed in with and can sign in with."""
+    """A person's sessions, and the ways in which they can sign in."""
 
     sessions: list[OpenSession]
-    recovery_codes: int  # unused ones
+    recovery_codes: int  # how many are unused
     passkeys: list[Passkey]
 
 
 class SecurityService:
-    """Changes how people of customers sign in, or with a `staff` right members of staff, who always have a second step.
+    """Changes how people of customers sign in. With `staff`, changes how members of staff do, who always need a second step.
 
-    With `mails` they get a mail about changes to their second step.
+    With `mails`, people get a mail about changes to their second step.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class SecurityService:
 
     @property
     def has_passkeys(self) -> bool:
-        """Whether this installation can have passkeys: its public address is a name."""
+        """Whether passkeys are possible here: they need a public address with a host name."""
         return self._party.has_name
 
     async def read_methods(self, person_id: int) -> SignInMethods:
@@ -84,9 +84,9 @@ class SecurityService:
             )
 
     async def choose_password(self, actor: Actor, password: str) -> None:
-        """Sets the first password of somebody who came in by a link, and counts as proof of who they are.
+        """Sets the first password of a person who signed in by a link. It also confirms who they are, and ends their other sessions.
 
-        Their other sessions end. Raises Refused where they have a password by now.
+        Raises Refused if they already have a password.
         """
         person, password_hash = _person(actor), await self._passwords.hash(password)
         async with self._transaction(actor) as transaction:
@@ -96,16 +96,16 @@ class SecurityService:
             await self._end_others_after_password(transaction, person)
 
     async def change_password(self, actor: Actor, password: str) -> None:
-        """Sets another password, and ends the person's other sessions."""
+        """Replaces the password, and ends the person's other sessions."""
         person, password_hash = _person(actor), await self._passwords.hash(password)
         async with self._transaction(actor) as transaction:
             await set_password(transaction.connection, person.person_id, password_hash, self._sql)
             await self._end_others_after_password(transaction, person)
 
     async def turn_on_app(self, actor: Actor, secret: bytes, code: str, origin: Origin) -> list[str] | None:
-        """Switches on the authenticator app of a secret, and ends the person's other sessions.
+        """Switches on the authenticator app with a secret, and ends the person's other sessions.
 
-        Returns None for a wrong code, otherwise recovery codes: those of the first second step, and none where there were some.
+        Returns None for a wrong code. Otherwise returns new recovery codes, or an empty list if the person has some already.
         """
         person = _person(actor)
         async with self._transaction(actor) as transaction:
@@ -128,7 +128,7 @@ class SecurityService:
             await transaction.record("person.second_step_off", person.email)
 
     async def new_recovery_codes(self, actor: Actor, origin: Origin) -> list[str]:
-        """Returns new recovery codes, which replace the ones before and cannot be read again."""
+        """Replaces the recovery codes, and returns the new ones, which cannot be read again."""
         person = _person(actor)
         async with self._transaction(actor) as transaction:
             codes = await second_step.new_recovery_codes(transaction.connection, person.person_id, self._sql)
@@ -137,14 +137,14 @@ class SecurityService:
         return codes
 
     async def ask_passkey(self, session: SignedIn) -> str | None:
-        """Returns what a page asks the person's passkeys to sign, as JSON; None where there are none."""
+        """Returns the request to sign with one of the person's passkeys, as JSON; None if there are none."""
         if not session.has_passkey or not self._party.has_name:
             return None
         async with self._database.connection(LOOKUP) as connection:
             return await passkeys.ask_passkey(connection, self._party, session.id, session.person_id, self._sql)
 
     async def ask_new_passkey(self, person: Person | StaffMember) -> str:
-        """Returns what a page asks a browser so that it creates a passkey, as JSON. Raises NotFound where there can be none."""
+        """Returns the request to create a passkey in a browser, as JSON. Raises NotFound if passkeys are not possible here."""
         if not self._party.has_name:
             raise NotFound("Passkeys need a public address that is a name.")
         async with self._database.connection(LOOKUP) as connection:
@@ -153,9 +153,9 @@ class SecurityService:
             )
 
     async def add_passkey(self, actor: Actor, name: str, answer: str, origin: Origin) -> list[str]:
-        """Adds the passkey that a browser created when a page asked, and ends the person's other sessions.
+        """Adds the passkey that a browser created for `ask_new_passkey`, and ends the person's other sessions.
 
-        Returns recovery codes with the first second step, otherwise none. Raises NotThePasskey, Unfit.
+        Returns recovery codes if it is the first second step, otherwise an empty list. Raises NotThePasskey, Unfit.
         """
         person = _person(actor)
         async with self._database.connection(LOOKUP) as connection:
@@ -185,13 +185,13 @@ class SecurityService:
             await end_session_of(transaction.connection, _person(actor).person_id, session_id, self._sql)
 
     async def end_other_sessions(self, actor: Actor) -> None:
-        """Ends all of the person's sessions but the actor's."""
+        """Ends all of the person's sessions except the actor's."""
         person = _person(actor)
         async with self._transaction(actor) as transaction:
             await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
 
     async def set_preferences(self, actor: Actor, language: str | None, zone: str | None) -> None:
-        """Sets language and time zone of the person's pages; None: as the browser asks, and UTC."""
+        """Sets the language and the time zone of the person's pages. None means the browser's language, and UTC."""
         async with self._transaction(actor) as transaction:
             await set_preferences(transaction.connection, _person(actor).person_id, language, zone, self._sql)
 
@@ -202,7 +202,7 @@ class SecurityService:
 
     async def _end_others_after_password(self, transaction: Transaction, person: Person | StaffMember) -> None:
         await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
-        # Passwords belong to no environment.
+        # Passwords belong to no environment, so the audit entry has none.
         own = transaction.on_behalf_of(transaction.actor.customer_id)
         await own.record("person.password_chosen", person.email)
 
@@ -210,7 +210,7 @@ class SecurityService:
         return actor.transaction(staff=self._staff, changes_access=True)
 
     async def _require_second_step(self, transaction: Transaction, person: Person | StaffMember) -> None:
-        """Raises LastSecondStep where a member of staff would have none left."""
+        """Raises LastSecondStep if a member of staff would have no second step left."""
         if self._staff is not None and not await second_step.asks_second_step(
             transaction.connection, person.person_id, self._sql
         ):

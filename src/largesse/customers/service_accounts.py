@@ -1,4 +1,4 @@
-"""Operations on service accounts, which programs act as: creating, switching on and off, and limiting what they may order."""
+"""Operations on service accounts: creating them, switching them on and off, and limiting what they may order."""
 
 from types import EllipsisType
 
@@ -16,30 +16,30 @@ MOST_SERVICE_ACCOUNTS = 200
 
 
 class TooManyServiceAccounts(BrokenRule):
-    """The customer has as many as it may."""
+    """The customer has as many service accounts as it may."""
 
     rule = f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts."
 
 
 class NameTaken(BrokenRule):
-    """Another service account of the customer has this name, in upper or lower case."""
+    """Another service account of the customer has this name. Letter case is ignored."""
 
     rule = "Another service account has this name."
 
 
 async def named_service_account(actor: Actor, customer: str, key: str) -> store.ServiceAccount:
-    """Returns a service account by its customer's key and its own, for a command. Raises OperatorError."""
+    """Returns a service account by the key of its customer and its own key, for a command. Raises OperatorError if there is none."""
     async with actor.transaction() as transaction:
         return await store.find_service_account(transaction.connection, customer, key)
 
 
 async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
-    """Creates a service account; returns its id and its key, which is derived from the name.
+    """Creates a service account, and returns its id and its key, which is made from the name.
 
     Raises TooManyServiceAccounts, NameTaken.
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
-        # Locked, so that two who create one at the same time neither exceed the maximum nor take the same key.
+        # Locked, so that two simultaneous requests neither exceed the maximum nor take the same key.
         await store.lock_customer(transaction.connection, actor.customer_id)
         accounts = await store.list_service_accounts(transaction.connection, actor.customer_id)
         if len(accounts) >= MOST_SERVICE_ACCOUNTS:
@@ -54,7 +54,7 @@ async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
 
 
 async def switch_service_account(actor: Actor, account_id: int, *, active: bool) -> str:
-    """Switches a service account on or off, from its next request on; returns its name. Raises NotFound."""
+    """Switches a service account on or off, from its next request on. Returns its name. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         row = await store.lock_service_account(transaction.connection, actor.customer_id, account_id)
         name: str = row["name"]
@@ -75,8 +75,8 @@ async def limit_service_account(
 ) -> Limit:
     """Limits what a service account may order in a currency, from its next order on, and returns the limit.
 
-    None lifts a limit; one that is not given stays. Raises OperatorError for an unknown currency, NotFound for an account that is
-    not the customer's.
+    None removes a limit. A limit that is not given stays. Raises OperatorError for an unknown currency, and NotFound for an account of
+    another customer.
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection

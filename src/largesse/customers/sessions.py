@@ -1,4 +1,4 @@
-"""Sessions: browsers that signed in. They are rows, so that they can be listed and taken back; the cookie is only their secret."""
+"""Sessions: browsers that signed in. Sessions are rows, so that they can be listed and ended. The cookie has only their secret."""
 
 import hashlib
 import re
@@ -49,15 +49,15 @@ _CHOOSE_CUSTOMER = """
 _CHOOSE_ENVIRONMENT = "UPDATE sessions SET environment = $2 WHERE id = $1"
 
 LASTS = timedelta(days=14)
-PROVED = timedelta(minutes=10)  # how long nobody needs to confirm again who they are
-IDLE = timedelta(hours=12)  # without a request, it ends
+PROVED = timedelta(minutes=10)  # how long a person need not confirm again who they are
+IDLE = timedelta(hours=12)  # a session ends after this time without a request
 _LONGEST_BROWSER = 300  # characters of a browser's name that are stored
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 def new_secret() -> str:
-    """Returns a fresh secret for a cookie or a link, of 256 random bits: 43 characters that a URL and a cookie can hold."""
+    """Returns a new secret of 256 random bits for a cookie or a link: 43 characters that URLs and cookies can contain."""
     return secrets.token_urlsafe(32)
 
 
@@ -67,7 +67,7 @@ def secret_hash(secret: str) -> bytes | None:
 
 
 class Person(msgspec.Struct, frozen=True):
-    """A person who signed in and chose a customer. Read again for each request."""
+    """A person who signed in and chose a customer. It is read again for each request."""
 
     session_id: int
     person_id: int
@@ -79,12 +79,12 @@ class Person(msgspec.Struct, frozen=True):
     customer_name: str
     plan: str  # starter, pro or enterprise
     funding: str  # balance or invoiced
-    environment: str  # that the pages are about: production or staging
-    is_proved: bool  # recently confirmed who they are, at sign-in or later
+    environment: str  # the environment that the pages show: production or staging
+    is_proved: bool  # they recently confirmed who they are, at sign-in or later
 
     @property
     def scope(self) -> Scope:
-        """For whom its transactions act."""
+        """The scope of the person's transactions."""
         return for_customer(self.customer_id, self.environment)
 
     @property
@@ -95,15 +95,15 @@ class Person(msgspec.Struct, frozen=True):
 
     @property
     def is_of_staff(self) -> bool:
-        """Whether it stands for a member of staff, who sees the pages and is nobody of the customer's."""
+        """Whether this is a member of staff who sees the customer's pages and is not one of its people."""
         return self.user_id == 0
 
     def reach(self, right: Right) -> Reach | None:
-        """Returns how far that right of the person reaches; None if they do not have it."""
+        """Returns the reach of a right of the person; None if they do not have it."""
         return RIGHTS[right].get(self.role)
 
     def may(self, right: Right) -> bool:
-        """Returns whether the person has that right at all."""
+        """Returns whether the person has that right, with any reach."""
         return self.reach(right) is not None
 
 
@@ -115,31 +115,31 @@ class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
     email: str
     language: str | None
     zone: str | None
-    notice: str | None  # what the next page says
-    has_password: bool  # somebody who signed in by a link may have none
+    notice: str | None  # a message that the next page shows
+    has_password: bool  # False is possible for a person who signed in by a link
     has_app: bool  # an authenticator app
     has_passkey: bool
     awaits_second_step: bool  # the password was right; pages are shown only after the second step
-    lacks_second_step: bool  # they need one and have none
-    person: Person | StaffMember | None  # whom pages are for; None before a customer is chosen
+    lacks_second_step: bool  # the person needs a second step and has none
+    person: Person | StaffMember | None  # the reader of the pages; None before a customer is chosen
 
     @property
     def has_second_step(self) -> bool:
-        """Whether the person has one, of whatever kind."""
+        """Whether the person has an authenticator app or a passkey."""
         return self.has_app or self.has_passkey
 
     @property
     def can_prove(self) -> bool:
-        """Whether there is anything by which the person can show that it is them."""
+        """Whether the person has a password or a second step with which to confirm who they are."""
         return self.has_password or self.has_second_step
 
 
 class Session(SignedIn, frozen=True, kw_only=True):
-    """A person's. `person` is None until a customer is chosen, or where it is none of theirs any longer."""
+    """The session of a person. `person` is None until they choose a customer, and if they no longer belong to the chosen one."""
 
     environment: str
     memberships: int  # number of customers to choose from
-    requires_second_step: bool  # the customer asks everybody for one
+    requires_second_step: bool  # the customer requires a second step of all its people
     person: Person | None
 
 
@@ -163,7 +163,7 @@ async def begin_session(
     browser: str,
     device: bytes | None = None,
 ) -> str:
-    """Returns the secret of a new session, the only time. It is never an old one, so that nobody can prepare it."""
+    """Begins a session, and returns its secret this once. The secret is always new, so that an attacker cannot choose it."""
     await open_credentials(connection)
     secret = new_secret()
     awaits_second_step = await asks_second_step(connection, person_id)
