@@ -196,13 +196,18 @@ async def newest_of_all(
 
     Reads at most 5,000 events, so a page may be empty although later pages are not.
     """
-    rows = await connection.fetch(
-        store.NEWEST_OF_ALL, LOOKED_AT, before, customer_id, list(acts), who, words, limit + 1
-    )
+    place = (None, _NEWEST) if before is None else await connection.fetchrow(store.PLACE, before)
+    if place is None:
+        return [], None
+    newest, last = store.NEWEST_OF_ALL, store.LAST_OF_ALL
+    of = () if customer_id is None else (customer_id,)
+    if of:
+        newest, last = store.NEWEST_OF_CUSTOMER, store.LAST_OF_CUSTOMER
+    rows = await connection.fetch(newest, *place, LOOKED_AT, list(acts), who, words, limit + 1, *of)
     events = [AuditEvent(**row) for row in rows[:limit]]
     if len(rows) > limit:
         return events, events[-1].id
-    return events, await connection.fetchval(store.LAST_LOOKED_AT, LOOKED_AT, before, customer_id)
+    return events, await connection.fetchval(last, *place, LOOKED_AT, *of)
 
 
 async def list_events(

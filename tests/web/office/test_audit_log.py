@@ -1,0 +1,60 @@
+"""The audit log of all customers: pages read their own entries, and a filter a bounded number."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+from tests.distributed import IS_DISTRIBUTED
+from tests.plans import rows_read
+from tests.web.api.conftest import Service, ServiceFactory, on_database
+from tests.web.office.conftest import staff_in
+
+from largesse.audit import service as audit
+from largesse.audit import store
+from largesse.db.roles import Role
+
+FILL = """
+    INSERT INTO audit_events (customer_id, at, actor, actor_name, act, subject, mac)
+    SELECT $1, clock_now() - n * interval '1 hour', 'command', 'largesse', 'key.created', 'API key ' || n, '' FROM generate_series(1, $2::int) AS n
+"""
+
+
+@pytest.mark.parametrize("of", ["", "acme", "installation"])
+def test_a_filter_looks_at_so_many_entries_at_a_time(
+    service: Service, of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = staff_in(service, "owner")
+    for customer_id in (0, service.ids["customers"]["acme"]):
+        service.sql(FILL, customer_id, 5)
+    monkeypatch.setattr(audit, "LOOKED_AT", 3)
+    page = browser.read(path := f"/office/audit?of={of}&q=API+key+5")
+    while "API key 5" not in page:
+        assert "entries before this match. Look further back." in page
+        [path] = [html.unescape(link) for link in re.findall(r'href="([^"]+)" rel="next"', browser.page.text)]
+        page = browser.read(path)
+    assert "before=" in path
+    assert browser.get("/office/audit?before=1").status_code == 200
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")
+def test_a_page_reads_no_other_entries(start_service: ServiceFactory) -> None:
+    service = start_service()
+    service.sql(FILL, 0, 2000)
+    service.sql(FILL, 1, 2000)
+
+    async def read(connection: Any) -> list[int]:
+        await connection.execute("ANALYZE audit_events")
+        at, id_ = await connection.fetchrow(
+            "SELECT at, id FROM audit_events ORDER BY at DESC, id DESC OFFSET 1000 LIMIT 1"
+        )
+        found = []
+        for place in ((None, 2**63 - 1), (at, id_)):
+            arguments = *place, 1_000, [], "", "", 51
+            found += [
+                await rows_read(connection, Role.OFFICE, "audit_events", store.NEWEST_OF_ALL, *arguments),
+                await rows_read(connection, Role.OFFICE, "audit_events", store.NEWEST_OF_CUSTOMER, *arguments, 1),
+            ]
+        return found
+
+    assert on_database(service.database_url, read) == [51, 51, 51, 51]
