@@ -51,10 +51,10 @@ class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
 
     reference: str
     code_count: int
-    cancelled_count: int  # by this cancellation and earlier ones
-    voided_count: int  # by this cancellation
-    claimed_count: int  # claimed before, so their recipients have them
-    refunded_minor: int  # in all
+    cancelled_count: int  # codes voided by this cancellation and earlier ones
+    voided_count: int  # codes voided by this cancellation
+    claimed_count: int  # codes that cannot be voided, as they were claimed before
+    refunded_minor: int  # by this cancellation and earlier ones
     currency: str
 
     @property
@@ -114,7 +114,7 @@ async def read_recipient_codes(
 ) -> list[IssuedCode]:
     """Returns the codes, PINs and links that the recipient who has line `number` has not claimed. The reading is recorded.
 
-    There are none before a scheduled order leaves, nor of a campaign, whose visitors alone get them. Raises NotFound, OtherServiceAccount, and ScopeRequired.
+    Returns none before a scheduled order leaves, and none of a campaign, as only its visitors get codes. Raises NotFound, OtherServiceAccount, and ScopeRequired.
     """
     principal = actor.principal
     async with actor.transaction(Right.READ_CODES) as transaction:
@@ -143,7 +143,7 @@ async def void_unclaimed(
     number: int | None = None,
     address: str | None = None,
 ) -> Cancellation:
-    """Voids each line of the order that nobody has claimed, and refunds it to where the order was paid from.
+    """Voids each line of the order that nobody has claimed, and refunds it to the account that paid.
 
     With `number`, only lines of the recipient who has that line. Claims lock the same rows of `lines`, so a line is either claimed or
     refunded. Mail that has not left goes out without the voided codes, or not at all. Records who did it, from `address`. Call it
@@ -168,7 +168,7 @@ async def void_unclaimed(
 async def void_lines(
     connection: Connection, chain: Chain, order: Row, numbers: Sequence[int], at: datetime, *, lapsed: bool = False
 ) -> None:
-    """Voids issued lines of an order, and refunds them to where the order was paid from. Mail that has not left goes without them, or not at all.
+    """Voids issued lines of an order, and refunds them to the account that paid. Mail that has not left goes without them, or not at all.
 
     `lapsed` says that their claim-by date has passed. Call it inside a transaction that has locked the lines (`lock_issued`).
     """
@@ -179,7 +179,7 @@ async def void_lines(
 
 
 async def _refund(connection: Connection, chain: Chain, order: Row, count: int, at: datetime) -> None:
-    """Moves the price of `count` lines from sales back to where the order was paid from."""
+    """Moves the price of `count` lines from sales back to the account that paid for the order."""
     customer_id = order["customer_id"]
     own = await own_accounts(connection, customer_id, order["environment"], order["currency"])
     payer_id = payment_source(order["account_id"]).payer_id(own["receivable"])

@@ -1,4 +1,4 @@
-"""Whether a person's order is approved by others, where a rule of their customer says so. Orders of API keys are not asked about."""
+"""Checks that a person's order is approved by others if a rule of their customer requires it. Orders of API keys need no approval."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -39,19 +39,19 @@ class RunningAutomation(NamedTuple):
 
 
 class Approvals(msgspec.Struct, frozen=True):
-    """The rules of the customers of a batch, and what was approved, by the reference of the order."""
+    """The rules of the customers of a batch, and the approvals of its orders, by their references."""
 
     rules: Sequence[ApprovalRule] = ()
     grants: Mapping[str, Grant] = {}
-    automations: Mapping[int, RunningAutomation] = {}  # those of the batch that may send
-    is_quote: bool = False  # nothing is placed, so rules refuse nothing
+    automations: Mapping[int, RunningAutomation] = {}  # the automations of the batch that may send
+    is_quote: bool = False  # a quote places nothing, so no rule refuses it
 
 
 NO_APPROVALS = Approvals()
 
 
 async def read_people(connection: Connection, orders: Sequence[Order]) -> dict[int, PersonStatus]:
-    """Returns the people of orders who may still send, by `Principal.person_key`, and locks what they rely on."""
+    """Returns the people of orders who may still send, by `Principal.person_key`. Locks the rows that say so."""
     keys = {key for order in orders if (key := order.principal.person_key) is not None}
     people = {}
     if sessions := [key for key in keys if key >= 0]:
@@ -62,7 +62,7 @@ async def read_people(connection: Connection, orders: Sequence[Order]) -> dict[i
 
 
 async def read_approvals(connection: Connection, orders: Sequence[Order], *, is_quote: bool = False) -> Approvals:
-    """Returns what decides whether the orders of people are approved. Approvals that are read cannot be taken back until the transaction ends."""
+    """Returns the rules and approvals for the orders of people. These approvals cannot be taken back until the transaction ends."""
     asked = [order for order in orders if order.principal.user_id is not None]
     rules = await read_rules(connection, [order.row.customer_id for order in asked])
     if is_quote or not (rules or any(order.principal.session_id is None for order in asked)):
@@ -87,14 +87,14 @@ async def _running(connection: Connection, orders: Sequence[Order]) -> dict[int,
 
 
 def require_grant(order: Order, approvals: Approvals) -> None:
-    """Raises Unauthorized for a person who is not signed in, unless others approved just this order, or an automation sends it that runs."""
+    """Raises Unauthorized for a person who is not signed in, unless others approved exactly this order, or a running automation sends it."""
     principal = order.principal
     if principal.session_id is not None or approvals.is_quote:
         return
     if principal.automation_id is not None:
         automation = approvals.automations.get(principal.automation_id)
         if automation is None or automation.user_id != principal.user_id:
-            raise Unauthorized("The automation does not run.")
+            raise Unauthorized("The automation is not running.")
         return
     grant = approvals.grants.get(order.reference)
     if grant is None or not grant.covers((), order.quoted, order.total_minor):
@@ -102,7 +102,7 @@ def require_grant(order: Order, approvals: Approvals) -> None:
 
 
 def rules_about(order: Order, approvals: Approvals, role: str, *, is_beyond_budget: bool) -> Sequence[ApprovalRule]:
-    """Returns the rules that the order of a person with that role falls under."""
+    """Returns the rules that apply to the order of a person with that role."""
     row = order.row
     facts = SendFacts(
         row.customer_id,
@@ -119,9 +119,9 @@ def rules_about(order: Order, approvals: Approvals, role: str, *, is_beyond_budg
 
 
 def require_approved(order: Order, approvals: Approvals, role: str, beyond: BudgetExceeded | None) -> None:
-    """Raises ApprovalRequired unless each rule that the order falls under was met for just this order.
+    """Raises ApprovalRequired unless each rule that applies to the order is met by an approval of exactly this order.
 
-    Raises `beyond`, the problem of a budget that the order exceeds, if no rule says that others may approve that.
+    `beyond` is the problem of a budget that the order exceeds. Raises it if no rule lets others approve such an order.
     """
     rules = rules_about(order, approvals, role, is_beyond_budget=beyond is not None)
     if beyond is not None and not any(rule.beyond_budget for rule in rules):

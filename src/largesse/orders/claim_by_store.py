@@ -17,13 +17,13 @@ ORDER = compose("SELECT {all_columns} FROM orders WHERE customer_id = $1 AND id 
 GO_ON = """
     UPDATE follow_ups SET reminded = $3, reminded_last = $4, due_at = $5 WHERE customer_id = $1 AND order_id = $2
 """
-# What is due already in staging: its days, too, count from earlier once time has passed.
+# For due rows in staging that no worker has processed yet: their days count from an earlier time, too, after the test clock moved.
 COUNT_FROM_EARLIER = """
     UPDATE follow_ups SET sent_at = (sent_at AT TIME ZONE 'UTC' - $2::interval) AT TIME ZONE 'UTC'
     WHERE customer_id = $1 AND environment = 'staging' AND due_at <= (SELECT clock_now())
 """
 PUT_OFF = "UPDATE follow_ups SET due_at = $3 WHERE customer_id = $1 AND order_id = $2 AND due_at < $3"
-# Lines whose recipients may be reminded, as far as their states show.
+# Lines that nobody has claimed and whose recipient has not stopped the reminders.
 TO_REMIND = """
     SELECT number, recipient_email AS email, recipient_name AS name FROM lines AS l
     WHERE customer_id = $1 AND order_id = $2 AND recipient_email IS NOT NULL AND NOT EXISTS (
@@ -35,7 +35,7 @@ TO_REMIND = """
     ORDER BY number
 """
 STOPPED = "SELECT number FROM reminder_stops WHERE customer_id = $1 AND order_id = $2"
-# Addresses without a reminder now: the gift's mail has not arrived, a mail was refused, or the last mail left less than a day ago.
+# Addresses without a reminder now: the gift's mail has not arrived, a mail was refused, or the last mail left less than $3 ago.
 NOT_NOW = """
     SELECT email FROM (
         SELECT DISTINCT ON (email) email, state FROM messages
@@ -63,7 +63,7 @@ _MOVE = """
 _RESCHEDULE = """
     UPDATE follow_ups SET sent_at = $3, due_at = clock_now() WHERE customer_id = $1 AND order_id = $2 AND due_at IS NOT NULL
 """
-# The kinds of reminders: when the first of each left, and how many.
+# When the first reminder of each kind left, and how many of the kind did.
 _REMINDED = """
     SELECT kind, min(finished_at) AS at, count(*)::int AS mails FROM messages
     WHERE customer_id = $1 AND order_id = $2 AND state IN ('sent', 'captured')
@@ -120,10 +120,10 @@ async def list_reminded(connection: Connection, order: tuple[int, int]) -> list[
 
 
 async def list_lapses(connection: Connection, order: tuple[int, int]) -> list[tuple[datetime, int]]:
-    """Returns when codes of an order were cancelled as nobody had claimed them by its date, and how many at once."""
+    """Returns when codes of an order were cancelled because of its claim-by date, and how many each time."""
     return [(row["at"], row["codes"]) for row in await connection.fetch(_LAPSES, *order)]
 
 
 async def list_claim_by(connection: Connection, customer_id: int | None, limit: int) -> list[Row]:
-    """Returns the orders whose claim-by date is still to come or is being carried out, of a customer or of all, the next first."""
+    """Returns orders, of a customer or of all, whose claim-by date has not been carried out yet, the next date first."""
     return await connection.fetch(_LIST, customer_id, limit)

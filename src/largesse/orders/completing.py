@@ -1,4 +1,4 @@
-"""What an order takes from elsewhere: its gift from the catalogue, and what a template and its customer have set where the request says nothing."""
+"""Completes an order: with its gift from the catalogue, and with values of the template and the customer's defaults for fields left out."""
 
 import msgspec
 
@@ -78,7 +78,7 @@ def with_template(spec: OrderSpec, template: Template, plan: str) -> OrderSpec:
 
 
 def with_default(caller: Caller, spec: OrderSpec) -> OrderSpec:
-    """Returns `spec` of an API key with what its customer has set for such orders, where it says nothing."""
+    """Returns `spec` with the customer's defaults for fields left out, if they apply to orders of API keys. For people, returns it unchanged."""
     if caller.follow_up is None or caller.principal.user_id is not None:
         return spec
     defaults = read_defaults(caller.follow_up)

@@ -17,8 +17,8 @@ _BEFORE = each("before.{name}", PERSONAL)
 _ERASED = "…"
 _HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # a regular expression of PostgreSQL
 
-# What replaces the external reference of an order. A caller may have given it to another order: then there is none. References have another collation,
-# by which no index has external ones.
+# Replaces the external reference of an order; null if a caller gave the replacement to another order. The COLLATE is needed for the index of
+# external references, as `reference` has another collation.
 _ERASED_REFERENCE = Fragment("""
     CASE WHEN NOT EXISTS (
         SELECT FROM orders AS other WHERE other.customer_id = $1 AND other.environment = orders.environment
@@ -82,8 +82,8 @@ async def find_orders_mentioning(connection: Connection, email: str, customer_id
 async def erase_mentions(connection: Connection, order: tuple[int, int], email: str) -> Texts | None:
     """Removes an address from the texts of an order and of its event. Returns the texts as they were.
 
-    An external reference that contains the address is replaced as a whole, so the caller's reference no longer finds the order. It is
-    removed if the caller gave another order the one that would replace it.
+    An external reference that contains the address is replaced as a whole, so the caller's reference no longer finds the order. If
+    another order has the replacement already, the reference is removed.
     """
     row = await connection.fetchrow(_LOCK, *order)
     if row is None:
@@ -100,8 +100,8 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
 async def erase_texts(connection: Connection, customer_id: int, order_ids: Sequence[int]) -> list[Texts]:
     """Erases the personal texts of a customer's orders, and references that contain an address. Returns the erased texts.
 
-    Marks the orders as erased. Leaves out orders that are marked already or locked by another transaction. Their events are gone by
-    then: retention of orders is longer than retention of events.
+    Marks the orders as erased. Leaves out orders that are marked already or locked by another transaction. Does not
+    change their events, which are deleted earlier.
     """
     rows = await connection.fetch(_ERASE_TEXTS, customer_id, list(order_ids), _HOLDS_ADDRESS)
     texts = (Texts(order_id, reference, tuple(written)) for order_id, reference, *written in map(tuple, rows))

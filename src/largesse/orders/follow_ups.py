@@ -1,6 +1,6 @@
-"""What happens by itself to the gifts of an order that nobody claims, and what a customer has set for its orders that say nothing.
+"""Follow-ups of an order's unclaimed gifts, and a customer's defaults for orders that do not set them.
 
-claim-by date   what is unclaimed then is cancelled, and refunded in full to where the order was paid from
+claim-by date   then unclaimed codes are cancelled, and refunded in full to the account that paid
 reminders       mail to recipients who have not claimed: some days after the gifts left, and before the claim-by date
 """
 
@@ -44,28 +44,28 @@ _DAY_ENDS = time(23, 59, 59, tzinfo=UTC)
 
 
 class FollowUp(msgspec.Struct, frozen=True):
-    """How an order is followed up. None: not at all."""
+    """The follow-ups of an order. It has no claim-by date if `claim_by` is None."""
 
     claim_by: datetime | None = None
     reminder_days: tuple[int, ...] = ()
 
 
 class Reminder(msgspec.Struct, frozen=True):
-    """A reminder that may leave from an instant on. `number` counts those of `reminder_days` from 1; 0 is the one before the claim-by date."""
+    """A reminder that may leave at `at` or later. `number` is its position in `reminder_days`, from 1; 0 is the one before the claim-by date."""
 
     number: int
     at: datetime
 
     @property
     def kind(self) -> str:
-        """The kind of its messages."""
+        """The kind that its messages have in `messages`."""
         return f"reminder_{self.number or 'last'}"
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """What is left to do for an order: a row of `follow_ups`, and the country whose daytime its mail leaves at.
+    """The remaining follow-ups of an order: a row of `follow_ups`, and the country in whose daytime its reminders leave.
 
-    In staging, where the test clock brings it, mail leaves at any hour.
+    In staging, reminders leave at any hour, so that the test clock can bring them forward.
     """
 
     environment: str
@@ -77,7 +77,7 @@ class Schedule(msgspec.Struct, frozen=True):
     reminded_last: bool = False
 
     def reminders(self) -> list[Reminder]:
-        """Returns the reminders that have not been dealt with, the next first. Those that would come at the claim-by date or later are left out."""
+        """Returns the reminders that are still to be made, the next first. Leaves out those that would come at the claim-by date or later."""
         left = [
             Reminder(number, after(self.sent_at, timedelta(days=days)))
             for number, days in enumerate(self.reminder_days, 1)
@@ -91,7 +91,7 @@ class Schedule(msgspec.Struct, frozen=True):
         return sorted(left, key=lambda one: one.at)
 
     def due_at(self, now: datetime) -> datetime | None:
-        """Returns when there is something to do next, from `now` on: a reminder at daytime, or the claim-by date. None: never."""
+        """Returns the time of the next reminder, in daytime and not before `now`, or the claim-by date if that is earlier. None if neither is left."""
         left = self.reminders()
         due = [] if not left else [self.leaves_at(max(left[0].at, now))]
         if self.claim_by is not None:
@@ -103,7 +103,7 @@ class Schedule(msgspec.Struct, frozen=True):
         return at if self.environment == "staging" else daytime_from(at, self.country)
 
     def without(self, done: Iterable[Reminder]) -> Schedule:
-        """Returns the same with those reminders dealt with."""
+        """Returns the schedule after these reminders were made."""
         numbers = [one.number for one in done]
         return msgspec.structs.replace(
             self, reminded=max([self.reminded, *numbers]), reminded_last=self.reminded_last or 0 in numbers
@@ -111,14 +111,14 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 class FollowUpDefaults(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a customer's orders are followed up where they say nothing themselves: those of its people, and with `of_api` those of its keys."""
+    """A customer's defaults for orders that do not set their follow-ups: for orders of people, and with `of_api` also for orders of API keys."""
 
-    claim_by_days: int | None = None  # after an order is sent
+    claim_by_days: int | None = None  # days from when an order is sent
     of_api: bool = False
     reminder_days: tuple[int, ...] = ()
 
     def claim_by(self, sent_at: datetime) -> datetime | None:
-        """Returns the claim-by date of an order sent then: the end of that day in UTC. None where there is none, or none in the calendar."""
+        """Returns the claim-by date of an order sent then, which is the end of a day in UTC; None without a default or beyond the calendar."""
         if self.claim_by_days is None:
             return None
         try:
@@ -134,17 +134,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_defaults(stored: str | None) -> FollowUpDefaults:
-    """Returns the defaults of a customer as its row has them."""
+    """Returns the defaults that a customer's row has as JSON."""
     return NO_DEFAULTS if stored is None else _DEFAULTS.decode(stored)
 
 
 def store_defaults(defaults: FollowUpDefaults) -> str | None:
-    """Returns them as a customer's row has them, for `read_defaults`."""
+    """Returns the defaults as JSON for a customer's row, as `read_defaults` reads it."""
     return None if defaults == NO_DEFAULTS else _encode(defaults).decode()
 
 
 def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetime) -> datetime | None:
-    """Returns the claim-by date of an order that is sent at that time (None: now). Raises InvalidRequest for one that is too early or too late."""
+    """Returns the claim-by date of an order that is sent at `sent_at`, or now if that is None. Raises InvalidRequest if it is too early or too late."""
     if given is None:
         return None
     try:
@@ -174,7 +174,7 @@ def read_reminder_days(
 
 
 class FollowUpRow(msgspec.Struct, gc=False):
-    """A row of `follow_ups`, with the place of its order instead of the order's id."""
+    """A row of `follow_ups`. `place` is the position of its order in the batch, as the order has no id yet."""
 
     place: int
     customer_id: int

@@ -24,20 +24,22 @@ _RECORD_READING = """
 
 
 class OrderAct(msgspec.Struct, frozen=True):
-    """What a person or service account did with an order, and how often at once.
+    """An act of a person or service account on an order. `times` counts equal acts of the same moment.
 
-    `recipient` is the name of the person it was about, or else their address; None for acts about the whole order, and once erased.
+    `recipient` is the name or address of the recipient that it was about; None if it was about the whole order, or the recipient was erased.
     """
 
-    act: str  # cancel, resend, correct, schedule, or read: codes were read again
+    act: str  # cancel, resend, correct, schedule, or read (codes were read again)
     at: datetime
     by: str  # a person or a service account
     times: int
     recipient: str | None
     email: str | None  # the recipient's address now
-    was_email: str | None  # for `correct`: the address before, masked
-    codes: int | None  # for `cancel`: how many codes it voided, where that is known
-    due_at: datetime | None  # for `schedule`: when the order leaves, None for at once, and when it was to leave before
+    was_email: str | None  # for `correct`: the former address, masked
+    codes: int | None  # for `cancel`: how many codes it voided, if that is known
+    due_at: (
+        datetime | None
+    )  # for `schedule`: when the order leaves, None if at once; `was_due_at` is when it was to leave before
     was_due_at: datetime | None
 
 
@@ -111,7 +113,9 @@ async def list_acts(connection: Connection, customer_id: int, order_id: int) -> 
         number, email = columns.pop("line_number"), row["email"]
         if email is not None and is_erased(email):
             columns |= {"recipient": None, "email": None}
-        if row["act"] != "correct" or number in corrected:  # the line has the address before the newest correction
+        if (
+            row["act"] != "correct" or number in corrected
+        ):  # the line stores only the address before the newest correction
             columns["was_email"] = None
         corrected.add(number if row["act"] == "correct" else None)
         acts.append(OrderAct(**columns))
@@ -119,7 +123,7 @@ async def list_acts(connection: Connection, customer_id: int, order_id: int) -> 
 
 
 async def list_cancelled(connection: Connection, customer_id: int, order_id: int) -> list[datetime]:
-    """Returns when people and service accounts cancelled codes of an order, the earliest first, however much else was done with it."""
+    """Returns when people and service accounts cancelled codes of an order, earliest first. Unlike `list_acts`, it has no limit."""
     return [row["acted_at"] for row in await connection.fetch(_CANCELLED, customer_id, order_id)]
 
 

@@ -1,8 +1,8 @@
 """Ids of orders, the watermark of listings, and references.
 
-Ids are drawn inside transactions, which commit in another order: id 7 can be visible while 5 is not committed yet. So a transaction
-marks how far the sequence had come before it draws ids: its ids are above its mark. A reader reads the sequence, then the marks, and
-goes no further than the lowest of these. Each order up to there is committed, or never will be. A mark is a shared advisory lock: nobody waits
+Ids are drawn inside transactions, which commit in another order: id 7 can be visible while 5 is not committed yet. So before
+a transaction draws ids, it marks how far the sequence has come: its ids are above its mark. A reader reads the sequence, then the marks,
+and stops at the lowest of these. Each order up to there is committed, or never will be. A mark is a shared advisory lock: nobody waits
 for it, and it ends with its transaction.
 
 Ids are int32 for callers, so they can run out. Operators are warned in good time.
@@ -25,7 +25,7 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 
-_MARKS = 0x6F726465  # "orde"; the class of these advisory locks, the object is the mark
+_MARKS = 0x6F726465  # "orde" in ASCII: the class of these advisory locks. The object is the mark.
 _CAPACITY = """
     SELECT last_value, NOT (pg_is_in_recovery() OR current_setting('default_transaction_read_only')::boolean) AS takes_writes
     FROM orders_id_seq
@@ -60,7 +60,7 @@ def drawn_ids(count: Fragment) -> Fragment:
 
 
 async def read_watermark(database: Database) -> int:
-    """Returns the id up to which a statement that begins now sees every order there will ever be.
+    """Returns the watermark: a statement that begins now sees every order that will ever have an id up to it.
 
     The marks are read after the sequence, as they are compared with it. Raises Unavailable on a standby, which lacks the marks of its
     primary.
@@ -74,18 +74,18 @@ async def read_watermark(database: Database) -> int:
 
 
 LAST_ID = 2**31 - 1
-# With fewer ids left, the log, metrics and GET /health say so: at a million orders a day, more than half a year before the end.
+# With fewer ids left, the log, the metrics and GET /health warn. At a million orders a day, they last for more than half a year.
 FEW_IDS = LAST_ID // 10
 
 _WARN_EVERY_S = 3600.0
 _LEFT = Gauge("largesse_order_ids_left", "Ids of orders that are left in the installation.")
-_LEFT.set(float("nan"))  # unknown until the process has read it
+_LEFT.set(float("nan"))  # not known until the process has read it
 
 _log = structlog.get_logger(__name__)
 
 
 async def read_capacity(database: Database) -> tuple[int, bool]:
-    """Returns how many ids of orders are left in the installation, and whether the database takes writes: a standby and a read-only one do not."""
+    """Returns how many ids of orders are left, and whether the database accepts writes: a standby or a read-only database does not."""
     row = await database.fetchrow(LOOKUP, _CAPACITY)
     assert row is not None
     return LAST_ID - row["last_value"], row["takes_writes"]
@@ -98,7 +98,7 @@ class IdWatch:
         self._warned_at: float | None = None
 
     def note(self, left: int) -> None:
-        """Notes the number of ids left."""
+        """Sets the metric to the number of ids left, and warns if they are few."""
         _LEFT.set(left)
         if left >= FEW_IDS:
             return
@@ -109,7 +109,9 @@ class IdWatch:
 
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # the two characters for each ten bits
+_PAIRS = [
+    first + second for first in _ALPHABET for second in _ALPHABET
+]  # the two characters for each value of ten bits
 _RANDOM_BYTES = 10
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 

@@ -1,7 +1,7 @@
 """Lists of orders: for callers that poll, and for the operator.
 
-Callers that ask for the same list at the same time share one read and one serialization. Each read begins after all its callers have
-asked, so nobody misses an order that was placed before.
+Callers that request the same list at the same time share one read and one serialization. The read begins after all their requests, so no
+caller misses an order that was placed before its request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -95,7 +95,7 @@ Serialize = Callable[[list[OrderRecord]], bytes]
 
 
 class _List(NamedTuple):
-    """A list: at most `length` orders, the newest ones or those after an id."""
+    """A requested list: at most `length` orders, the newest ones or those after an id."""
 
     customer_id: int
     environment: str
@@ -130,7 +130,7 @@ class OrderLists:
     async def after(self, principal: Principal, order_id: int, *, limit: int) -> bytes:
         """Returns the first orders of the principal's customer and environment with ids above `order_id`, oldest first, serialized.
 
-        Ends before the first id below which an order may still be committed, so that a caller who continues from the last id misses none.
+        Ends at the watermark of `ids`, so that a caller who continues from the last id misses none.
         Raises Unavailable on a standby and when too many wait, and one of DATABASE_AWAY.
         """
         return await self._next.submit(_List(principal.customer_id, principal.environment, limit, order_id))
@@ -149,7 +149,7 @@ class OrderLists:
         return self._serialize([order_record(order_id, values, created_at) for order_id, created_at, *values in rows])
 
     async def close(self) -> None:
-        """Answers the callers that wait, then ends."""
+        """Serves the callers that wait, then ends."""
         await self._newest.close()
         await self._next.close()
 
@@ -180,9 +180,9 @@ class OrderLists:
 def _reading(which: Fragment, pin: str) -> Fragment:
     """Returns SQL for the orders of lists, selected by `which`. With a `pin`, the placeholder of the one customer, it runs on the customer's node.
 
-    `orders_newest` indexes the expressions `customer_id::bigint` and `id::bigint`, so that only queries that write these use it. An
-    index of the columns would attract other queries before the first ANALYZE, which would then read all orders of a customer. A cast cannot
-    fail, so the index works under row-level security too.
+    The index `orders_newest` is of the expressions `customer_id::bigint` and `id::bigint`, so that no other queries use it. Before the first
+    ANALYZE, they would use an index of the columns, and read all orders of a customer. A cast cannot fail, so the index works under row-level
+    security too.
     """
     return compose(
         """
@@ -201,7 +201,7 @@ def _reading(which: Fragment, pin: str) -> Fragment:
     )
 
 
-# A sorted range, so that the planner must use the index of references, whatever its statistics (see `_holders` in `reading`).
+# A sorted range, so that the planner must use the index of references (see `_holders` in `reading_store`).
 _OF_REFERENCE = compose(
     """
     SELECT id, created_at, {columns} FROM (
@@ -213,7 +213,7 @@ _OF_REFERENCE = compose(
     columns=names(RESPONSE_COLUMNS),
 )
 _DOWN = Fragment("ORDER BY id::bigint DESC")
-# By whether customers are distributed over nodes.
+# The key says whether customers are distributed over nodes.
 _NEWEST = {
     is_distributed: compose(
         "{lists} ORDER BY list.at, o.id DESC", lists=_reading(_DOWN, "$5" if is_distributed else "")

@@ -1,8 +1,8 @@
-"""The lock queue: orders whose accounts another transaction has locked wait here, so that all others pass.
+"""The lock queue: orders wait here while another transaction has locked their accounts, so that they do not delay other orders.
 
-Orders of the same accounts wait in one queue, and the queues take turns. A turn waits for the locks a short while in the database's own
-queue, so that placers that share an account take turns with it. When many queues wait, queues whose accounts have become free
-come next: however many accounts are locked, an order waits for no more turns than are running.
+Orders of the same accounts wait in one queue, and the queues take turns. In its turn, a queue waits a short while for the locks in the
+database, so that placers of several processes take turns too. When many queues wait, queues with free accounts come next. So an order
+whose accounts are free waits only for the turns that are running.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ class _Waiting(msgspec.Struct, eq=False):
 
 
 class _Queue(msgspec.Struct, eq=False):
-    """The orders of the same accounts, in the order they came."""
+    """The waiting orders of the same accounts, the oldest first."""
 
     accounts: AccountIds
     waiting: dict[_Waiting, None] = {}
     is_taken: bool = False
-    # The most orders of a turn. One after a turn with a reference that another transaction is taking, so that other orders pass.
+    # The most orders of a turn. After a turn that met a reference in use by another transaction, it is one, so that other orders get through.
     at_once: int = _MAX_ORDERS
     reference_held: bool = False
 
@@ -60,8 +60,8 @@ class _Queue(msgspec.Struct, eq=False):
 class LockQueue:
     """Places orders once their accounts are free. Refuses an order that waits longer than `timeout_s`.
 
-    `place` returns an outcome for each of some orders of the same accounts, LockedAccount for those that must wait longer. `find_free`
-    returns which accounts of some orders are not locked. One customer may fill half of the places, two of them a third each, and so on.
+    `place` gets orders of the same accounts, and returns an outcome for each: LockedAccount if it must wait longer. `find_free` returns
+    which accounts of the given orders are not locked. One customer may fill half of the queue, two customers a third each, and so on.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class LockQueue:
         self._tasks = [asyncio.create_task(self._work()) for _ in range(_TASKS)]
 
     def holds(self, account_ids: AccountIds) -> bool:
-        """Returns whether orders of these accounts wait here. Later ones join them."""
+        """Returns whether orders of these accounts wait here. Later orders must join them."""
         return account_ids in self._queues
 
     async def submit(self, order: Order) -> Placed:
-        """Places `order` once it can be placed. Raises what refuses it, or Unavailable."""
+        """Places `order` once it can be placed. Raises the problem that refuses it, or Unavailable."""
         customer_id = order.principal.customer_id
         if self._of_customer[customer_id] >= self._max_waiting - self._count:
             raise Unavailable("Too many orders wait for accounts that are in use elsewhere.", retry_after_s=5)
@@ -137,7 +137,7 @@ class LockQueue:
                 await self._arrival.wait()
 
     async def _turn(self, queue: _Queue) -> None:
-        """Places what it can of a queue's next orders. The rest of the queue goes last the next time."""
+        """Places as many of a queue's next orders as it can. If orders are left, the queue gets its next turn after the others."""
         queue.is_taken = True
         try:
             batch = queue.take()
@@ -156,7 +156,7 @@ class LockQueue:
             self._arrival.set()
 
     async def _outcomes(self, orders: list[Order]) -> Sequence[Outcome]:
-        """Returns an outcome for each order, whatever happens: if the task died, all orders would wait."""
+        """Returns an outcome for each order, also after an error: if the task ended, all orders would wait."""
         try:
             return await self._place(orders)
         except asyncio.CancelledError:
@@ -184,7 +184,7 @@ class LockQueue:
         return True
 
     async def _put_free_ones_first(self, last: _Queue) -> None:
-        """Puts the queues whose accounts are free first, and the queue whose turn placed nothing last."""
+        """Puts the queues whose accounts are free first. Does not consider `last`, whose turn has just ended."""
         candidates = [
             (accounts, next(iter(queue.waiting)).order)
             for accounts, queue in self._queues.items()
@@ -192,7 +192,7 @@ class LockQueue:
         ]
         if not candidates:
             return
-        with suppress(*DATABASE_FAILED):  # then the turns find out
+        with suppress(*DATABASE_FAILED):  # then the order of the queues stays as it is
             free = await self._find_free([order for _, order in candidates])
             first = {
                 accounts: self._queues[accounts]

@@ -1,4 +1,4 @@
-"""Orders by their reference, as far as the caller may see or change them, and the request that an order was placed with."""
+"""Finds orders by their reference, if the caller may see or change them, and the request that an order was placed with."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -47,7 +47,7 @@ async def find_order(connection: Connection, principal: Principal, reference: st
 
 
 async def references_of(connection: Connection, customer_id: int, user_id: int, references: Iterable[str]) -> set[str]:
-    """Returns those references whose orders that person placed."""
+    """Returns the references whose orders that person placed."""
     rows = await connection.fetch(_REFERENCES, customer_id, user_id, list(references))
     return {row["reference"] for row in rows}
 
@@ -83,7 +83,7 @@ class RequestedRecipient(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel"):
-    """The request that an order was placed with, in the members of a send body. Members left out hold the template's value or the default."""
+    """The request that an order was placed with, by the members of a send body. Members left out have the template's value or the default."""
 
     reference: Annotated[str, Meta(description="The order's public key")]
     is_own: Annotated[bool, Meta(description="Whether the key's service account placed it")]

@@ -1,9 +1,8 @@
 """The optional texts of an order, each declared once, and the keys of wrappings.
 
-A field of `Options` is a column of `orders`. From its declaration follow the member of the send bodies with its limit, how it is checked,
-written and read back, the member of `GET /orders/{reference}/request`, and a line on the order's page. A text is personal unless its
-declaration says otherwise: erasing, exporting and searching follow from that. Events name it as a member of their own shape. CONTRIBUTING.md says
-how to add one.
+Each field of `Options` is a column of `orders`. Its declaration also makes the member of the send bodies with its limit and checks, the
+member of `GET /orders/{reference}/request`, and a line on the order's page. A text is personal unless its declaration says otherwise: then it
+is erased, exported and searched. Events list the options in structs of their own. CONTRIBUTING.md says how to add one.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from largesse.base.text import unfit, unfit_key
 
 
 def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> str | None:
-    """Returns `text`, None when it is blank. Raises InvalidRequest, naming `member`, for characters that no text may contain."""
+    """Returns `text`, or None if it is blank. Raises InvalidRequest, naming `member`, for characters that no text may contain."""
     if text is None or not text.strip():
         return None
     if text.isprintable():  # stricter than the rule, but ten times as fast
@@ -31,7 +30,7 @@ def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> st
 
 
 def read_key(member: str, text: str | None) -> str | None:
-    """Returns a caller's own key without surrounding blanks, None when it is blank. Raises InvalidRequest as `read_text` does."""
+    """Returns a caller's own key without surrounding blanks, or None if it is blank. Raises InvalidRequest as `read_text` does."""
     key = text.strip() if text else ""
     if key.isprintable():  # as in `read_text`
         return key or None
@@ -42,7 +41,7 @@ def read_key(member: str, text: str | None) -> str | None:
 
 DEFAULT_WRAPPING = "default"
 WRAPPINGS = (DEFAULT_WRAPPING, "confetti", "birthday", "thank-you", "winter", "elegant", "stars", "gold", "garden")
-# Other names that senders use.
+# Other names for wrappings that callers may use.
 ALIASES = {
     "balloons": "birthday",
     "celebration": "confetti",
@@ -58,7 +57,7 @@ ALIASES = {
 
 
 def known_wrapping(key: str) -> str:
-    """Returns the wrapping that `key` names in any letter case, the default one for an unknown key."""
+    """Returns the wrapping that `key` names, in any letter case. For an unknown key, returns the default wrapping."""
     folded = key.strip().casefold()
     named = ALIASES.get(folded, folded)
     return named if named in WRAPPINGS else DEFAULT_WRAPPING
@@ -106,7 +105,7 @@ class Options(msgspec.Struct, frozen=True):
     ) = None
 
     def or_else(self, others: Options) -> Options:
-        """Returns the same with the texts that were left out taken from `others`."""
+        """Returns these options, with the texts of `others` for those left out."""
         pairs = zip(_values(self), _values(others), strict=True)
         return Options(*(own or other for own, other in pairs))
 
@@ -117,7 +116,7 @@ _values = attrgetter(*OPTIONS)
 
 
 def _declared(said: str, *, default: bool) -> tuple[bool, ...]:
-    """Returns for each option what its declaration says, or the default."""
+    """Returns the value of `said` in each option's declaration, or the default."""
     found = []
     for field in msgspec.structs.fields(Options):
         kinds = msgspec.inspect.type_info(field.type)
@@ -128,7 +127,7 @@ def _declared(said: str, *, default: bool) -> tuple[bool, ...]:
 
 
 _LINE_BREAKS_ALLOWED = _declared(_LINE_BREAKS, default=False)
-# The options that a privacy request is about: columns of `orders`, too.
+# The options that may contain personal data; they are also the names of columns of `orders`.
 PERSONAL = tuple(compress(OPTIONS, _declared(_PERSONAL, default=True)))
 
 

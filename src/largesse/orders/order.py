@@ -1,6 +1,6 @@
-"""An order: on its way to being placed, as a row of `orders`, and as callers get it.
+"""An order: before it is placed, as a row of `orders`, and as callers get it.
 
-The columns of `orders` are named here alone: what writes or reads the table takes their names from `OrderRow`.
+Only this module names the columns of `orders`: code that writes or reads the table takes the names from `OrderRow`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from largesse.orders.options import DEFAULT_WRAPPING, Options
 from largesse.orders.recipients import OrderRecipient
 from largesse.orders.request import OrderSpec
 
-# Members of a record whose columns have another name.
+# Members of an order record whose columns have another name.
 _COLUMN_OF = {
     "value": "value_minor",
     "source_type": "source",
@@ -39,8 +39,8 @@ _COLUMN_OF = {
     "line_count": "code_count",
     "created_by": "service_account_id",
 }
-_, _, *_members, _ = OrderRecord.__struct_fields__  # but the id, the event and the time
-# The columns of an order in its record, in the order of the record.
+_, _, *_members, _ = OrderRecord.__struct_fields__  # all but the id, the event and the time
+# The columns of `orders` that an order record has, in its order.
 RESPONSE_COLUMNS = tuple(_COLUMN_OF.get(member, member) for member in _members)
 
 
@@ -65,7 +65,7 @@ class OrderRow(Options, frozen=True, kw_only=True, omit_defaults=True):
     service_account_id: int | None  # None for an order of a person
     source: str
     external_reference: str | None
-    gift_selection: str  # gift: one product; gifts: a collection
+    gift_selection: str  # gift (one product) or gifts (a collection)
     product_id: int | None
     collection_id: int | None
     template_id: int | None
@@ -85,7 +85,7 @@ class OrderRow(Options, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_batch(self) -> bool:
-        """Whether its codes went to the caller, and no mail to anybody."""
+        """Whether it is a code batch: the codes went to the caller, and nobody got mail."""
         return self.delivery_mode == "manual"
 
 
@@ -147,7 +147,7 @@ def sql_columns() -> Fragment:
 
 
 def new_orders(orders: str, beside: str, *, order_id: Fragment) -> Fragment:
-    """Returns SQL for orders to write, from two placeholders of JSON arrays: their rows, and what goes with each.
+    """Returns SQL for orders to write, from placeholders for two JSON arrays: the rows of the orders, and the `_BesideOrder` of each.
 
     `order_id` is SQL for the id of the order at a `place`.
     """
@@ -165,7 +165,7 @@ def new_orders(orders: str, beside: str, *, order_id: Fragment) -> Fragment:
 
 
 def written_orders(orders: Fragment, at: str) -> Fragment:
-    """Returns SQL that writes `orders` as of a time: a statement, or the end of one."""
+    """Returns SQL that writes `orders` with a time: a statement, or the end of one."""
     return compose(
         "{into} SELECT id, {at}, {columns} FROM {orders}",
         into=_INTO,
@@ -176,19 +176,19 @@ def written_orders(orders: Fragment, at: str) -> Fragment:
 
 
 async def insert_orders(connection: Connection, orders: Iterable[tuple[int, OrderRow]], at: datetime) -> None:
-    """Writes orders of one customer under these ids as of a time, on the customer's node."""
+    """Writes orders of one customer with these ids and this time, on the customer's node."""
     await insert(connection, _INTO, [(order_id, at, *astuple(order)) for order_id, order in orders])
 
 
 _COMMA = Fragment(", ")
 _COLUMNS = names(COLUMNS)
-# All columns of `orders`, by name: what `*` returns would change under a running process when the next release adds one.
+# All columns of `orders`, by name: with `*`, a running process would get one more when the next release adds a column.
 ALL_COLUMNS = compose("id, created_at, {columns}, erased_at, placed_digest, mac", columns=_COLUMNS)
 _INTO = compose("INSERT INTO orders (id, created_at, {columns})", columns=_COLUMNS)
 
 
 def _sql_type(hint: Any) -> str:
-    """Returns the PostgreSQL type of a field; for each integer bigint, as JSON has one kind of integer."""
+    """Returns the PostgreSQL type of a field. For integers of any size it is bigint, as JSON has one kind of integer."""
     if inner := [part for part in get_args(hint) if part is not type(None)]:
         if get_origin(hint) is Annotated:
             return next((part for part in inner if isinstance(part, str)), None) or _sql_type(inner[0])
@@ -196,7 +196,7 @@ def _sql_type(hint: Any) -> str:
     return _SQL_TYPES[hint]
 
 
-# Customer, environment, and a caller's reference, which is unique in both.
+# Customer, environment, and a caller's reference, which is unique within them.
 ReferenceKey = tuple[int, str, str]
 # A daily sum: customer, service account, environment and currency.
 SpendingKey = tuple[int, int | None, str, str]
@@ -207,7 +207,7 @@ AccountIds = tuple[int, int]
 class Gift(msgspec.Struct, frozen=True):
     """The gift of an order with its price: `value_minor` is the face value of a code, `unit_cost_minor` the price of a code."""
 
-    selection: str  # gift: one product; gifts: a collection
+    selection: str  # gift (one product) or gifts (a collection)
     product_id: int | None
     collection_id: int | None
     template_id: int | None
@@ -223,14 +223,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     row: OrderRow
     principal: Principal
     source: PaymentSource
-    recipients: tuple[OrderRecipient, ...]  # none of a code batch
+    recipients: tuple[OrderRecipient, ...]  # empty for a code batch
     account_ids: AccountIds
     codes: list[DrawnCode]
     sealed: Iterable[SealedCode]
-    remembered: Remembered | None = None  # for a remembered caller, what the order relies on
+    remembered: Remembered | None = None  # if the caller is a remembered one: its state that the order relies on
     follow_up: FollowUp | None = None
-    messages: tuple[str, ...] = ()  # of each recipient, where the order's message has placeholders
-    quoted: bytes | None = None  # of a person's send, the digest of what was quoted
+    messages: tuple[str, ...] = ()  # the message of each recipient, if the order's message has placeholders
+    quoted: bytes | None = None  # if a person sends with a quote: the digest of the quoted request
 
     @property
     def reference(self) -> str:
@@ -263,18 +263,18 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return self.row.customer_id, self.row.environment, self.row.currency
 
     def with_own_accounts(self, own: OwnAccounts) -> Self:
-        """Returns the order with other accounts of its customer."""
+        """Returns the order with these own accounts of its customer."""
         return msgspec.structs.replace(self, account_ids=_account_ids(self.source, own))
 
     def addressees(self) -> Iterable[tuple[str | None, str | None]]:
-        """Yields the address and name of each line, in the order of the codes: one by one, as there may be 5,000."""
+        """Yields the address and name of each line, in the order of the codes."""
         if not self.recipients:
             return repeat((None, None), self.code_count)
         names = ((recipient.email, recipient.name) for recipient in self.recipients)
         return chain.from_iterable(map(repeat, names, map(_quantity, self.recipients)))
 
     def line_messages(self) -> Iterable[str]:
-        """Yields the message of each line, in the order of the codes, where each has its own."""
+        """Yields the message of each line, in the order of the codes. Yields nothing if the order has one message for all."""
         return chain.from_iterable(map(repeat, self.messages, map(_quantity, self.recipients)))
 
     @property
@@ -302,7 +302,7 @@ def new_order(
     sealed: Iterable[SealedCode],
     messages: tuple[str, ...] = (),
 ) -> Order:
-    """Returns the order of a caller with this meaning."""
+    """Returns the order that a caller sends with this gift and `spec`."""
     principal = caller.principal
     options = msgspec.structs.asdict(spec.options)
     options["wrapping_key"] = options["wrapping_key"] or DEFAULT_WRAPPING

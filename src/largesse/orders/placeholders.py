@@ -1,11 +1,11 @@
-"""Placeholders of a message, such as `{first_name|there}`: which there are, what stands for them, and the message of each recipient.
+"""Placeholders of a message, such as `{first_name|there}`: lists them, and fills them in for each recipient.
 
     {first_name}   the first word of the recipient's name, without a title
-    {name}         the recipient's name: of the order, else of the contact with their address
+    {name}         the recipient's name in the order, else the name of the contact with their address
     {company}      the customer's name
     {key}          a field that the customer defined for its contacts, by its key
 
-After a bar stands what is written where there is no value; without it, nothing is. A message is filled in once, as the order is placed.
+The text after a bar is used if there is no value; without a bar, nothing is. A message is filled in once, when the order is placed.
 """
 
 import re
@@ -19,18 +19,18 @@ from largesse.db.pool import Connection
 from largesse.orders.recipients import OrderRecipient
 
 FIRST_NAME, NAME, COMPANY = BUILT_IN = ("first_name", "name", "company")
-MAX_FILLED = 1_000  # characters of a message with its values
+MAX_FILLED = 1_000  # characters of a message after it is filled in
 _PLACEHOLDER = re.compile(r"\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}")
 
-# Words after a comma that do not mean "last name, first name"; compared without case and dots.
+# After a comma, these words are no first name. Compared without letter case and dots.
 NO_FIRST_NAMES = frozenset(
     {"jr", "sr", "ii", "iii", "iv", "md", "phd", "esq", "inc", "ltd", "llc", "gmbh", "ag", "sa", "mba", "msc", "cpa"}
 )
-# Titles that are written without a dot, too.
+# Titles that may be written without a dot.
 _TITLES = frozenset(
     {"dr", "prof", "mr", "mrs", "ms", "mx", "miss", "sir", "dame", "herr", "frau", "monsieur", "madame", "mme", "mlle"}
 )
-_MOST_INITIALS = 2  # letters in capitals, which may be all of a first name; a longer word in capitals is a last name
+_MOST_INITIALS = 2  # a first name may be up to so many capitals; a longer word in capitals is a last name
 
 _KEYS = "SELECT key FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
 _VALUES = """
@@ -42,7 +42,7 @@ Values = Mapping[str, str]
 
 
 def has_placeholders(message: str | None) -> bool:
-    """Returns whether a message has any."""
+    """Returns whether a message has a placeholder."""
     return message is not None and "{" in message and _PLACEHOLDER.search(message) is not None
 
 
@@ -76,7 +76,7 @@ def first_name(name: str) -> str:
         return ""
     first = next((at for at, word in enumerate(named) if not word.isupper()), 0)
     if not any(len(word) > _MOST_INITIALS for word in named[:first]):
-        first = 0  # `JJ Abrams`, and no `DE LA TOUR Marie`
+        first = 0  # `JJ Abrams`, unlike `DE LA TOUR Marie`
     return named[first].strip(",") if named else ""
 
 
@@ -102,7 +102,7 @@ async def fill_in(
         text = fill(message, values | {NAME: name, FIRST_NAME: first_name(name), COMPANY: principal.customer_name})
         if len(text) > MAX_FILLED:
             raise InvalidRequest(
-                f"`message` must have at most {MAX_FILLED:,} characters with its values, not {len(text):,} as for `recipients[{at}]`."
+                f"`message` must have at most {MAX_FILLED:,} characters with its values, not {len(text):,} for `recipients[{at}]`."
             )
         filled.append(text)
     return tuple(filled)

@@ -42,40 +42,40 @@ from largesse.orders.store import draw_ids, write_lines, write_orders
 
 _log = structlog.get_logger(__name__)
 
-# Orders of more codes than this go through a lane of their own, so that they do not delay small ones.
+# Orders with more codes have a lane of their own, so that they do not delay small ones.
 SMALL_ORDER_CODES = 100
 # Orders of one transaction at most.
 MAX_ORDERS = 250
 # Tasks for small orders. Only one of them at a time places orders of the same customer.
 _SMALL_TASKS = 2
-# The same on a cluster, where a batch has one customer and a transaction one node.
+# Tasks for small orders on a cluster, where a batch has one customer and a transaction has one node.
 _DISTRIBUTED_TASKS = 6
-# How often a small order with locked accounts is tried in the next batch, where it costs nothing: most locks belong to a batch of
-# another process, and are gone by then.
+# How often a small order with locked accounts is tried again in the next batch. Most locks are those of another process's batch, and gone
+# by then.
 _ATTEMPTS = 4
 _MAX_WAITING = 5_000
-# For large orders the codes count, because they take memory and time.
+# Large orders are limited by their codes, which take memory and time.
 _MAX_WAITING_CODES = 250_000
 # How long an order waits for accounts that another transaction has locked.
 TIMEOUT_S = 10.0
 _ALONE_ATTEMPTS = 5
-# Accounts with budgets that are remembered.
+# How many accounts with budgets a process remembers.
 _MAX_BUDGETED = 10_000
 
 
 class Written(msgspec.Struct):
-    """What a transaction writes of a batch, and the refusals of the others by their index in it."""
+    """The orders of a batch that a transaction writes, and the refusals of the others, by their index in the batch."""
 
     placed: list[Placed]
     refusals: Mapping[int, Refusal]
     context: BatchContext
-    last: Statement | None = None  # runs together with COMMIT
+    last: Statement | None = None  # the last statement, which is sent together with COMMIT
 
 
 Writer = Callable[[Connection, Sequence[Order]], Awaitable[Written]]
 
 _code_count = attrgetter("row.code_count")
-_customer_of = attrgetter("principal.customer_id")  # orders of one customer meet at its accounts
+_customer_of = attrgetter("principal.customer_id")  # orders of one customer need the same accounts
 
 
 def is_large(code_count: int) -> bool:
@@ -84,9 +84,9 @@ def is_large(code_count: int) -> bool:
 
 
 class Placer:
-    """Places orders, and chains their entries by `chain`. `max_orders` limits a batch; the benchmark sets 1 to measure one commit per order.
+    """Places orders, and marks their entries with `chain`. `max_orders` limits a batch; the benchmark sets 1 to measure one commit per order.
 
-    A placer that `has_siblings`, those of other processes, rests between batches, so that all together write few large ones.
+    With `has_siblings`, other processes place orders too. Then it pauses between batches, so that all together write few large batches.
 
     `on_placed` is called once for each transaction that placed orders, to wake the workers. An order whose accounts another
     transaction has locked waits in the lock queue for at most `timeout_s`.
@@ -139,10 +139,10 @@ class Placer:
         )
 
     async def place(self, order: Order, *, on_locked: Callable[[], None] = lambda: None) -> Placed:
-        """Places `order` durably. Calls `on_locked` when the order moves to the lock queue, where it keeps no other order waiting.
+        """Places `order` durably. Calls `on_locked` when the order moves to the lock queue, where it delays no other order.
 
-        Raises StaleCaller, Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or Unavailable when the database is
-        away, the account is locked by others or the placer closes. In each case nothing of the order exists.
+        Raises StaleCaller, Unauthorized, ReferenceUsed, InvalidRequest (the funding account), InsufficientBalance, or Unavailable if the database
+        is unavailable, others lock the account, or the placer is closing. In all these cases nothing was placed.
         """
         if self._closing:
             raise Unavailable("The service is stopping.")
@@ -159,7 +159,7 @@ class Placer:
         return placed
 
     async def close(self) -> None:
-        """Places the orders under way, then ends. The lanes stay open until then, as a locked order goes through several."""
+        """Finishes the current orders, then ends. All lanes stay open until then, as a locked order goes through several."""
         self._closing = True
         if self._under_way:
             self._all_done.clear()
@@ -191,22 +191,22 @@ class Placer:
         except LockedAccount as held:
             return [held] * len(batch)
         except asyncpg.LockNotAvailableError:
-            # The accounts are locked by us, so the statement waited for another transaction that takes a reference of the batch.
+            # This transaction has the locks of the accounts, so it waited for another one that is using a reference of the batch.
             return [ReferenceHeld()] * len(batch)
         except Problem:
             raise
         except DATABASE_AWAY:
             raise
         except Exception as error:
-            # Something in this batch cannot be written, such as a reference that another process took first, or a value beyond what
-            # anybody expected. If orders are placed alone, none fails because of another.
+            # One order of the batch cannot be written, for example because another process used its reference first. If each order is
+            # placed alone, the others succeed.
             if len(batch) == 1 and not isinstance(error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError):
                 raise
             _log.info("batch_retried_order_by_order", orders=len(batch), error=type(error).__name__)
             return [await self._place_alone(writer, order) for order in batch]
 
     async def _place_alone(self, writer: Writer, order: Order) -> Outcome:
-        """Returns the outcome of one order. While another process is taking its reference, it is tried again."""
+        """Places one order alone, and returns its outcome. Tries again after a conflict with another process."""
         outcome: Outcome = Unavailable("The order could not be placed just now.")
         for _ in range(_ALONE_ATTEMPTS):
             try:
@@ -220,7 +220,7 @@ class Placer:
         return outcome
 
     async def _transact(self, writer: Writer, batch: Sequence[Order]) -> Sequence[Outcome]:
-        """Returns the outcomes of a batch placed in one transaction: Unsettled ones when its COMMIT got no answer."""
+        """Places a batch in one transaction, and returns the outcomes, which are Unsettled if its COMMIT got no answer."""
         is_distributed, database = self._database.is_distributed, self._database
         if is_distributed:
             database = await self._nodes.node_of(batch[0].principal.customer_id)
@@ -237,7 +237,7 @@ class Placer:
                 else:
                     await _roll_back(connection)
             except CommitFailed as failed:
-                # A single server that refuses a COMMIT has rolled back. Of several, one may refuse what another has committed.
+                # A single server that refuses a COMMIT has rolled back. Of several servers, one may refuse it after another has committed.
                 if not (is_distributed or isinstance(failed.error, DATABASE_AWAY)):
                     raise failed.error from None
                 orders = [placed.order for placed in written.placed]
@@ -260,7 +260,7 @@ class Placer:
 
 def _no_ids_left() -> Unavailable:
     return Unavailable(
-        "The ids of orders are used up: nothing can be placed until the operator of this service has seen to it.",
+        "The ids of orders are used up: no order can be placed until the operator of this service has solved this.",
         retry_after_s=3600,
     )
 
@@ -282,9 +282,9 @@ async def _place_small(
 
 
 async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
-    """Begins a transaction and writes an order of many codes, its lines before its accounts are locked, so that no other order waits for them.
+    """Begins a transaction and writes an order of many codes. Writes its lines before it locks the accounts, so that no other order waits for them.
 
-    Decides the order first without a lock, and again under it.
+    Decides the order before the locks, and again after them.
     """
     context = await begin(connection, batch, lock=False)
     likely = decide(batch, context)
@@ -297,7 +297,7 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
 
 
 async def _place_locked(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
-    """Writes orders of the same accounts, small ones or a large one, and waits for the accounts a while first."""
+    """Waits a short while for the accounts that the orders share, then writes the orders: small ones or a large one."""
     await begin_with_accounts(connection, batch)
     context = await read_context(connection, batch)
     decided = decide(batch, context)
@@ -308,7 +308,7 @@ async def _place_locked(chain: Chain, connection: Connection, batch: Sequence[Or
 
 
 async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
-    """Writes the lines of orders that are large, or whose recipients have messages of their own. Returns the ids that the orders will get."""
+    """Writes the lines of orders before the orders, with the messages of the lines. Returns the ids that the orders will get."""
     ids = await draw_ids(connection, len(decided.placed))
     await write_lines(connection, zip(ids, decided.placed, strict=True))
     messages = [
@@ -324,7 +324,7 @@ async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
 async def _write(
     chain: Chain, connection: Connection, decided: Decided, context: BatchContext, ids: Sequence[int] | None = None
 ) -> Written:
-    """Writes the orders that were decided to be placed, but for the last statement. With `ids`, their lines exist already under those."""
+    """Writes the orders to place, except for the last statement. With `ids`, their lines were written before, with these order ids."""
     if not decided.placed:
         return Written([], decided.refusals, context)
     last = await write_orders(connection, chain, decided, context, ids=ids)

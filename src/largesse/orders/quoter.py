@@ -1,7 +1,7 @@
 """Quotes: what a send would be charged, by the rules that place it, and all errors that would refuse it.
 
-A send is refused for the first error, a quote reports all. The rules exist once: a quote applies them again without what they
-refused, until they refuse nothing.
+A send is refused for the first error, a quote reports all. Both use the same rules: a quote replaces each refused value with a harmless one
+and applies the rules again, until they refuse nothing.
 """
 
 import re
@@ -41,7 +41,7 @@ from largesse.orders.request import OrderSpec, SendRequest, read_send
 from largesse.orders.rules import BatchContext, Decided, LedgerAccount, decide, find_rules, limited_daily, spender_of
 from largesse.orders.service import OrderService
 
-# More than needed: each field is refused at most once, recipients at most twice.
+# More readings than needed: each field is refused at most once, and recipients at most twice.
 _MOST_READINGS = 32
 # Placeholders for the customer's own accounts, which may not exist yet.
 _OWN_ACCOUNTS = OwnAccounts(receivable=0, sales=-1)
@@ -53,7 +53,7 @@ _PRICING = (*_CHOOSING, "value", "recipients", "code_quantity")
 
 _NAMED = re.compile(r"`([A-Za-z_]+)")
 _CAPITAL = re.compile(r"[A-Z]")
-# In the order of a send's checks. For a problem that names no field, the field to show it at.
+# The collected problems, in the order of a send's checks, each with the field to show it at; None if the problem itself names the field.
 _KEPT: dict[type[Problem], str | None] = {
     ReferenceUsed: "external_reference",
     InvalidRequest: None,
@@ -65,7 +65,7 @@ _KEPT: dict[type[Problem], str | None] = {
 
 
 class RequestFaults:
-    """Collects the problems raised in blocks under `with faults:`, the first of each field, so that the checks after them still run."""
+    """Collects the problems that blocks under `with faults:` raise, one for each field, so that later checks still run."""
 
     def __init__(self) -> None:
         self._found: dict[str, Problem] = {}  # by the field it is about
@@ -93,7 +93,7 @@ class RequestFaults:
         return field
 
     def raise_all(self) -> None:
-        """Raises the problem that would refuse the send first, with all of them in its `errors`. Does nothing without problems."""
+        """Raises the problem for which the send would be refused, with all problems in its `errors`. Does nothing if there are none."""
         ranked = [
             (field, problem) for kind in _KEPT for field, problem in self._found.items() if isinstance(problem, kind)
         ]
@@ -110,7 +110,7 @@ class RequestFaults:
 
 
 def _field(problem: Problem) -> str | None:
-    """Returns the field that a problem is about, the first it names, in the spelling of the code."""
+    """Returns the first field that a problem names, in snake case; None if it names none."""
     if problem.errors:
         name = problem.errors[0].pointer.split("/")[1]
     elif named := _NAMED.search(problem.detail):
@@ -123,23 +123,23 @@ def _field(problem: Problem) -> str | None:
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """The price of a send, and the token that holds a send to it."""
 
-    value_minor: int  # of a code
+    value_minor: int  # the face value of a code
     currency: str
     code_count: int
     recipient_count: int
     total_minor: int
     delivery_mode: str
     scheduled_for: datetime | None
-    balance_after_minor: int | None  # of the funding account; none on invoice
+    balance_after_minor: int | None  # the balance of the funding account; None for an invoiced customer
     expires_at: datetime
     token: str
     budgets: Sequence[BudgetLeft] = ()  # budgets that the send counts towards
-    rules: Sequence[ApprovalRule] = ()  # rules by which others must approve it first
-    digest: bytes = b""  # of what was quoted
+    rules: Sequence[ApprovalRule] = ()  # rules that require an approval first
+    digest: bytes = b""  # the digest of the quoted request
 
 
 class Quoter:
-    """Says what sends would be charged. Writes, stores and reserves nothing."""
+    """Calculates what sends would be charged. Writes and reserves nothing."""
 
     def __init__(self, database: Database, orders: OrderService, vault: Vault) -> None:
         self._database = database
@@ -149,9 +149,10 @@ class Quoter:
     async def quote(
         self, caller: Caller, request: SendRequest, faults: RequestFaults, holds: timedelta = QUOTE_HOLDS
     ) -> Quote:
-        """Returns the quote for a request, whose token holds for a while. `faults` has the errors found so far, and the request harmless values in their place.
+        """Returns the quote for a request. Its token is valid for `holds`. `faults` has the errors found so far, for which the request has harmless
+        values.
 
-        Raises what the send would raise as long as nothing changes, with all other errors in its `errors`.
+        Raises the error that the send would raise, with all errors in its `errors`.
         """
         await self._orders.fail_on_purpose(caller, request)
         request, spec = self._read(caller, msgspec.structs.replace(request, quote=None), faults)
@@ -178,7 +179,7 @@ class Quoter:
         return msgspec.structs.replace(quote, budgets=left, rules=rules, digest=request_digest(gift, spec))
 
     def _read(self, caller: Caller, request: SendRequest, faults: RequestFaults) -> tuple[SendRequest, OrderSpec]:
-        """Returns the request with a harmless value for each field that is wrong, and what it means."""
+        """Returns the request with a harmless value for each wrong field, and its meaning. Adds the errors to `faults`."""
         for _ in range(_MOST_READINGS):
             try:
                 return request, read_send(request, caller.principal, caller.now)
@@ -189,9 +190,9 @@ class Quoter:
     async def _decide(
         self, caller: Caller, gift: Gift | None, spec: OrderSpec, faults: RequestFaults
     ) -> tuple[Decided, Sequence[Budget], Sequence[ApprovalRule]]:
-        """Returns what the placer would decide now, the budgets the order counts towards, and the rules by which others approve it first.
+        """Returns what the placer would decide now, the budgets that the order counts towards, and the rules that require an approval.
 
-        What it would refuse the order for is in `faults` afterwards.
+        Adds the reasons for which the placer would refuse the order to `faults`.
         """
         if "account_id" in faults:
             spec = msgspec.structs.replace(spec, account_id=None)
@@ -245,7 +246,7 @@ class Quoter:
 def _without(request: SendRequest, field: str) -> SendRequest:
     """Returns the request with a harmless value for a field that was refused."""
     if field == "recipients" and request.recipients and request.code_quantity is not None:
-        field = "code_quantity"  # of the two, this is the one to remove
+        field = "code_quantity"  # both are given, so the request loses this one
     harmless: object = UNSET if field in {"send_at", "expiry_after_days"} else None
     if field == "recipients":
         harmless = [_NOBODY]
@@ -255,21 +256,21 @@ def _without(request: SendRequest, field: str) -> SendRequest:
 
 
 async def _read_account(connection: Connection, caller: Caller, source: PaymentSource) -> LedgerAccount | None:
-    """Returns the caller's account that pays; None for another customer's account, and on invoice."""
+    """Returns the account of the caller's customer that pays; None for another customer's account, and for an invoiced customer."""
     if not isinstance(source, FromAccount):
         return None
     return await read_account(connection, caller.principal.customer_id, source.account_id)
 
 
 def _order(caller: Caller, gift: Gift, spec: OrderSpec) -> Order:
-    """Returns the order for the rules: without codes, and with placeholders for the customer's own accounts."""
+    """Returns an order that the rules can decide: without codes, and with placeholders for the customer's own accounts."""
     return new_order(reference="", caller=caller, gift=gift, spec=spec, own_accounts=_OWN_ACCOUNTS, codes=[], sealed=[])
 
 
 def _context(
     order: Order, now: datetime, funding: LedgerAccount | None, references: dict[ReferenceKey, str]
 ) -> BatchContext:
-    """Returns the context that decides an order that will not be placed: nothing is locked."""
+    """Returns the context for deciding an order that will not be placed: without locks."""
     principal = order.principal
     accounts = {
         number: LedgerAccount(number, principal.customer_id, principal.environment, kind, order.currency, 0, False, ())
@@ -294,5 +295,5 @@ def _context(
 
 
 def _free_gift(currency: str) -> Gift:
-    """Returns a placeholder for a gift that was refused, while account and reference are checked."""
+    """Returns a placeholder for a gift that was refused, so that the account and the reference can still be checked."""
     return Gift("gift", None, None, None, "", currency, 0, 0)

@@ -29,12 +29,12 @@ QUOTE_HOLDS = timedelta(minutes=15)
 # The refusals of a send with a valid quote.
 QUOTE_REFUSED = (QuoteChanged, QuoteExpired)
 
-_TOKEN = struct.Struct(">QQ3s32s9s")  # seconds since 1970, minor units, currency, hash, random bytes
+_TOKEN = struct.Struct(">QQ3s32s9s")  # expiry in seconds since 1970, price in minor units, currency, hash, random bytes
 _encode = msgspec.json.Encoder().encode
 
 
 def request_digest(gift: Gift, spec: OrderSpec) -> bytes:
-    """Returns the hash of what is sent, but for the caller's reference."""
+    """Returns the hash of a request's meaning, without the caller's reference."""
     wrapping = None if spec.options.wrapping_key == DEFAULT_WRAPPING else spec.options.wrapping_key
     options = msgspec.structs.replace(spec.options, wrapping_key=wrapping)
     return hashlib.sha256(
@@ -68,7 +68,7 @@ class _Quoted(msgspec.Struct, frozen=True):
 def make_quote(
     vault: Vault, caller: Caller, gift: Gift, spec: OrderSpec, holds: timedelta = QUOTE_HOLDS
 ) -> tuple[str, datetime]:
-    """Returns the token for an order of `gift` and `spec`, and the time until which it holds, in whole seconds."""
+    """Returns the token for an order of `gift` and `spec`, and the time until which it is valid, in whole seconds."""
     expires_at = (caller.now.astimezone(UTC) + holds).replace(microsecond=0)
     body = _TOKEN.pack(*msgspec.structs.astuple(_Quoted.of(gift, spec, expires_at)), os.urandom(9))
     token = body + vault.sign_quote(_signed(caller.principal, body))
@@ -76,10 +76,10 @@ def make_quote(
 
 
 def require_quoted(vault: Vault, caller: Caller, token: str, gift: Gift, spec: OrderSpec) -> None:
-    """Raises what keeps an order from being placed under the quote `token`.
+    """Raises an error unless the order may be placed under the quote `token`.
 
-    InvalidRequest for a token that this service has not given to this customer, QuoteExpired, or QuoteChanged when the order differs from
-    the quoted one.
+    Raises InvalidRequest for a token that this service has not given to this customer, QuoteExpired, and QuoteChanged if the order differs
+    from the quoted one.
     """
     quoted = _read(vault, caller.principal, token)
     expires_at = datetime.fromtimestamp(quoted.expires_at_s, UTC)

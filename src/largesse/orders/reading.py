@@ -1,4 +1,4 @@
-"""Reads what decides a batch of orders, under the locks of its accounts."""
+"""Reads the context in which a batch of orders is decided, under the locks of its accounts."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -18,27 +18,27 @@ from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
 from largesse.orders.order import Order, ReferenceKey, SpendingKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount, budgeted, limited_daily, spender_of
 
-# The longest that a batch waits for a lock. Placers that share an account hold it some ten milliseconds each; a batch that waits
-# longer waits for something else, and its orders move to the lock queue.
+# The longest that a batch waits for a lock. A placer holds a lock for some ten milliseconds. If a batch waits longer, something else has the
+# lock, and its orders move to the lock queue.
 WAIT_MS = 200
-# What is looked up for a batch is planned once a connection: its plan does not depend on how much is looked up. Where customers
-# are distributed it does depend on whose orders these are, as those say which node is asked.
+# The statements of a batch are planned once for each connection, as the plan is the same for any number of orders. With distributed
+# customers, it depends on the customer, which decides the node.
 BEGIN = f"BEGIN; {OF_BATCH} SET LOCAL lock_timeout = {WAIT_MS};"
 _BEGIN_DISTRIBUTED = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {WAIT_MS};"
 # The transaction on the coordinator that locks a batch's keys and marks its ids. It is idle while a node writes.
 _BEGIN_BESIDE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s';"
 
 
-# When accounts with budgets were last read by this process. What is left of budgets is then read in the same round trip.
+# When this process last read accounts with budgets. Their budgets are read in the same round trip the next time.
 BudgetedAccounts = RecentlyUsed[int, datetime]
 
 
 async def begin(
     connection: Connection, batch: Sequence[Order], *, lock: bool = True, known: BudgetedAccounts | None = None
 ) -> BatchContext:
-    """Begins the transaction of a batch and reads its context as `read_context` does, in one round trip where there are no nodes.
+    """Begins the transaction of a batch and reads its context as `read_context` does, in one round trip if customers are not distributed.
 
-    `known` says which orders most likely have budgets, and learns of it.
+    `known` has the accounts that most likely have budgets, and is updated.
     """
     if is_distributed(connection):
         await _begin_on_node(connection)
@@ -59,7 +59,7 @@ async def begin(
 
 
 def _likely_limiting(batch: Sequence[Order], known: BudgetedAccounts) -> Statement | None:
-    """Returns what will most likely be read of budgets: those of the same orders, in the period of the last time."""
+    """Returns the statement that most likely reads the budgets of the batch: for accounts in `known`, in the period of their last read."""
     read_at = {order.reference: at for order in batch for one in order.account_ids if (at := known.get(one))}
     likely = {spender_of(order, {}) for order in batch if order.reference in read_at}
     return limiting(likely, max(read_at.values())) if likely else None
@@ -78,7 +78,7 @@ async def begin_with_accounts(connection: Connection, batch: Sequence[Order]) ->
 
 
 async def _begin_on_node(connection: Connection) -> None:
-    """Begins a transaction on a node, and one of the coordinator's session."""
+    """Begins a transaction on a node, and another one on the coordinator."""
     await connection.execute(_BEGIN_DISTRIBUTED)
     if (coordinator := coordinator_of(connection)) is not connection:
         await coordinator.execute(_BEGIN_BESIDE)
@@ -91,11 +91,10 @@ def require_begun(connection: Connection) -> None:
 
 
 async def read_context(connection: Connection, batch: Sequence[Order], *, lock: bool = True) -> BatchContext:
-    """Reads what decides a batch, and locks those of its accounts that no other transaction has locked.
+    """Reads the context of a batch, and locks its accounts, except those that another transaction has locked.
 
-    Waits for nothing, so that it sees everything as of its locks. Writing the orders finds what others commit in between, such as a reference.
-    Does not lock accounts of customers without an order in the batch. Without `lock`, returns what would be decided if all accounts could be locked
-    and nothing changed until then.
+    Does not wait, so it sees everything as of its locks. If others commit something in between, such as a reference, writing the orders fails.
+    Does not lock accounts of customers without an order in the batch. Without `lock`, returns the context as if all accounts could be locked.
     """
     if is_distributed(connection):
         return await _complete(connection, batch, await _read_on_node(connection, batch, lock))
@@ -120,7 +119,7 @@ def _reference_keys(batch: Sequence[Order]) -> list[ReferenceKey]:
 
 
 class _Read(msgspec.Struct, array_like=True):
-    """What one statement reads of a BatchContext, in the order of its columns."""
+    """The part of a BatchContext that one statement reads, in the order of its columns."""
 
     now: datetime
     ids_left: int
@@ -142,7 +141,7 @@ async def _complete(
     read: _Read,
     budgets_read: tuple[Statement, str | None] | None = None,
 ) -> BatchContext:
-    """Returns the context of a batch, with what takes queries of its own, since few batches have it. Some may be read already."""
+    """Returns the context of a batch. Reads the parts that few batches need, such as people, by separate queries. `budgets_read` were read before."""
     key_statuses = dict(read.key_statuses)
     people: dict[int, PersonStatus] = {}
     approvals = NO_APPROVALS
@@ -177,8 +176,8 @@ async def _complete(
 async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> None:
     """Locks the accounts of the batch until its transaction ends, and waits for those that others have locked.
 
-    Locks in the order of ids, so that no two transactions wait for each other. Raises LockedAccount after WAIT_MS. The context is read
-    afterwards, as a statement that waited still sees other tables as they were before.
+    Locks in the order of ids, so that no two transactions wait for each other. Raises LockedAccount after WAIT_MS. Read the context
+    afterwards: a statement that waits sees other tables as they were before its wait.
     """
     try:
         if is_distributed(connection):
@@ -190,7 +189,7 @@ async def wait_for_accounts(connection: Connection, batch: Sequence[Order]) -> N
 
 
 async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]:
-    """Returns which accounts of these orders are not locked now."""
+    """Returns the ids of the accounts of these orders that are not locked now."""
     free: set[int] = set()
     for at_once in _at_once(connection, orders):
         rows = await connection.fetch(
@@ -201,7 +200,7 @@ async def find_free(connection: Connection, orders: Sequence[Order]) -> set[int]
 
 
 def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[Order]]:
-    """Returns the orders that one statement may be about: all, or, where customers are distributed over nodes, those of each customer."""
+    """Splits the orders into groups that one statement can read: all of them, or, with distributed customers, those of each customer."""
     if not is_distributed(connection):
         return [orders]
     by_customer: dict[int, list[Order]] = {}
@@ -211,7 +210,7 @@ def _at_once(connection: Connection, orders: Sequence[Order]) -> list[Sequence[O
 
 
 def _pin(connection: Connection, batch: Sequence[Order]) -> tuple[int, ...]:
-    """Returns the argument that a statement for one node has more: the customer, whose orders alone a batch then is of."""
+    """Returns the additional argument of a statement for one node: the customer of the batch. Returns none without nodes."""
     if not is_distributed(connection):
         return ()
     (customer_id,) = {order.principal.customer_id for order in batch}
@@ -231,7 +230,7 @@ def _account_columns(orders: Iterable[Order]) -> tuple[list[int], list[int]]:
 
 
 async def read_references(connection: Connection, references: Sequence[ReferenceKey]) -> dict[ReferenceKey, str]:
-    """Returns those of the callers' references that are taken, each with the reference of the order that holds it."""
+    """Returns the callers' references that are used, each with the reference of the order that has it."""
     pin = ({customer_id for customer_id, _, _ in references} or {0}) if is_distributed(connection) else ()
     sql = reading_store.HOLDERS[is_distributed(connection)]
     return _taken(references, await connection.fetchval(sql, *_columns(references), *pin))
@@ -246,7 +245,7 @@ def _taken(references: Sequence[ReferenceKey], holders: Sequence[str | None]) ->
 
 
 async def _read_on_node(connection: Connection, batch: Sequence[Order], lock: bool) -> _Read:
-    """Reads what `_context` does, of one customer: what is on its node by statements for that alone."""
+    """Reads the same as `_context`, for one customer, by separate statements on the node and on the coordinator."""
     pin = _pin(connection, batch)
     beside = await coordinator_of(connection).fetchval(reading_store.READ_BESIDE, len(batch), _key_ids(batch))
     accounts = await connection.fetch(reading_store.ACCOUNTS_ON_NODE[lock], *_account_columns(batch), *pin)
@@ -269,13 +268,13 @@ _decode_beside = msgspec.json.Decoder(tuple[datetime, int, int, list[int], list[
 
 
 async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at: datetime) -> dict[SpendingKey, int]:
-    """Returns the sums of the day of that instant, in minor units. Call it after the accounts are locked, as a statement of its own.
+    """Returns the daily sums of the day of `at`, in minor units. Call it after the accounts are locked.
 
-    A statement that began before the lock would not see what the last holder committed.
+    A statement that began before the locks would not see what their last holder committed.
     """
     if not keys:
         return {}
-    pin = [keys[0][0]] if is_distributed(connection) else []  # a batch is of one customer there
+    pin = [keys[0][0]] if is_distributed(connection) else []  # on a cluster, a batch has one customer
     rows = await connection.fetch(reading_store.SPENT[bool(pin)], *map(list, zip(*keys, strict=True)), at.date(), *pin)
     return {tuple(row)[:4]: row["spent_minor"] for row in rows}
 

@@ -1,7 +1,7 @@
-"""The statements that read what decides a batch of orders: its accounts, with their locks, and who holds its references.
+"""The statements that read the context of a batch of orders: its accounts, with their locks, and the orders that have its references.
 
-What several read, such as an account or the holders of references, is a part that stands once. Each is composed when the
-module is imported, never for an order. One that is for the node of a customer has the customer as one argument more.
+Parts that several statements share, such as the columns of an account, are written once. All statements are composed when the module is
+imported, never for an order. A statement for the node of a customer has the customer as an additional argument.
 """
 
 from largesse.customers.access import key_statuses
@@ -12,14 +12,14 @@ from largesse.orders.ids import LAST_ID
 TRANSACTION_ID = "SELECT pg_current_xact_id()::text"
 _LOCK = Fragment("FOR NO KEY UPDATE")
 _SKIP_LOCKED = Fragment("FOR NO KEY UPDATE SKIP LOCKED")
-_UNMOVED = Fragment("OFFSET 0")  # makes the planner run a subquery for each row, if nothing is locked
+_UNMOVED = Fragment("OFFSET 0")  # makes the planner run a subquery for each row; a lock does the same
 
 
 def _wanted_accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Fragment:
-    """Returns SQL for the accounts of two arrays, of customers and of ids, in their order, each locked when its turn comes.
+    """Returns SQL for accounts from two arrays, of customers and of account ids. Finds and locks them in the order of the arrays.
 
     Uses a subquery for each, not a join, as in `_holders`. An account of another customer is not found. With a `pin`, the placeholder of the
-    one customer of all, it is a statement for that customer's node.
+    only customer, the SQL is for that customer's node.
     """
     return compose(
         """
@@ -38,7 +38,7 @@ def _wanted_accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Frag
 
 WAITING = compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _LOCK, ""))
 WAITING_ON_NODE = compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _LOCK, "$3"))
-# By whether customers are distributed over nodes.
+# The key says whether customers are distributed over nodes.
 FREE = {
     False: compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _SKIP_LOCKED, "")),
     True: compose("SELECT id FROM {accounts}", accounts=_wanted_accounts("$1", "$2", _SKIP_LOCKED, "$3")),
@@ -46,11 +46,10 @@ FREE = {
 
 
 def _holders(customers: str, environments: str, references: str, pin: str) -> Fragment:
-    """Returns SQL for the orders that hold references, in their order, null for a free one.
+    """Returns SQL for the orders that have the given references, in the order of the references; null for a free one.
 
-    Uses a subquery for each, not a join: the planner must use the index whatever it thinks of the table's size. Before it has statistics of
-    the table, it would take any index that begins with the customer. So the reference is a range, in order, which only one index has: a
-    batch forbids sorting (BEGIN).
+    Uses a subquery for each, not a join, so that the planner uses the index of references. Before the table has statistics, it would take any
+    index that begins with the customer. So the reference is a sorted range, which only one index provides: a batch forbids sorting (BEGIN).
     """
     return compose(
         """
@@ -71,14 +70,14 @@ def _holders(customers: str, environments: str, references: str, pin: str) -> Fr
     )
 
 
-# By whether customers are distributed over nodes.
+# The key says whether customers are distributed over nodes.
 HOLDERS = {
     False: compose("SELECT {holders}", holders=_holders("$1", "$2", "$3", "")),
     True: compose("SELECT {holders}", holders=_holders("$1", "$2", "$3", "$4")),
 }
 
 
-# A closed account gets a kind that cannot pay, so no order is paid from it.
+# A closed account gets the kind `closed`, so no order is paid from it.
 def _account(pin: str) -> Fragment:
     """Returns SQL for the columns of a LedgerAccount, of an account `a`."""
     return compose(
@@ -123,7 +122,7 @@ READ_BESIDE = compose(
 
 
 def _accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Fragment:
-    """Returns SQL for the accounts of two such arrays: those that could be locked, and the others.
+    """Returns SQL for the accounts that could be locked, and for the others, as tables `locked` and `held`.
 
     A locked account is read as of its lock, the others as of the statement's beginning.
     """
@@ -144,7 +143,7 @@ def _accounts(customers: str, ids: str, lock: Fragment, pin: str) -> Fragment:
 
 
 def _context(lock: Fragment) -> Fragment:
-    """Returns SQL for a `_Read`: of a number of orders, keys, accounts in two arrays, and references in three."""
+    """Returns SQL for a `_Read`. Its arguments are the number of orders, the keys, two arrays of accounts, and three of references."""
     return compose(
         """
         WITH {accounts}, {beside}, holding AS MATERIALIZED (SELECT {holders} AS holders)
@@ -160,7 +159,7 @@ def _context(lock: Fragment) -> Fragment:
     )
 
 
-# By whether accounts are locked.
+# The key says whether accounts are locked.
 _LOCKS = {True: _SKIP_LOCKED, False: NOTHING}
 CONTEXTS = {is_locking: _context(lock) for is_locking, lock in _LOCKS.items()}
 ACCOUNTS_ON_NODE = {
@@ -186,7 +185,7 @@ def _spent(pin: str) -> Fragment:
     )
 
 
-# By whether customers are distributed over nodes.
+# The key says whether customers are distributed over nodes.
 SPENT = {False: _spent(""), True: _spent("$6")}
 SPENT_TODAY = """
     SELECT currency, spent_minor FROM daily_spending

@@ -1,4 +1,4 @@
-"""The recipients of an order as callers give them, and checking them. All wrong recipients are reported at once."""
+"""Reads and checks the recipients that callers give. Reports all wrong recipients at once."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated

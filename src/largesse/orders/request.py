@@ -1,7 +1,7 @@
-"""What callers send, and the rules on it that need no database.
+"""Requests to send, and their rules that need no database.
 
-`SendRequest` is the body of a send, and what the web application makes of a draft. `read_send` checks it and returns an `OrderSpec`.
-Limits that msgspec can hold stand in the types, where the OpenAPI document finds them.
+`SendRequest` is the body of a send. The web application makes one from a draft. `read_send` checks it and returns an `OrderSpec`.
+Limits that msgspec can check are in the types, from which the OpenAPI document takes them.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ else:
 
 
 class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
-    """What a caller sends: the optional texts of an order, and these. Each is within its own limits, and otherwise as given.
+    """The request of a caller: the optional texts of an order, and these members. Each is within its own limits, and not checked further.
 
-    `send_at` and `expiry_after_days` stay undecoded, as whether they matter depends on the rest of the request and the plan.
+    `send_at` and `expiry_after_days` are not decoded yet: whether they are used depends on the rest of the request and the plan.
     """
 
     source: (
@@ -194,7 +194,7 @@ class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def choice(self) -> Choice:
-        """What to send."""
+        """The choice of the gift."""
         raise NotImplementedError
 
 
@@ -243,7 +243,7 @@ class SendTemplate(SendRequest, frozen=True, kw_only=True, rename="camel"):
 
 
 def send_request(choice: Choice, send_at: datetime | None, **members: Any) -> SendRequest:
-    """Returns the request to send `choice` at `send_at`, with those members."""
+    """Returns the request to send `choice` at `send_at`, with these other members."""
     kinds: dict[type[Choice], type[SendRequest]] = {
         ProductChoice: SendGift,
         CollectionChoice: SendCollection,
@@ -254,24 +254,24 @@ def send_request(choice: Choice, send_at: datetime | None, **members: Any) -> Se
 
 
 class _ReferenceOnly(msgspec.Struct, rename="camel"):
-    """The caller's reference in a body that may be wrong elsewhere."""
+    """Decodes only the caller's reference, as the rest of the body may be wrong."""
 
     external_reference: str | None = None
 
 
 class _RecipientsOnly(msgspec.Struct):
-    """The undecoded recipients in a body that may be wrong elsewhere."""
+    """Decodes only the list of recipients, as the rest of the body may be wrong."""
 
     recipients: list[msgspec.Raw] | None = None
 
 
 def reference_in(raw: bytes) -> str | None:
-    """Returns the caller's reference in a body that may be wrong elsewhere. Raises InvalidRequest when it is not text."""
+    """Returns the caller's reference in a body whose rest may be wrong. Raises InvalidRequest if it is not text."""
     return decode_body(raw, _ReferenceOnly).external_reference
 
 
 def recipients_in(raw: bytes) -> Iterator[Recipient | InvalidRequest]:
-    """Yields the recipients of a body that may be wrong, at most MAX_CODES: for each that cannot be decoded, its error."""
+    """Yields the recipients of a body that may be wrong, at most MAX_CODES. For one that cannot be decoded, yields its error."""
     for at, one in enumerate((decode_body(raw, _RecipientsOnly).recipients or [])[:MAX_CODES]):
         try:
             yield decode_part(one, _RECIPIENT, f"recipients[{at}]")
@@ -280,19 +280,19 @@ def recipients_in(raw: bytes) -> Iterator[Recipient | InvalidRequest]:
 
 
 class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an order means: its delivery and payment, checked. `recipients` is empty for a code batch, and until they are read."""
+    """The checked meaning of a request: delivery and payment. `recipients` is empty for a code batch, and until they are read."""
 
     source: str
     recipients: tuple[OrderRecipient, ...]
     code_count: int
-    options: Options  # a template may fill in those left out
+    options: Options  # a template may fill in the ones left out
     scheduled_for: datetime | None
     account_id: int | None
     expiry_after_days: int | None
     external_reference: str | None
-    # Left out of a quote's hash where they are None.
+    # The hash of a quote leaves these two out if they are None.
     claim_by: datetime | None = None
-    reminder_days: tuple[int, ...] | None = None  # None: as the customer's default says
+    reminder_days: tuple[int, ...] | None = None  # None for the customer's default
 
     @property
     def delivery_mode(self) -> str:
@@ -305,7 +305,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return len({email_key(recipient.email) for recipient in self.recipients})
 
     def or_else(self, options: Options, expiry_after_days: int | None) -> OrderSpec:
-        """Returns the same with the texts and expiry that were left out filled in."""
+        """Returns this with the given texts and expiry for those left out."""
         return msgspec.structs.replace(
             self, options=self.options.or_else(options), expiry_after_days=self.expiry_after_days or expiry_after_days
         )
@@ -314,7 +314,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def read_send(request: SendRequest, principal: Principal, now: datetime) -> OrderSpec:
     """Returns what a request means for its caller. Raises InvalidRequest naming what is wrong and the limit, and ScopeRequired.
 
-    The recipients are counted, but not yet read: reading may take long, and other errors are reported first.
+    Counts the recipients, but does not read them yet: that may take long, and other errors are reported first.
     """
     send_at = _read_send_at(request)
     expiry_after_days = _read_expiry(request.expiry_after_days, principal.plan)
@@ -322,7 +322,7 @@ def read_send(request: SendRequest, principal: Principal, now: datetime) -> Orde
     claim_by = read_claim_by(request.claim_by, scheduled_for, now)
     reminder_days = None
     if request.recipients:  # a code batch has nobody to remind
-        # A quote was given for days before the claim-by date. If it is sent later, as after an approval, reminders that are too late are left out.
+        # The quote has checked these days. If it is sent later, for example after an approval, reminders that are too late are left out.
         before = claim_by if request.quote is None else None
         reminder_days = read_reminder_days(request.reminder_days, scheduled_for or now, before)
     if request.code_quantity is not None:
@@ -342,7 +342,7 @@ def read_send(request: SendRequest, principal: Principal, now: datetime) -> Orde
 
 
 def read_reference(text: str | None) -> str | None:
-    """Returns the caller's reference without surrounding blanks, None for a blank one. Raises InvalidRequest."""
+    """Returns the caller's reference without surrounding blanks, or None if it is blank. Raises InvalidRequest."""
     reference = text.strip() if text else ""
     if len(reference) > MAX_REFERENCE:
         raise InvalidRequest(f"`external_reference` must be at most {MAX_REFERENCE} characters.")
@@ -365,14 +365,14 @@ def _count_codes(request: SendRequest) -> int:
 
 
 def _read_send_at(request: SendRequest) -> datetime | None:
-    """Returns `send_at` as given; None for a code batch, whatever was given."""
+    """Returns `send_at`; None if it was left out, and always for a code batch."""
     if not request.recipients or request.send_at is UNSET:
         return None
     return decode_part(request.send_at, _SEND_AT, "sendAt")
 
 
 def _read_expiry(given: msgspec.Raw | UnsetType, plan: str) -> int | None:
-    """Returns the days. Below Enterprise any number is ignored."""
+    """Returns the days after which gifts expire; None if they were left out, and for any number on a plan below Enterprise."""
     if given is UNSET or (plan != "enterprise" and _NUMBER.match(given)):
         return None
     return decode_part(given, _EXPIRY_AFTER_DAYS, "expiryAfterDays")

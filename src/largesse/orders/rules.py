@@ -42,8 +42,8 @@ class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
     balance_minor: int
     open_to_all: bool
     service_account_ids: Sequence[int]
-    head: bytes = START  # of the chain of its entries
-    has_budgets: bool = False  # of a sales account: whether budgets limit the orders that change it
+    head: bytes = START  # the head of the chain of its entries
+    has_budgets: bool = False  # for a sales account: whether budgets limit the orders that change it
 
     def is_own(self, order: Order, kind: str) -> bool:
         """Returns whether it is the account of that kind that the customer has in the order's environment and currency."""
@@ -72,60 +72,60 @@ class LedgerAccount(msgspec.Struct, array_like=True, gc=False):
 
 
 class LockedAccount(Exception):
-    """Another transaction has locked what the order needs. The order is neither placed nor refused, and can be tried again."""
+    """Another transaction has locked something that the order needs. The order was neither placed nor refused, and can be tried again."""
 
 
 class AccountsGone(Unavailable):
-    """The customer's own accounts that the order names do not exist: a crash of the database took them. They can be created again."""
+    """The own accounts of the order's customer were lost in a crash of the database. They can be created again."""
 
     def __init__(self) -> None:
         super().__init__("The ledger accounts of the order were lost in a crash of the database; nothing was placed.")
 
 
-# Why an order is not placed: because of a problem, or not yet.
+# Why an order is not placed: it is refused for a problem, or must be tried again.
 Refusal = Problem | LockedAccount | StaleCaller
 
 
 class ReferenceHeld(LockedAccount):
-    """The accounts are free, but another transaction is taking a reference of the batch."""
+    """The accounts are free, but another transaction is using a reference of the batch."""
 
 
 class BatchContext(msgspec.Struct):
-    """What decides a batch, all read under its locks."""
+    """Everything that the rules need to decide a batch, read under its locks."""
 
     now: datetime
     transaction_id: str  # the database's name for the transaction that read this
-    locked: frozenset[int]  # accounts by id: those this transaction has locked
-    ids_left: int  # how many more orders can be placed at all
+    locked: frozenset[int]  # the ids of the accounts that this transaction has locked
+    ids_left: int  # how many more orders the installation can place
     transfer_ids: Iterator[int]
-    key_statuses: Mapping[int, KeyStatus]  # of the keys that exist
-    people: Mapping[int, PersonStatus]  # of the people who may still send, by `Principal.person_key`
-    references: dict[ReferenceKey, str]  # used ones, with the reference of the order that has each
+    key_statuses: Mapping[int, KeyStatus]  # by the id of the key, for keys that exist
+    people: Mapping[int, PersonStatus]  # for people who may still send, by `Principal.person_key`
+    references: dict[ReferenceKey, str]  # callers' references that are used, each with the reference of its order
     accounts: Mapping[int, LedgerAccount]
-    spending: dict[SpendingKey, int] = {}  # today, of those with a daily limit
+    spending: dict[SpendingKey, int] = {}  # the sums of today, for service accounts with a daily limit
     catalogue_version: int = 0
-    # Products changed since the oldest version that an order relies on; None: unknown.
+    # Products changed since the oldest version that an order relies on; None if that is unknown.
     changed_products: frozenset[int] | None = frozenset()
     approvals: Approvals = NO_APPROVALS
-    budgets: Sequence[Budget] = ()  # that may limit orders of the batch
-    budget_spent: dict[PeriodKey, int] = {}  # of those budgets, in their current periods
+    budgets: Sequence[Budget] = ()  # budgets that may limit orders of the batch
+    budget_spent: dict[PeriodKey, int] = {}  # the sums of these budgets in their current periods
 
 
 class Decided(msgspec.Struct):
-    """The orders to write with their entries, and why each of the others is not placed.
+    """The orders to write with their entries, and the refusals of the others.
 
-    An order gets its id when it is written. Until then its place among `placed`, from 1, stands for it in the entries.
+    An order gets its id when it is written. Until then, entries name it by its position in `placed`, from 1.
     """
 
     placed: list[Order] = []
     entries: list[Entry] = []
     spent: dict[SpendingKey, int] = {}  # amounts to add to daily sums
     charges: list[Charge] = []  # amounts to add to budgets
-    refusals: dict[int, Refusal] = {}  # by place in the batch
+    refusals: dict[int, Refusal] = {}  # by position in the batch
 
 
 def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
-    """Decides each order in turn. Each sees what those before it took, and a refusal affects no other order."""
+    """Decides one order after the other. Each counts towards the limits of the next ones. A refusal affects no other order."""
     decided = Decided()
     is_behind = False  # whether an order relies on an older catalogue
     for at, order in enumerate(batch):
@@ -155,7 +155,7 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
 
 
 def _still_holds(order: Order, remembered: Remembered, status: KeyStatus | None, context: BatchContext) -> bool:
-    """Returns whether the key is as it was, and so is the gift: the catalogue, or at least the product."""
+    """Returns whether the key has not changed, and neither has the catalogue, or at least the product of the order."""
     known_status, version = remembered
     if known_status != status or version > context.catalogue_version:
         return False
@@ -165,7 +165,7 @@ def _still_holds(order: Order, remembered: Remembered, status: KeyStatus | None,
 
 
 def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence[Budget]]:
-    """Raises the problem that keeps `order` from being placed, in the contract's order of checks, AccountsGone, LockedAccount or StaleCaller.
+    """Raises the first problem of `order`, in the contract's order of checks; or AccountsGone, LockedAccount or StaleCaller.
 
     Returns the limit of its service account, and the budgets it counts towards.
     """
@@ -216,7 +216,7 @@ def _beyond_budget(order: Order, budgets: Sequence[Budget], context: BatchContex
 
 
 def find_rules(order: Order, context: BatchContext) -> Sequence[ApprovalRule]:
-    """Returns the rules by which others approve the order before it is placed."""
+    """Returns the rules that require others to approve the order before it is placed."""
     if order.principal.user_id is None or not context.approvals.rules:
         return ()
     budgets = budgets_of(spender_of(order, context.people), context.budgets)
@@ -239,7 +239,7 @@ def _funding_account(order: Order, context: BatchContext) -> LedgerAccount:
 
 
 def _require_own_accounts(order: Order, context: BatchContext) -> None:
-    """Raises AccountsGone unless the accounts other than a funding account are there. After a crash, another account may have an id."""
+    """Raises AccountsGone unless the order's sales account, and its receivable if invoiced, exist. After a crash, their ids may be other accounts."""
     payer_id, sales_id = order.account_ids
     sales = context.accounts.get(sales_id)
     payer = context.accounts.get(payer_id)
@@ -250,7 +250,7 @@ def _require_own_accounts(order: Order, context: BatchContext) -> None:
 
 
 def _scopes(order: Order) -> tuple[str, ...]:
-    """Returns the scopes an order needs: a batch gives its codes to the caller."""
+    """Returns the scopes that an order needs. A code batch needs one more, as it returns its codes to the caller."""
     return (SEND,) if order.recipients else (SEND, CODES)
 
 
@@ -310,9 +310,9 @@ def _spending_key(order: Order) -> SpendingKey:
 def limited_daily(orders: Iterable[Order], key_statuses: Mapping[int, KeyStatus]) -> list[SpendingKey]:
     """Returns the daily sums that limit the orders.
 
-    They are read and written under the lock of the customer's sales account, which each of its orders in that environment and currency holds.
-    So no two orders of a service account are decided at once, whichever funding accounts pay. Where no service account has such a limit
-    nothing is read or written. A day is one of UTC.
+    They are read and written under the lock of the sales account, which all orders of a customer in an environment and currency need. So no
+    two orders of a service account are decided at the same time, even if different funding accounts pay. If no service account has a daily
+    limit, nothing is read or written. Days are in UTC.
     """
     if all(status.limits is None for status in key_statuses.values()):
         return []
@@ -344,7 +344,7 @@ def _require_within(order: Order, limit: Limit, spent_minor: int) -> None:
 
 
 def spender_of(order: Order, people: Mapping[int, PersonStatus]) -> Spender:
-    """Returns what decides which budgets the order counts towards. `people` are found by `Principal.person_key`."""
+    """Returns the properties of an order that decide which budgets it counts towards. `people` has the key `Principal.person_key`."""
     principal, row = order.principal, order.row
     person = None if principal.person_key is None else people.get(principal.person_key)
     return Spender(
@@ -361,7 +361,7 @@ def spender_of(order: Order, people: Mapping[int, PersonStatus]) -> Spender:
 def budgeted(
     orders: Iterable[Order], accounts: Mapping[int, LedgerAccount], people: Mapping[int, PersonStatus]
 ) -> set[Spender]:
-    """Returns the spenders that budgets may limit, as the accounts of their orders say."""
+    """Returns the spenders whose orders change accounts with budgets."""
     if not any(account.has_budgets for account in accounts.values()):
         return set()
     return {

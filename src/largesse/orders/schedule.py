@@ -1,4 +1,4 @@
-"""Moving the dates of an order: when it leaves, and its claim-by date. And what a customer sets for orders that say nothing."""
+"""Operations on the dates of an order: when it leaves, and its claim-by date. Also sets the customer's defaults for follow-ups."""
 
 from datetime import datetime, timedelta
 
@@ -51,7 +51,7 @@ class ChangedMeanwhile(Exception):
 
 
 class TooEarly(Exception):
-    """The time is over."""
+    """The new time is in the past."""
 
 
 class AfterClaimBy(Exception):
@@ -61,10 +61,10 @@ class AfterClaimBy(Exception):
 async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: datetime | None) -> datetime:
     """Sets another time for a scheduled order, or now if `at` is None; returns that time.
 
-    `seen` is when the caller saw that it would leave: of two changes at once, the second is refused. The mail job is locked, as the
-    worker does that makes the messages: the second of both sees what the first did.
+    `seen` is the time that the caller saw. If it has changed since, the call is refused. Locks the mail job, as the worker does that makes the
+    messages, so that each sees what the other did.
 
-    Raises NotFound, OtherServiceAccount, HasLeft, ChangedMeanwhile, TooEarly for a time that is over, and AfterClaimBy.
+    Raises NotFound, OtherServiceAccount, HasLeft, ChangedMeanwhile, TooEarly for a time in the past, and AfterClaimBy.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection, principal = transaction.connection, actor.principal
@@ -74,7 +74,7 @@ async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: dateti
         async with changing_orders(connection, transaction.entries, key[0], [key[1]], waits=True):
             due_at = await _change(connection, key, seen, at)
         await record_changes(connection, [key])
-        # "Now" has no time: on a cluster, the clocks of the node and of the act may differ.
+        # For "now" the act has no time: on a cluster, its clock may differ from the clock of the node.
         act = NewAct(key[1], "schedule", due_at=None if at is None else due_at, was_due_at=seen)
         await record_act(connection, principal, actor.acting.who.address, act)
         before, after = ({"scheduled_for": one.isoformat(timespec="seconds")} for one in (seen, due_at))
@@ -83,7 +83,7 @@ async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: dateti
 
 
 async def bring_schedules_forward(transaction: Transaction, by: timedelta) -> None:
-    """Brings the times at which the customer's orders in staging leave forward, to now at the earliest. Their mail jobs are another's to move.
+    """Brings the times at which the customer's orders in staging leave forward, to now at the earliest. The caller moves their mail jobs.
 
     Raises StateConflict for more than 1,000 of them.
     """
@@ -130,14 +130,14 @@ class NotLater(Exception):
 
 
 class TooLate(Exception):
-    """The new date is further away than a claim-by date may be."""
+    """The new date is too far in the future for a claim-by date."""
 
 
 async def move_date(actor: Actor, reference: str, *, seen: datetime, at: datetime) -> None:
     """Moves the claim-by date of an order to a later one.
 
-    `seen` is the date that the caller saw: of two changes at once, the second is refused. The worker holds the same lock while it carries the
-    date out, so a date is either moved or has passed. Raises NotFound, OtherServiceAccount, HasPassed, ChangedMeanwhile, NotLater and TooLate.
+    `seen` is the date that the caller saw. If it has changed since, the call is refused. The worker has the same lock while it carries out a
+    date, so the date is either moved or has passed. Raises NotFound, OtherServiceAccount, HasPassed, ChangedMeanwhile, NotLater and TooLate.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection, principal = transaction.connection, actor.principal
@@ -167,7 +167,7 @@ class RemindersTooLate(BrokenRule):
 
 
 async def set_defaults(actor: Actor, defaults: FollowUpDefaults) -> None:
-    """Sets what happens to gifts that nobody claims, in orders that the actor's customer places from now on and that say nothing.
+    """Sets the customer's defaults for follow-ups, which apply to orders that it places from now on and that set none.
 
     Raises RemindersTooLate.
     """

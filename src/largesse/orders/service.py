@@ -61,8 +61,8 @@ from largesse.orders.request import (
 from largesse.orders.rules import NO_SUCH_ACCOUNT, AccountsGone, reference_used, require_currency
 from largesse.templates.store import Template, read_template
 
-# Orders of one customer under way in a process while others order too. An order passes the event loop seven times, each time behind
-# all that waits there: without the limit, another customer's single order takes twice as long. Sixteen keep batches large enough.
+# How many orders of one customer a process handles at once while others order too. An order waits for the event loop seven times: without
+# this limit, a single order of another customer takes twice as long. Sixteen keep batches large enough.
 _EACH_UNDER_WAY = 16
 _MAX_UNDER_WAY = 5_000
 _ALONE_AFTER_S = 1.0
@@ -83,7 +83,7 @@ class OrderService:
         *,
         failure_of: Callable[[SendRequest], Problem | None] | None = None,
     ) -> None:
-        """Takes `failure_of`, which returns what a request of the test lab is refused with on purpose; None in production."""
+        """`failure_of` returns the error that a request of the test lab gets on purpose. It is None in production."""
         self._database = database
         self._catalogue = catalogue
         self._placer = placer
@@ -109,11 +109,11 @@ class OrderService:
         reference: str | None = None,
         check: Callable[[Order], None] | None = None,
     ) -> SendResponse:
-        """Places the order of a request, unless `check` raises once the order is known. `reference` is its public key, by default a new one.
+        """Places the order of a request. `check` may refuse it by raising an error. `reference` is the order's public key, by default a new one.
 
-        Checks in the contract's order: a used reference whatever else is wrong, then any other error, then a quote that no longer holds,
-        and the balance last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED, InsufficientBalance, and what `Placer.place` raises.
-        For a remembered caller nothing is refused that depends on who calls or when: raises StaleCaller.
+        Checks in the contract's order: a used reference comes before all other errors, then a quote that is no longer valid, and the balance
+        last. Raises ReferenceUsed, InvalidRequest, those of QUOTE_REFUSED, InsufficientBalance, and the errors of `Placer.place`. For a
+        remembered caller, raises StaleCaller if a refusal might depend on who calls or when.
         """
         if caller.remembered is not None and not _may_be_prepared(request):
             raise StaleCaller
@@ -142,7 +142,7 @@ class OrderService:
             return answer
 
     async def fail_on_purpose(self, caller: Caller, request: SendRequest) -> None:
-        """Raises what the test lab refuses a request with, or ReferenceUsed for a used reference. Does nothing outside the lab."""
+        """Raises the error that a request of the test lab gets on purpose, or ReferenceUsed if its reference is used. Does nothing in production."""
         if self._failure_of is None or (failure := self._failure_of(request)) is None:
             return
         if caller.remembered is not None:
@@ -171,13 +171,13 @@ class OrderService:
             raise
 
     async def refuse_used_reference(self, principal: Principal, reference: str | None) -> None:
-        """Raises ReferenceUsed when an order of the customer has that reference, InvalidRequest when no order can have it."""
+        """Raises ReferenceUsed if an order of the customer has that reference, and InvalidRequest if no order can have it."""
         await self._check_reference_free(principal, read_reference(reference))
 
     async def read_recipients(
         self, principal: Principal, given: Iterable[Recipient | InvalidRequest]
     ) -> tuple[OrderRecipient, ...]:
-        """Returns the checked recipients, one request of a customer at a time. Raises InvalidRequest for all that are wrong."""
+        """Returns the checked recipients. Handles one request of a customer at a time. Raises InvalidRequest with all wrong recipients."""
         return await self._finish(principal, read_recipients(given, is_lab=_has_lab(principal)))
 
     async def _prepare(self, caller: Caller, request: SendRequest, reference: str | None) -> Order:
@@ -217,7 +217,7 @@ class OrderService:
             await self._fill_in(principal, spec)
 
     async def _fill_in(self, principal: Principal, spec: OrderSpec) -> tuple[OrderSpec, tuple[str, ...]]:
-        """Returns the message of each recipient; of a code batch, the order with its message filled in."""
+        """Fills in the message. For recipients, returns each one's message; for a code batch, returns `spec` with the message."""
         message = spec.options.message or ""
         async with self._database.connection(principal.scope) as connection:
             check_placeholders(message, await list_placeholders(connection, principal))
@@ -227,7 +227,7 @@ class OrderService:
         return msgspec.structs.replace(spec, options=options), ()
 
     async def find_gift(self, caller: Caller, choice: Choice, spec: OrderSpec) -> tuple[Gift, OrderSpec]:
-        """Returns the gift chosen, priced, and `spec` completed from a template. Raises InvalidRequest for what cannot be sent."""
+        """Returns the chosen gift with its price, and `spec` completed from the template. Raises InvalidRequest if it cannot be sent."""
         principal = caller.principal
         match choice:
             case ProductChoice():
@@ -243,7 +243,7 @@ class OrderService:
                 return gift, with_template(spec, template, principal.plan)
 
     async def gift_name(self, caller: Caller, gift: Gift) -> str:
-        """Returns the name of a gift as the customer sees it; empty once it is gone."""
+        """Returns the name of a gift as the customer sees it; empty if the customer can no longer send it."""
         snapshot = await self._catalogue.of(caller)
         customer_id = caller.principal.customer_id
         product = snapshot.product(gift.product_id or 0, gift.country, customer_id)
@@ -253,7 +253,7 @@ class OrderService:
     async def _read_recipients(
         self, principal: Principal, spec: OrderSpec, gift: Gift, given: Sequence[Recipient]
     ) -> tuple[OrderRecipient, ...]:
-        """Returns the checked recipients. When that takes more than a moment, cheaper checks run first."""
+        """Returns the checked recipients. If that takes long, other checks, which are quick, run first."""
         steps = read_recipients(given, is_lab=_has_lab(principal))
         recipients = first_slice(steps)
         if recipients is None:  # other requests may have run meanwhile
@@ -266,12 +266,12 @@ class OrderService:
         return recipients
 
     async def _finish(self, principal: Principal, steps: Steps[Result]) -> Result:
-        """Runs a long computation to its end. No timeout applies, and no other customer waits for it."""
+        """Runs a long computation to its end, without a timeout. Other customers do not wait for it."""
         with self._timeouts.suspended():
             return await self._runner.finish(principal.customer_id, steps)
 
     async def check_account_given(self, principal: Principal, spec: OrderSpec) -> None:
-        """Raises InvalidRequest when an account must be named and is not, or the other way round."""
+        """Raises InvalidRequest if the request must name a funding account and does not, or must not and does."""
         if is_fitting(payment_source(spec.account_id), principal.funding):
             return
         if names_account(principal.funding):
@@ -297,11 +297,11 @@ class OrderService:
                 return
         if principal.user_id is not None:
             raise InvalidRequest(
-                "`account_id` can name no account: this customer pays from a topped-up balance, and no funding account in "
+                "There is no account to name in `account_id`: this customer pays from a topped-up balance, and no funding account in "
                 f"{principal.environment} is open to this person."
             )
         raise InvalidRequest(
-            "`account_id` can name no account: this customer pays from a topped-up balance, and its service account "
+            "There is no account to name in `account_id`: this customer pays from a topped-up balance, and its service account "
             f"{principal.service_account_name!r} has no funding account in {principal.environment}. "
             "Ask the operator of this service to assign one."
         )
@@ -329,7 +329,7 @@ def _has_lab(principal: Principal) -> bool:
 
 
 def _may_be_prepared(request: SendRequest) -> bool:
-    """Returns whether a request can be prepared for a remembered caller: it depends on no clock, nor on what only its customer has."""
+    """Returns whether a request can be prepared for a remembered caller: it must not depend on the time, or on the customer's own data."""
     return (
         isinstance(request, SendGift)
         and request.send_at is UNSET

@@ -1,4 +1,4 @@
-"""Settling: look up whether a COMMIT whose answer was lost took effect. Nothing is placed again."""
+"""Settling: finds out whether a COMMIT whose answer was lost took effect. Places nothing again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
 
 _log = structlog.get_logger(__name__)
 
-# Batches settled at once. Each uses a connection from time to time.
+# Batches that are settled at the same time. Each needs a connection now and then.
 _AT_ONCE = 3
 _TIMEOUT_S = 10.0
 _EVERY_S = 0.25
@@ -31,7 +31,7 @@ class Unsettled(Exception):
         self._reference = order.reference
 
     async def outcome(self) -> Placed:
-        """Returns the order if it was placed. Raises Unavailable when it was not, or when that is not known in time."""
+        """Returns the order if it was placed. Raises Unavailable if it was not, or if that cannot be found out in time."""
         outcome = (await asyncio.shield(self._settling))[self._reference]
         if isinstance(outcome, Exception):
             raise outcome
@@ -46,7 +46,7 @@ class Settler:
         self._tasks: set[asyncio.Task[dict[str, Outcome]]] = set()
 
     def settle(self, database: Database, orders: Sequence[Order], transaction_id: str) -> list[Unsettled]:
-        """Begins to settle the orders of one transaction, which the database knows as `transaction_id`."""
+        """Begins to settle the orders of one transaction, whose id in the database is `transaction_id`."""
         task = asyncio.create_task(self._settle(database, orders, transaction_id))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -63,18 +63,18 @@ class Settler:
         except TimeoutError:
             _log.error("commit_unsettled", references=[order.reference for order in orders])
             unknown = Unavailable(
-                "The database went away before it said whether the order was placed. Repeat with the same "
+                "The database became unavailable before it confirmed the order, which may have been placed. Repeat with the same "
                 "`external_reference`, or look in GET /orders.",
                 retry_after_s=5,
             )
             return {order.reference: unknown for order in orders}
         _log.warning("commit_settled", orders=len(orders), placed=len(placed))
-        gone = Unavailable("The database went away; nothing was placed.")
+        gone = Unavailable("The database became unavailable; nothing was placed.")
         return {order.reference: placed.get(order.reference, gone) for order in orders}
 
 
 async def _find(database: Database, orders: Sequence[Order], transaction_id: str) -> dict[str, Placed]:
-    """Returns the orders that exist, by reference, once the transaction has ended."""
+    """Waits until the transaction has ended, then returns the orders that exist, by reference."""
     while True:
         try:
             async with database.connection(LOOKUP) as connection:
@@ -90,7 +90,7 @@ async def _find(database: Database, orders: Sequence[Order], transaction_id: str
 
 
 def _placed(pin: str) -> Fragment:
-    """Returns SQL for those of some orders that were placed, by their customers and references."""
+    """Returns SQL that finds which orders were placed, from arrays of their customers and references."""
     return compose(
         """
         SELECT reference, created_at FROM unnest($1::int[], $2::text[]) AS placed (customer_id, reference)
@@ -100,21 +100,21 @@ def _placed(pin: str) -> Fragment:
     )
 
 
-# By whether customers are distributed over nodes.
+# The key says whether customers are distributed over nodes.
 _PLACED = {False: _placed(""), True: _placed("$3")}
 
 
 async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
     customers = [order.row.customer_id for order in orders]
     references = [order.reference for order in orders]
-    pin = customers[:1] if database.is_distributed else []  # a batch is of one customer there, whose node is asked
+    pin = customers[:1] if database.is_distributed else []  # on a cluster, a batch has one customer
     return await database.fetch(scope_of_orders(orders), _PLACED[bool(pin)], customers, references, *pin)
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:
     """Returns whether a transaction has ended, so that its outcome is final.
 
-    Always False on a standby: it has not replayed what its primary did last.
+    Always False on a standby, which may not have replayed the last transactions of its primary.
     """
     try:
         row = await connection.fetchrow(_HAS_ENDED, transaction_id)

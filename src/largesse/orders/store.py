@@ -41,14 +41,14 @@ from largesse.orders.order import (
 from largesse.orders.rules import BatchContext, Decided
 
 _encode = msgspec.json.Encoder().encode
-# Lines of large orders that go in one statement: of 100 instead, they take a third more of the processor.
+# Lines of large orders in one statement. With 100 instead, they take a third more processor time.
 _ROWS_AT_ONCE = 500
-# Lines whose codes are encrypted before other requests run: a millisecond.
+# Lines whose codes are encrypted before other requests run, which takes a millisecond.
 _ENCRYPTED_AT_ONCE = 100
 
 
 def by_reference(orders: Sequence[Order]) -> list[tuple[int, Order]]:
-    """Returns the orders sorted by the caller's reference, each with its place from 1, so that two batches with the same references wait in one direction."""
+    """Returns the orders with their positions from 1, sorted by the caller's reference, so that two batches with the same ones cannot deadlock."""
     return sorted(enumerate(orders, 1), key=_reference_of)
 
 
@@ -58,7 +58,7 @@ def _reference_of(place_and_order: tuple[int, Order]) -> tuple[int, str, str]:
 
 
 def event_after_id(order: OrderRow, at: datetime) -> str:
-    """Returns the order record in JSON without its start: EVENT_BEFORE_ID, the id and this text are the body of the event."""
+    """Returns the end of an event's body: the whole body is EVENT_BEFORE_ID, the order's id and this JSON."""
     record = _encode(order_record(0, _response_columns(order), at)).decode()
     assert record.startswith(_NO_ID), "an order record begins with its id"
     return record[len(_NO_ID) :]
@@ -70,7 +70,7 @@ _NO_ID = f"{EVENT_BEFORE_ID}0"
 
 
 def lines_of(orders: Iterable[tuple[int, Order]]) -> Iterator[LineColumns]:
-    """Yields the lines of orders, in the order of their columns, under the given ids or their placeholders. Each line encrypts its code."""
+    """Yields the columns of each line of the orders, which come with their ids or positions. Encrypts the code of each line."""
     for order_id, order in orders:
         for number, ((email, name), code) in enumerate(zip(order.addressees(), order.sealed, strict=True), 1):
             yield order.row.customer_id, order_id, number, email, name, code.lookup, code.sealed
@@ -107,7 +107,7 @@ def _follow_ups(orders: Iterable[Order], at: datetime) -> Iterator[FollowUpRow]:
         if order.follow_up is None:
             continue
         row, asked, sent_at = order.row, order.follow_up, order.row.scheduled_for or at
-        due_at = asked.claim_by  # nobody is mailed about the codes of a batch
+        due_at = asked.claim_by  # a code batch has no recipients to remind
         if not row.is_batch:
             due_at = Schedule(row.environment, row.country, sent_at, asked.claim_by, asked.reminder_days).due_at(at)
         yield FollowUpRow(place, row.customer_id, row.environment, asked.claim_by, asked.reminder_days, sent_at, due_at)
@@ -120,13 +120,13 @@ async def draw_ids(connection: Connection, count: int) -> list[int]:
 
 
 class _BesideOrder(msgspec.Struct):
-    """What is written with an order: its place, which stands for its id, and the rest of its event's body."""
+    """The data that is written with an order: its position, from which its id follows, and the end of its event's body."""
 
     place: int
     event_after_id: str
 
 
-# The body of an order's event, whose id the same statement draws.
+# The body of an order's event. The same statement draws the order's id.
 _EVENT_BODY = compose("'{before_id}' || id || event_after_id", before_id=Fragment(EVENT_BEFORE_ID))
 _NEW_EVENTS = new_events(
     Fragment("new"), order_id=Fragment("id"), event=Fragment("$9"), body=_EVENT_BODY, at=Fragment("$1")
@@ -137,7 +137,7 @@ _DRAW_IDS = compose("SELECT {ids}", ids=drawn_ids(Fragment("$1::int")))
 
 
 def _writing(beside: Fragment) -> Fragment:
-    """Returns the statement that writes orders; `beside` is one more part of it."""
+    """Returns the statement that writes orders. `beside` has additional parts."""
     return compose(
         """
     WITH drawn AS MATERIALIZED (
@@ -168,7 +168,7 @@ def _follow_up_part(placeholder: str) -> Fragment:
     return compose(", new_follow_ups AS ({follow_ups})", follow_ups=new_follow_ups(placeholder, order_id=_DRAWN_ID))
 
 
-# By whether any order of the batch has reminders or a claim-by date, and whether any counts towards a budget. A batch without them skips that part.
+# The keys say whether any order of the batch has follow-ups, and whether any counts towards a budget.
 _WRITE_ORDERS = {
     (False, False): _writing(NOTHING),
     (True, False): _writing(_follow_up_part("$13")),
@@ -180,7 +180,7 @@ _WRITE_ORDERS = {
 async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
     """Writes the lines of large orders under the given ids, one row for each code.
 
-    Works in pieces: while the server writes one, the codes of the next are encrypted, and other requests run.
+    Works in pieces: while the server writes one piece, the codes of the next are encrypted, and other requests run.
     """
     lines = lines_of(orders)
     taking = asyncio.create_task(_take(lines))
@@ -204,7 +204,7 @@ async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
 async def write_by_shard_group(
     connection: Connection, orders: Sequence[Order], posting: Posting, at: datetime, ids: Sequence[int] | None
 ) -> None:
-    """Writes the rows of a batch of one customer. With `ids`, the lines exist already under those."""
+    """Writes the rows of a batch of one customer. With `ids`, the lines were written before, with these order ids."""
     count = len(orders)
     drawn = await coordinator_of(connection).fetchrow(_DRAW, 0 if ids else count, count, len(posting.rows))
     assert drawn is not None, "a row of arrays"
@@ -245,7 +245,7 @@ _DRAW = compose(
 
 
 async def _add_spending(connection: Connection, spent: Mapping[SpendingKey, int], at: datetime) -> None:
-    """Adds to the sums of the day of that instant. Sums of an earlier day are replaced."""
+    """Adds to the daily sums of the day of `at`. Replaces sums of an earlier day."""
     if not spent:
         return
     await connection.executemany(_ADD_SPENDING, [(*key, at.date(), spent_minor) for key, spent_minor in spent.items()])

@@ -1,4 +1,4 @@
-"""What the worker does with orders by itself: it reminds recipients, and cancels and refunds what nobody has claimed by the claim-by date."""
+"""The worker's tasks for orders: reminds recipients, and cancels and refunds codes that nobody has claimed by the claim-by date."""
 
 from datetime import datetime, timedelta
 
@@ -18,20 +18,20 @@ from largesse.orders.acts import void_lines
 from largesse.orders.follow_ups import Schedule
 from largesse.orders.metrics import LAPSED, REMINDED
 
-# Orders looked at in one step, and codes cancelled in one transaction, which locks the account that gets the money.
+# Orders in one step, and codes that one transaction cancels. It locks the account that gets the refund.
 _ORDERS_AT_ONCE = 20
 _CODES_AT_ONCE = 500
 _AGAIN_AFTER = timedelta(minutes=1)
-# The time between two mails about a gift to one recipient. None in staging, where the test clock makes days pass at once.
+# The least time between two mails about a gift to one recipient. It is zero in staging, where the test clock makes days pass at once.
 _APART = {"production": timedelta(days=1), "staging": timedelta()}
 
 log = structlog.get_logger(__name__)
 
 
 async def follow_up(context: WorkerContext) -> bool:
-    """Does what is due for orders, each in transactions of its own; returns whether there may be more to do.
+    """Carries out due follow-ups, each order in its own transaction. Returns whether there may be more to do.
 
-    A process killed meanwhile leaves whole transactions: the rest of the codes are still unclaimed, and the next step finds them.
+    If the process is killed, only whole transactions have taken effect, and the next step continues.
     """
     async with context.database.connection(WORKER) as connection:
         due = await connection.fetch(store.DUE, _ORDERS_AT_ONCE)
@@ -49,14 +49,14 @@ async def follow_up(context: WorkerContext) -> bool:
 
 
 async def _put_off(context: WorkerContext, key: tuple[int, int]) -> bool:
-    """Puts an order off that failed: the oldest come first, and many that fail would stop all others. Returns True."""
+    """Postpones an order that failed, so that it does not stop the orders after it. Returns True."""
     async with context.database.transaction(WORKER) as connection:
         await connection.execute(store.PUT_OFF, *key, await read_now(connection) + _AGAIN_AFTER)
     return True
 
 
 async def _carry_out(connection: Connection, chains: Chains, key: tuple[int, int]) -> bool:
-    """Makes the reminders that are due, or cancels the next codes once the claim-by date has passed. Returns False if another worker is busy with the order."""
+    """Makes the due reminders, or cancels the next codes after the claim-by date. Returns False if another worker has locked the order."""
     await commit_as_one(connection)
     await plan_by_index(connection)
     row = await connection.fetchrow(store.LOCK_DUE, *key)
@@ -103,9 +103,9 @@ async def _lapse(connection: Connection, chains: Chains, order: Row) -> None:
 
 
 async def _remind(connection: Connection, order: Row, schedule: Schedule, now: datetime) -> tuple[Schedule, int]:
-    """Makes the reminders of an order that are due, if it is day in its country; returns what is left to do, and how many were made.
+    """Makes the due reminders of an order, if it is daytime in its country. Returns the schedule after that, and how many were made.
 
-    Of reminders that were missed, as while no worker ran, only the last is made. A claim and the recipient's "no more reminders" lock the lines
+    If several are due, for example because no worker ran, only the last is made. A claim, and a recipient who stops reminders, lock the lines
     too: they come first, or find the reminder and withdraw it. Call it inside a transaction that has locked the follow-up.
     """
     ready = [one for one in schedule.reminders() if one.at <= now]
@@ -123,7 +123,7 @@ async def _remind(connection: Connection, order: Row, schedule: Schedule, now: d
 async def _recipients_of(
     connection: Connection, key: tuple[int, int], apart: timedelta
 ) -> list[tuple[str, str | None, list[int]]]:
-    """Returns who is reminded: address, name, and the lines that nobody has claimed, which are locked."""
+    """Returns the recipients to remind: address, name, and the lines that nobody has claimed. Locks these lines."""
     rows = await connection.fetch(store.TO_REMIND, *key)
     if not rows:
         return []
@@ -141,7 +141,7 @@ async def _recipients_of(
 
 
 async def _count_from_earlier(connection: Connection, customer_id: int, by: timedelta) -> None:
-    """Counts the days of reminders from earlier where one is due that no worker has looked at yet."""
+    """Moves the start of the reminder days back by `by`, for orders that are due and that no worker has processed yet."""
     await connection.execute(store.COUNT_FROM_EARLIER, customer_id, by)
 
 
