@@ -1,4 +1,4 @@
-"""What requests over ASGI and whole requests share: the admission of callers, the replies to errors, the logs and the metrics."""
+"""Shared by requests over ASGI and whole requests: admits callers, replies to errors, and keeps the logs and metrics."""
 
 import math
 import random
@@ -29,7 +29,9 @@ Found = tuple[dict[str, Operation], dict[str, str]]  # operations of a path by m
 
 REFUSED = 400  # the lowest status of a refusal
 _COUNTED = "largesse.counted"  # set in a request's scope once its key's limit has counted it
-_QUOTA = "largesse.quota"  # also there: the requests that the key has left, and the seconds until one more
+_QUOTA = (
+    "largesse.quota"  # in the same scope: how many requests the key has left, and the seconds until it gets one more
+)
 _WINDOW_S = 60
 
 
@@ -84,7 +86,7 @@ class Answering:
 def log_request(
     log: RequestLog, scope: Scope, path: str, route: str, request_id: bytes, status: int, took_s: float
 ) -> None:
-    """Notes a request of an API key in the request log. Leaves out unknown keys, which belong to no customer."""
+    """Adds a request of an API key to the request log. Leaves out unknown keys, which belong to no customer."""
     principal = scope.get(ACTS_FOR)
     if principal is not None and log.takes(principal.customer_id, status):
         method, problem, address = scope["method"], scope.get(PROBLEM), client_address(scope)
@@ -129,7 +131,7 @@ class _Durations:
 class RequestTally(Collector):
     """Counts requests in plain numbers, which only the event loop changes.
 
-    The library's metrics take a lock each time, which takes longer than everything else done to count a request.
+    The metrics library would take a lock for each request. That takes longer than the rest of the counting.
     """
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # The key of the `WholeRequests` in ASGI's `state`.
 WHOLE_REQUESTS = "largesse.whole_requests"
-# Pages are loaded so long after the start, unless one is asked for sooner: loading them beside the first answers would delay those.
+# Pages are loaded this long after the start, or when the first page is requested. Loading them sooner would delay the first answers.
 _PAGES_AFTER_S = 0.05
 _NOT_OPERATIONS = ("claim", "page", "none")  # also counted: pages, and requests with a wrong method
 
@@ -113,7 +113,7 @@ class Application:
                 await receive()
                 self._pages.cancel()
         except OperatorError as error:
-            # A mistake of the operator's, or the database cannot be reached. A trace does not help.
+            # The operator made a mistake, or the database cannot be reached. A traceback would not help.
             _log.error("not_started", reason=str(error))
             await send({"type": "lifespan.startup.failed"})
             return
@@ -129,7 +129,7 @@ class Application:
             await asyncio.wait_for(self._is_page_wanted.wait(), _PAGES_AFTER_S)
         try:
             pages = await self._make_pages(services)
-            from starlette.routing import Router  # loaded by now, not in a turn of the event loop
+            from starlette.routing import Router  # already loaded, so this does not hold up the event loop
 
             return Router(pages, redirect_slashes=False, default=_nothing_here)
         except Exception:

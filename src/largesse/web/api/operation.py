@@ -136,7 +136,7 @@ class Operation(msgspec.Struct, frozen=True):
     `path_types` has the JSON schema of each path parameter. `shape` is the type of a successful body, None without one;
     `example` shows one. `also` has further statuses with the same shape, each with an example. `problems` lists errors
     beyond those of every operation. A key of an inactive service account is admitted only if `needs_active` is
-    false, and a narrowed key only if it has the `scope`; None admits any.
+    false, and a narrowed key only if it has the `scope`. A `scope` of None admits every key.
     """
 
     method: str

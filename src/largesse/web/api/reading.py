@@ -66,7 +66,7 @@ _read_query_once = cast(
 def header_of_names(names: Sequence[str]) -> str:
     """Returns names that a caller chose, for a header or an error: all but letters, digits and `._-~[]` is percent-encoded.
 
-    Long names and long lists are cut, and end with `...`. So does a name that is an API key, as the log shows names too.
+    Long names and long lists are cut, and end with `...`. A name that is an API key is cut too, because the log shows names.
     """
     encoded = [quote(KEY_IN_TEXT.sub("lgs_...", name), safe="[]", errors="replace") for name in names[:_NAMED]]
     cut = [name if len(name) <= _LONGEST_NAME else _HALF.sub("", name[:_LONGEST_NAME]) + "..." for name in encoded]

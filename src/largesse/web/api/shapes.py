@@ -1,4 +1,4 @@
-"""The JSON of products and collections (docs/contract.md, Products and Collections), and what makes JSON of other values."""
+"""The JSON of products and collections (docs/contract.md, Products and Collections), and functions that make JSON from other values."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -31,7 +31,7 @@ def in_shape(value: Any, shape: Any) -> bytes:
 
 
 def shaped(shape: type[Shape], value: object, /, **others: Any) -> Shape:
-    """Returns a shape with the members of a value that have the same names, and with `others`."""
+    """Returns a shape, filled from the members of `value` with the same names and from `others`."""
     alike = {name: getattr(value, name) for name in shape.__struct_fields__ if name not in others}
     return shape(**alike, **others)
 

@@ -59,7 +59,7 @@ class CheckedAddress(msgspec.Struct, frozen=True):
 def address_fields(country: str) -> list[Field]:
     """Returns the fields of an address in `country` (ISO 3166-1 alpha-2), in the order used there.
 
-    A code that is no country's, such as `EU` in old orders, has the fields of most countries.
+    An unknown code, such as `EU` in old orders, gets the fields that most countries have.
     """
     rules = get_validation_rules({"country_code": _known(country)})
     letters = _PLACEHOLDER.findall(rules.address_format)
@@ -104,7 +104,7 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
 
 
 def _known(country: str) -> str:
-    """Returns the country, or "" if there are no rules for its code: the library then takes those of most countries."""
+    """Returns the country, or "" if its code has no rules. For "", the library applies the rules of most countries."""
     return country if country in country_codes() else ""
 
 

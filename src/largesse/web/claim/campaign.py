@@ -70,7 +70,7 @@ class CampaignPages:
     async def take(self, request: Request) -> Response:
         """Answers the right code with the gift and the form that opens it. Raises NotFound and TooManyRequests.
 
-        A code that is typed too late says so on the campaign's first page, as the browser has forgotten its address by then.
+        By the time a code has expired, the browser has lost the cookie with the address. The campaign's first page then says so.
         """
         token, form = request.path_params["campaign"], await read_form(request)
         email = await self._remembered_email(request)

@@ -82,7 +82,7 @@ class Layout:
         return see(f"{self.base}/claim", HEADERS)
 
     def see_gift(self, handle: str, part: str = "") -> Response:
-        """Redirects to the page of a gift, with more of an address such as `#open`."""
+        """Redirects to the page of a gift. `part` is added to the address, such as `#open`."""
         return see(self.gift_address(handle) + part, HEADERS)
 
     def ended(self, request: Request) -> Response:

@@ -109,7 +109,7 @@ def claim_pages(services: PageServices) -> Sequence[BaseRoute]:
 
     return [
         route("GET", "/claim", entering.type_code),
-        route("GET", "/claim/", layout.see_entrance),  # as somebody types it from a card
+        route("GET", "/claim/", layout.see_entrance),  # people type it like this from a card
         route("POST", "/claim", entering.claim_typed),
         *layout.assets.routes(),
         route("GET", _GIFT, gift.show),

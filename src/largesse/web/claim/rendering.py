@@ -123,7 +123,7 @@ class Renderer:
         """Returns the page of a template. The value `wrapping` is a key, or empty for the default one."""
         if values:
             return self._render(template, language, values)
-        # Pages of refusals are requested often and have no values.
+        # Error pages are requested often and have no values.
         key = (template, language.tag)
         if key not in self._cache:
             self._cache[key] = self._render(template, language, values)

@@ -23,7 +23,7 @@ from largesse.web.console.people import ROLE_NAMES
 from largesse.web.console.send.opening import caller_and_catalogue
 
 MOST_FIELDS = 4 * MOST_CHOSEN + 500
-_MOST_GIFTS = 200  # products, and collections, to choose from
+_MOST_GIFTS = 200  # the most products, and the most collections, to choose from
 _ANYBODY = "anybody"
 _WHO = {_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")}
 _NEEDED = {"1": text("One person"), "2": text("Two people")}

@@ -40,7 +40,7 @@ from largesse.web.console.form import Choice, Text
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.review import campaign_of
 
-_SHOWN = 10  # recipients before the others are opened
+_SHOWN = 10  # how many recipients the page shows until the reader opens the rest
 _PATH = "/app/approvals/"
 _STATES = {
     WAITING: ("waiting", text("Waiting")),
@@ -66,7 +66,7 @@ _NOT_PLACED = text("Approved, but the order was not placed. The sender sees why,
 
 
 class DecisionForm(msgspec.Struct):
-    """An approver's decision, with a note. `again` declines what changed its price, and asks its sender to request approval again."""
+    """An approver's decision, with a note. `again` declines a send whose price changed, and asks the sender to request approval again."""
 
     decision: Annotated[str, Choice(("approve", "decline", "again"))]
     note: Annotated[str, Text(MOST_NOTE, required=False, lines=True)]
@@ -174,7 +174,7 @@ async def _names(context: RequestContext, connection: Connection) -> dict[int, s
 
 
 async def _priced(context: RequestContext, draft: Draft) -> tuple[Gift, Options] | None:
-    """Returns what the draft sends at today's price, and its texts, those of its template too; None if it can no longer be sent."""
+    """Returns the draft's gift at today's price, and its options, completed from its template; None if it can no longer be sent."""
     try:
         return await context.services.drafts.gift(await person_as_caller(context), draft)
     except InvalidRequest:
@@ -182,7 +182,7 @@ async def _priced(context: RequestContext, draft: Draft) -> tuple[Gift, Options]
 
 
 async def _has_other_price(context: RequestContext, request: ApprovalRequest) -> bool:
-    """Returns whether the draft of a request costs something else now, so that its order would be refused."""
+    """Returns whether the draft of a request now has another price, so that its order would be refused."""
     async with context.database.connection(context.person.scope) as connection:
         if await draft_changed_at(connection, request) is None:
             return False

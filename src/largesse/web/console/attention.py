@@ -19,7 +19,7 @@ from largesse.web.console.context import RequestContext
 
 UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
-_EACH = 3  # accounts, and webhooks, with an item each; the others are counted in one item
+_EACH = 3  # the most accounts, and the most webhooks, with an item of their own; one item counts the others
 
 
 class AttentionItem(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ async def of_orders(
 ) -> list[AttentionItem]:
     """Returns the items for orders: those with bounced mail, and those that stay unclaimed.
 
-    `bounced` and `waiting` are how many orders have these states.
+    `bounced` and `waiting` are the numbers of orders in these states.
     """
     items = []
     if bounced:

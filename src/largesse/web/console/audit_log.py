@@ -161,9 +161,9 @@ def entry_of(
     )
     used = set(_PLACEHOLDER.findall(sentence))
     if any(name.endswith("_minor") for name in {**before, **after}):
-        used.add("currency")  # the amounts show it
+        used.add("currency")  # shown with the amounts
     if not ("name" in before and "name" in after):
-        used.add("name")  # the sentence has it
+        used.add("name")  # the sentence names it
     changes = []
     for name in (one for one in LABELS if one in {**before, **after} and one not in used):
         is_set = name in before and name in after  # a null on one side only is not a change
@@ -200,7 +200,7 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
         name = names.subjects.get(subject) or f"…{id_[-6:]}"
     elif kind == "top-up":
         name = spelled_reference(id_)
-    elif kind == "contact":  # no name is logged, and the sentence has the kind
+    elif kind == "contact":  # the log has no name, and the sentence says that it is a contact
         name = id_
     elif kind == "automation":
         name = f"{context.say('Automation')} {id_}"

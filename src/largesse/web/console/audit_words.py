@@ -192,7 +192,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "value": text("Amount"),
     }
 )
-# What stands for no limit in a member, and what it means to the reader. In other members, null means none.
+# For each member that can be unlimited: the value that means unlimited, and its text. In other members, null means none.
 NOTHING = (None, text("None"))
 UNLIMITED: Mapping[str, tuple[str | None, str]] = MappingProxyType(
     {

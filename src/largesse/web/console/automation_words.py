@@ -16,7 +16,7 @@ _REASONS = {
     "not_approved": text("It waits for approval."),
     "balance": text("The account's balance was too low."),
 }
-# Of the errors of an order that nobody who sets automations can read: how they begin.
+# How the API's errors of an order begin, and a text that the people who set automations understand.
 _REFUSALS = {
     "`template_id`": text("The gift of this template cannot be sent any more. Choose another template."),
     "`account_id`": text("The account cannot pay for this gift. Choose another account."),

@@ -60,7 +60,7 @@ _PAST = 50
 _YEAR = timedelta(days=365)
 _LOST_FOR = timedelta(days=7)  # how long Home shows gifts that were not sent
 _MADE_UP = timedelta(days=MADE_UP_DAYS)
-_MOST_BLOCKED = 1_000  # the highest count of refused gifts
+_MOST_BLOCKED = 1_000  # refused gifts are counted up to this number
 OCCASION_NAMES = {
     "birthday": text("Birthday"),
     "anniversary": text("Work anniversary"),

@@ -299,7 +299,7 @@ def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
     """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form."""
     form = context.form
     opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
-    if opens_at is None or opens_at < now - MOST_AHEAD:  # a year such as 0026, as browsers post it half typed
+    if opens_at is None or opens_at < now - MOST_AHEAD:  # browsers post a half-typed year such as 0026
         form.error("opens", context.say(_WHEN))
     elif opens_at > now + MOST_AHEAD:
         form.error("opens", context.say(_TOO_FAR, most=MOST_AHEAD.days))
@@ -339,7 +339,7 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
     if isinstance(refusal, TooManyCampaigns):
         context.form.error("name", context.say(_TOO_MANY, most=MOST_CAMPAIGNS))
     elif isinstance(refusal, CampaignFault) and refusal.field != "name":
-        context.form.error(refusal.field, context.say(_CLOSES))  # the time passed after the form's checks
+        context.form.error(refusal.field, context.say(_CLOSES))  # the end passed after the form was checked
     else:
         context.form.error("name", context.say(_NAMED))
 

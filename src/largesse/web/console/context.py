@@ -107,7 +107,7 @@ class PageContext:
 
     @property
     def place(self) -> str:
-        """What the forms of the page apply to; their tokens hold it. Empty without a person."""
+        """What the forms of the page apply to, such as a customer. Form tokens contain it. Empty without a person."""
         raise NotImplementedError
 
     @property
@@ -316,7 +316,7 @@ class RequestContext(PageContext):
 
     @property
     def csv_mark(self) -> str:
-        """The decimal mark of the person's language: their spreadsheet takes a file with another for one column of texts."""
+        """The decimal mark of the person's language: their spreadsheet reads a file with another mark as one column of text."""
         return str(get_decimal_symbol(self.language.locale))
 
     @property

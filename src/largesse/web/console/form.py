@@ -25,7 +25,7 @@ from largesse.web.kit.query import INT32, Whole
 Declared = TypeVar("Declared")
 Say = Callable[..., str]
 
-LOCAL, DAY = "%Y-%m-%dT%H:%M", "%Y-%m-%d"  # as browsers post `datetime-local` and `date`
+LOCAL, DAY = "%Y-%m-%dT%H:%M", "%Y-%m-%d"  # the formats in which browsers post `datetime-local` and `date`
 REQUIRED = text("Fill this in.")
 # Whole numbers as people of our languages write them: 1,000 and 1.000 and 1 000 and 1'000.
 _IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3})*")
@@ -166,7 +166,7 @@ class Form:
         return self._at(name, LOCAL, zone)
 
     def end_of_day(self, name: str, zone: tzinfo) -> datetime | None:
-        """Returns the end of a day typed in a zone, in UTC; None for anything else. Its last hour counts where it comes twice."""
+        """Returns the end of a day typed in a zone, in UTC; None for anything else. If clocks go back in its last hour, returns the later end."""
         return self._at(name, DAY, zone, hour=23, minute=59, second=59, fold=1)
 
     def _at(self, name: str, form: str, zone: tzinfo, **clock: int) -> datetime | None:

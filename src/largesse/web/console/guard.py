@@ -43,9 +43,9 @@ _FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a sess
 _DAY_S = 24 * 3600
 _YEAR_S = 365 * _DAY_S
 _LASTS_S = 14 * _DAY_S
-# The most that is read of a form that may have files when its session has ended. The next page contains the typed fields, but no files.
+# How much is read of a form with files whose session has ended. The next page contains the typed fields, but no files.
 _LOST_BYTES = 1024 * 1024
-# How long an invalid form of a signed-in person takes at least. With their two forms at once, that is 20 a second.
+# The answer to an invalid form of a signed-in person takes at least this long. Two forms at once make at most 20 a second.
 _INVALID_FORM_S = 0.1
 
 _ENDED = text(
@@ -196,7 +196,7 @@ class Guard(Generic[AnyContext, AnySession]):
                 return await self._hand_over(context, token)
 
     def _turn(self, context: AnyContext) -> Turn[tuple[str, int]] | nullcontext[None]:
-        """Returns the turn of a signed-in person, who has two forms handled at once. The others of theirs wait."""
+        """Returns a turn for the form. A signed-in person has at most two forms handled at once; further ones wait."""
         if context.session is None:
             return nullcontext()
         return self._services.form_turns.turn((self.session_cookie, context.session.person_id))
@@ -326,7 +326,7 @@ class Guard(Generic[AnyContext, AnySession]):
             self._give(response, DEVICE, context.device, _YEAR_S)
         is_entering = context.session and context.session.awaits_second_step
         if context.new_cookie is not None and context.cookie and not is_entering:
-            # Forms in other tabs work again once the same person has signed in. No form is of a session that awaits its second step.
+            # Lets forms in other tabs work again once the same person has signed in. A session that awaits its second step has none.
             self._give(response, _FORM_COOKIE, context.cookie, _DAY_S)
         if context.new_cookie == "":
             path = self._layout.base + self._layout.root

@@ -36,8 +36,8 @@ from largesse.web.console.periods import months_before, period_of
 from largesse.web.console.reports import own_filter
 
 _NEWEST = 8
-_MOST_DRAWN = 12  # with more accounts, the balance has no line
-_CLAIM_DAYS = 7  # most claims happen within so many days
+_MOST_DRAWN = 12  # with more accounts, the page draws no line of the balance
+_CLAIM_DAYS = 7  # most claims happen within this many days
 _WINDOW_DAYS = 30
 _SPENT = ("orders", "codes", "spent_minor", "refunded_minor")
 _STANDING = ("orders", "codes", "claimed", "cancelled", "spent_minor", "claimed_minor", "refunded_minor")
@@ -58,7 +58,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class _Summed(NamedTuple):
-    """Sums of orders, which take about as long as the rest, and the orders that need attention."""
+    """Sums of orders, and the items for orders that need attention. Reading them takes as long as reading the rest."""
 
     unclaimed: list[Added]
     items: list[AttentionItem]

@@ -40,7 +40,7 @@ _PLACES = frozenset(
     ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 )
 _RELATIVE_UP_TO = timedelta(days=1)
-# Browsers also name those they descend from, so the order matters.
+# The order matters, because a browser's user agent also names the browsers that it descends from.
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
 _SYSTEMS = (
     ("Android", "Android"),
@@ -66,7 +66,7 @@ class Layout:
     """The layout of all pages. The back office has a subclass."""
 
     root = "/app"
-    guide = ""  # of pages whose route names none
+    guide = ""  # the guide of pages whose route names none
     name = "Largesse"  # in page titles without a customer
     groups: type[Enum] = Group
     templates: tuple[Path, ...] = (TEMPLATES,)
@@ -136,7 +136,7 @@ class Layout:
         return response
 
     def reference(self, *, is_staging: bool) -> str:
-        """Returns the address of the API's reference. Staging's has the test lab too."""
+        """Returns the address of the API's reference. The reference of staging includes the test lab."""
         return f"{self._staging_base if is_staging else self.base}/docs"
 
     def token(self, session: str, place: str) -> str:
@@ -199,7 +199,7 @@ def _is_within(path: str, page: str, root: str) -> bool:
     return path == page or (page != root and path.startswith(f"{page}/"))
 
 
-# A list has up to three times in each row. Formatting them took a quarter of its processor time.
+# A list shows up to three times in each row. Without the cache, formatting them took a quarter of the page's processor time.
 @lru_cache(maxsize=10_000)
 def moment_of(at: datetime, language: Language, zone: tzinfo) -> str:
     """Returns an instant with seconds, in a language and a time zone."""

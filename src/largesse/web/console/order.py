@@ -1,4 +1,4 @@
-"""The page of one order: its recipients with the progress of each gift, its money and its timeline. Shares with other pages of an order how it is found."""
+"""The page of one order: its recipients with the progress of each gift, its money and its timeline. Other pages of an order use its functions to find the order."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -64,7 +64,7 @@ from largesse.web.kit.problems import spell_name
 from largesse.webhooks.delivery_store import list_order_webhooks
 
 AT_ONCE = 50  # recipients on a page
-_MOST_REFUNDS = 100  # whose entries the page shows, the newest
+_MOST_REFUNDS = 100  # the page shows the entries of this many refunds, the newest
 STEPS = {
     "opened": text("Opened"),
     "claimed": text("Claimed"),
@@ -118,8 +118,8 @@ class _Read(msgspec.Struct, frozen=True):
     lapses: list[tuple[datetime, int]]  # when codes lapsed, and how many
     reminder_days: list[int]
     reminded: list[tuple[datetime, int]]  # when reminders were sent, and how many
-    campaign: tuple[int, str] | None  # whose gifts the order holds: its id and name
-    campaign_refunds: list[tuple[datetime, int]]  # when its end cancelled gifts, and how many
+    campaign: tuple[int, str] | None  # the id and name of the campaign that gives away the order's gifts
+    campaign_refunds: list[tuple[datetime, int]]  # when the end of the campaign cancelled gifts, and how many
     notes: dict[int, str]  # the thank-you notes, by line
 
 

@@ -295,7 +295,7 @@ async def _recipient(context: RequestContext, number: int) -> tuple[Recipient, R
     return next(one for one in recipients if one.numbers[0] == numbers[0]), order
 
 
-MOST_QR_CODES = 100  # a longer sheet has none: it would have megabytes
+MOST_QR_CODES = 100  # a longer sheet has no QR codes, because it would be megabytes large
 
 
 async def code_sheet(

@@ -105,7 +105,7 @@ def _chip(
 ) -> Chip:
     value = dict(choices).get(context.query(name), "")
     if not value and not filtered.isdisjoint(_COLUMNS_OF.get(name, ())):
-        # such as an account that has paid no order of this person
+        # for example, an account that has paid none of this person's orders
         value = context.say("Not in this list")
     return Chip(name, label, value, choices, list_address(context, **{name: None}))
 

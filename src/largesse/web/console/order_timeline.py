@@ -183,7 +183,7 @@ def reminders_of(context: RequestContext, reminded: Sequence[tuple[datetime, int
 
 
 def campaign_end_of(context: RequestContext, order: Row, refunds: Sequence[tuple[datetime, int]]) -> list[Happening]:
-    """Returns the timeline's entry about what nobody took of a campaign. Its end refunds many gifts in pieces, which are one entry."""
+    """Returns one entry about the gifts of a campaign that nobody took, even if they were refunded in several steps."""
     gifts = sum(count for _, count in refunds)
     if not gifts:
         return []

@@ -47,7 +47,7 @@ from largesse.web.console.order_words import headline, source_of, state_of_order
 _AT_ONCE = 50
 _OF_FILE_AT_ONCE = 1_000
 MOST_OF_FILE = 100_000
-MOST_CHOSEN = 100  # orders of one file of chosen ones
+MOST_CHOSEN = 100  # the most orders in a file of selected orders
 _COLUMNS = (
     *(text("Reference"), text("Your reference"), text("Placed at (UTC)"), text("Gift"), text("Codes")),
     *(text("Codes claimed"), text("Codes cancelled"), text("Total"), text("Currency"), text("State")),

@@ -1,4 +1,4 @@
-"""The types of the table of routes, and the parameters that an address may have. A page reads no others."""
+"""The types of the table of routes, and the parameters that an address may have. Pages read no other parameters."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto

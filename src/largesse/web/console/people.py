@@ -178,14 +178,14 @@ class ListedMembers(msgspec.Struct, frozen=True):
     members: list[Member]
     tabs: list[
         tuple[str, str, int]
-    ]  # the value of `state`, its name, and how many there are; none while nobody was removed
+    ]  # the value of `state`, its name, and how many members there are; empty while nobody was removed
     state: str | None  # None for a search, which finds all
     previous: str | None
     next: str | None
 
 
 async def list_page(connection: Connection, context: PageContext, customer_id: int) -> ListedMembers:
-    """Returns the page of members that the address names: active ones, with `state=removed` the others, with `q` those that it finds."""
+    """Returns the page of members that the address names. `state=removed` lists removed members and `q` searches all; otherwise lists active ones."""
     words, page = context.query("q").strip(), max(context.parameters.number("page") or 1, 1)
     state = None if words else "removed" if context.query("state") == "removed" else "active"
     is_active = None if state is None else state == "active"

@@ -40,7 +40,7 @@ AGES = {
     "later": text("After 30 days"),
 }
 _NOTHING = Sums()
-_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # sums of groups and of the period before
+_SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # the sums read for groups and for the period before
 _TOO_LONG = text("At most %(most)s days, the first no later than the last.")
 _FIGURES = (
     *(text("Orders"), text("Codes"), text("Spent"), text("Codes claimed"), text("Value claimed")),

@@ -31,7 +31,7 @@ from largesse.web.console.send.opening import caller_and_catalogue
 from largesse.web.console.words import WORDS
 
 MOST_OF_KIND = 5
-_ORDERS_LOOKED_THROUGH = 10  # for recipients
+_ORDERS_LOOKED_THROUGH = 10  # how many orders are searched for recipients
 _MOST_COUNTRIES = 10  # searched one after another, until there are enough gifts
 
 TITLE = text("Search")

@@ -123,7 +123,7 @@ async def one(context: RequestContext) -> Response:
         spent = await read_spent_today(connection, person.customer_id, account.id, person.environment)
         month = await _this_month(context, connection, account.id)
     chosen = context.query("currency") if context.query("currency") in account.limits else ""
-    # A currency that has limits is only changed in a form that shows both, so that neither is lost by leaving it out.
+    # Limits of a currency are only changed in a form that shows them. Otherwise an empty field would remove a limit unseen.
     others = dict.fromkeys([*(one.currency for one in accounts), *sorted(await _sold_in(context))])
     return context.page(
         "service_account.html",

@@ -117,7 +117,7 @@ async def switch_environment(context: RequestContext) -> Response:
 
 
 async def nothing(context: PageContext) -> Response:
-    """Leads to the page of an address with a slash at its end. Raises NotFound for other unknown paths below the root of the pages."""
+    """Redirects an address with a final slash to its page. Raises NotFound for other unknown paths below the root of the pages."""
     path = context.request.url.path
     if path.endswith("/"):
         return context.see(path.rstrip("/"))

@@ -163,7 +163,7 @@ async def _rows(context: RequestContext, subscription: SubscriptionRecord) -> As
                 found = await list_deliveries(
                     connection, context.principal, subscription.id, before=before, limit=_OF_FILE_AT_ONCE
                 )
-            except NotFound:  # removed meanwhile, with its deliveries
+            except NotFound:  # the subscription was removed meanwhile, with its deliveries
                 return
             orders = await order_references(
                 connection, context.principal, {one.order_id for one in found if one.order_id is not None}

@@ -146,7 +146,7 @@ _HEAD = re.compile(r"<svg\b[^>]*>\s*")
 
 @cache
 def icons() -> ZipFile:
-    """Opens the archive of the Lucide icons. That takes some 20 ms, which the package would take again for each icon."""
+    """Opens the archive of the Lucide icons. That takes some 20 ms, and the package would do it again for each icon."""
     return ZipFile(BytesIO(files("lucide").joinpath("lucide.zip").read_bytes()))
 
 

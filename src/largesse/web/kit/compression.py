@@ -31,7 +31,7 @@ def takes_gzip(accept_encoding: str) -> bool:
 
 
 def gzipped(body: bytes, level: int = LEVEL, *, padding: bytes = b"") -> bytes:
-    """Returns a body as gzip. `padding` stands in the field of the file name, which decoders skip."""
+    """Returns a body as gzip. `padding` fills the field of the file name, which decoders skip."""
     stream = _Gzip(level, padding)
     return stream.add(body) + stream.end()
 

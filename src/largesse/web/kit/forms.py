@@ -21,7 +21,7 @@ from largesse.web.kit.body import BodyLimits, BodyShare, BodyStream
 from largesse.web.kit.problems import SlowRequest
 
 FORM_LIMITS = BodyLimits(most_bytes=16 * 1024, whole_s=15.0, pause_s=15.0)
-TOKEN_WITHIN_BYTES = 20 * 1024  # the whole of a form without its own limits
+TOKEN_WITHIN_BYTES = 20 * 1024  # enough for a whole form without limits of its own
 _MAX_FIELDS = 40
 _MAX_HEADER = 1_000
 # Decoding this much fits in one turn of the cooperative runner.
@@ -82,7 +82,7 @@ class PostedForm:
             parser = UrlencodedParser(_MAX_FIELDS)
         self._parser = parser
         self.fields = parser.fields  # read so far, in order
-        self.files = parser.files  # by the name of their field; a field in which no file was chosen has none
+        self.files = parser.files  # by the name of their field; fields in which no file was chosen are missing
         self.file_names = parser.file_names  # as the browser sent them
         self._stream = BodyStream(request.receive, limits, share)
         self._chunk = b""

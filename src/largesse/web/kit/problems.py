@@ -105,7 +105,7 @@ class ProblemType(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the class."""
+        """The name of the class, which also names components of the OpenAPI document."""
         return self.raised.__name__
 
     @property
@@ -319,7 +319,9 @@ def problem_reply(problem: Problem) -> Reply:
 def _router_problem(error: HTTPException) -> Problem:
     """Returns the problem for an error that the router of pages raised."""
     if error.status_code == 405:
-        allow = ", ".join(sorted((error.headers or {}).get("Allow", "GET").split(", ")))  # the router lists a set
+        allow = ", ".join(
+            sorted((error.headers or {}).get("Allow", "GET").split(", "))
+        )  # sorted, because the router lists a set
         return MethodNotAllowed(f"Only {allow} is allowed here.", allow=allow)
     if error.status_code == 404:
         return NotFound("There is nothing at this address.")

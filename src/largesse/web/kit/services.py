@@ -43,7 +43,7 @@ class Services(msgspec.Struct, frozen=True):
     # Parses long bodies with pauses, and counts the memory that bodies take.
     cooperative: CooperativeRunner = msgspec.field(default_factory=CooperativeRunner)
     body_memory: BodyMemory = msgspec.field(default_factory=BodyMemory)
-    # Forms of a person at once. The others of theirs wait, so that one who posts without a pause does not slow down everybody.
+    # Forms of one person are handled two at once; further ones wait. So a person who posts without a pause slows down nobody else.
     form_turns: FairTurns[tuple[str, int]] = msgspec.field(
         default_factory=lambda: FairTurns(at_once=4_000, each=2, max_waiting=1_000)
     )

@@ -19,7 +19,7 @@ from largesse.web.kit.query import INT64
 from largesse.web.office.context import ROLE_NAMES as STAFF_ROLE_NAMES
 from largesse.web.office.context import OfficeContext
 
-_INSTALLATION = "installation"  # in the filter, instead of a customer's key
+_INSTALLATION = "installation"  # the filter's value for the installation, in place of a customer's key
 # The sentences of acts on the whole installation.
 OF_OFFICE: Mapping[str, str] = {
     "bank_file.read": text("%(who)s read the %(what)s, lines: %(new_lines)s"),
@@ -71,7 +71,7 @@ _SUBJECTS = (
 _FORMS = {re.compile(re.sub(r"%\((\w+)\)s", r"(?P<\1>.+)", one)): one for one in _SUBJECTS}
 _ACCOUNT = re.compile(r"account ([0-9]{1,9})")
 _CONTACT = re.compile(r"contact ([0-9]{1,9})")
-_MANY = re.compile(r"(\d+) (product|collection)s")  # published together
+_MANY = re.compile(r"(\d+) (product|collection)s")  # the subject of a publication of several
 
 
 async def show(context: OfficeContext) -> Response:

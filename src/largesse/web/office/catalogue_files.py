@@ -16,7 +16,7 @@ from largesse.web.office.catalogue_shown import LABELS
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.files import CHOOSE_FILE
 
-_MOST_FAULTS = 200  # that the page lists; it counts the others
+_MOST_FAULTS = 200  # the page lists this many faults and counts the others
 _MEANWHILE = text("Somebody else changed something in the file meanwhile. Import the file again.")
 _NOT_ALL = text(
     "Some drafts were begun before a later publication, or the seed file manages them. Publish the others one by one."

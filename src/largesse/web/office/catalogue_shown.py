@@ -26,7 +26,7 @@ _OPTIONAL = _TEXTS | {
     "suppliers",
     "value_points",
 }
-_MOST_TYPED = 20_000  # characters of a field without a lower limit
+_MOST_TYPED = 20_000  # characters of a field that has no limit of its own
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ _LABEL_OF = {
 
 
 def choices_of(context: OfficeContext, lost: Sequence[LostChoice]) -> list[tuple[str, str]]:
-    """Returns the collections that lose the product, each with the amounts for which they do; empty for all amounts."""
+    """Returns the collections that lose the product, each with the affected amounts as text; empty if all amounts are affected."""
     return [
         (one.name, ", ".join(context.language.amount(minor, one.currency) for minor in one.values_minor[:_MOST_SHOWN]))
         for one in lost

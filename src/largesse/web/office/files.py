@@ -1,4 +1,4 @@
-"""Errors of uploaded files, in the language of the page. They never repeat a number or a name that stands in the file."""
+"""Errors of uploaded files, in the language of the page. They never repeat a number or a name from the file."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -29,7 +29,7 @@ from largesse.staff.model import StaffRight
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 
-SEARCHES_A_MINUTE = 30  # of one member of staff, in each serving process
+SEARCHES_A_MINUTE = 30  # for one member of staff, in each serving process
 _searches: Throttle[int] = Throttle(Rate(SEARCHES_A_MINUTE, 60.0))
 _BY = {
     By.ADDRESS: text("E-mail address"),

@@ -23,7 +23,7 @@ from largesse.web.kit.requests import client_address
 from largesse.web.office.context import OfficeContext, OfficeLayout
 from largesse.web.office.routes import ROUTES
 
-_NOTHING = "There is nothing at this address."  # the same as for every unknown path
+_NOTHING = "There is nothing at this address."  # the same text as for every unknown path
 _FORBIDDEN = text("Your role does not include this. Ask an owner of the back office.")
 
 

@@ -34,7 +34,7 @@ from largesse.web.office.files import file_name, refused, uploaded
 
 HERE = "/office/parcels"
 MOST_BYTES = 1024 * 1024
-MOST_SENT = 1_000  # parcels of a file
+MOST_SENT = 1_000  # parcels in one file
 SHOWN = 50
 MOST_FIELDS = 2 * SHOWN + 10
 _LONGEST = 100

@@ -220,7 +220,7 @@ def _order_members(schema: Json, body: type[SendRequest]) -> None:
 def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
     described: Json = {"operationId": operation.name, "summary": operation.summary, "tags": [operation.tag]}
     described["description"] = " ".join(filter(None, (operation.description, _scope(operation))))
-    # One of the two ways: generated clients send a key in each that an operation lists, and two of them are refused.
+    # Lists only one of the two headers: generated clients send a key in every listed header, and the API refuses two keys.
     described["security"] = [{"bearer": []}] if operation.needs_key else []
     parameters = [*path_parameters(operation), *query_parameters(operation.query)]
     if parameters:

@@ -86,7 +86,7 @@ def path_parameters(operation: Operation) -> Iterator[Json]:
 
 
 def query_parameters(query: type[msgspec.Struct]) -> Iterator[Json]:
-    """Yields the members of a query type as parameters. A query cannot hold null: absent parameters take its place."""
+    """Yields the members of a query type as parameters. A query has no null: callers leave a parameter out instead."""
     if query is NoQuery:
         return
     schema = msgspec.json.schema(query)["$defs"][query.__name__]

@@ -81,7 +81,7 @@ class _Members(msgspec.Struct, kw_only=True, rename="camel"):
     address: _Address | UnsetType | None = UNSET
     external_id: _ExternalId | UnsetType | None = UNSET
     active: Annotated[bool, Meta(description="False for somebody who left: they get no gifts")] | UnsetType = UNSET
-    # Nullable, as openapi-generator's clients in Java send an empty list for each one that is left out and may not be null.
+    # Nullable: openapi-generator's Java clients send an empty list for a list that is left out and cannot be null.
     groups: _Groups | UnsetType | None = UNSET
     fields: _Fields | UnsetType = UNSET
 
@@ -146,7 +146,7 @@ class SavedContacts(msgspec.Struct, rename="camel"):
 
 
 class ContactsQuery(msgspec.Struct, frozen=True):
-    """Which contacts to list: those that match, in the order of their ids."""
+    """Which contacts to list, in the order of their ids."""
 
     q: Annotated[str, Meta(max_length=200, description="Words that the name or the address contains")] = ""
     group: Annotated[int, Meta(ge=1, le=INT32, description="Id of a group")] | None = None
@@ -191,7 +191,7 @@ async def _bulk(services: Services, call: Call) -> Reply:
     faults: dict[int, InvalidRequest] = {}
     try:
         contacts: Sequence[BulkContact | None] = call.read(BulkContacts).contacts
-    except WrongItem:  # it names only the first
+    except WrongItem:  # names only the first wrong contact
         contacts = _read_each(call.body, faults)
         if not faults:
             raise
@@ -225,7 +225,7 @@ def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
     birthday: Any = body.birthday
     if isinstance(birthday, str):
         month, _, day = birthday.partition("-")
-        # The pattern takes a line break at the end, as `$` does in Python: no day has it.
+        # The pattern allows a line break at the end, as `$` does in Python. `isdigit` refuses it.
         birthday = int(month) * 100 + int(day) if day.isdigit() else 0
     return shaped(
         ContactChange,

@@ -141,7 +141,7 @@ async def _read(services: Services, call: Call, body: type[SendRequest]) -> Send
         if isinstance(refusal, Unreadable):
             raise
         await services.orders.refuse_used_reference(principal, reference_in(raw))
-        if isinstance(refusal, WrongItem):  # it names only the first; this raises for all of them
+        if isinstance(refusal, WrongItem):  # names only the first wrong recipient; the next line raises for all of them
             await services.orders.read_recipients(principal, recipients_in(raw))
         raise
 

@@ -86,7 +86,7 @@ _HARMLESS = {
     "code_quantity": msgspec.Raw(b"1"),
 }
 _NULL = msgspec.Raw(b"null")
-# More than needed: each member is refused at most once, recipients at most twice.
+# More than any body needs: each member is refused at most once, and recipients at most twice.
 _MOST_READINGS = 32
 
 ReadRecipients = Callable[[Iterator[Recipient | InvalidRequest]], Awaitable[object]]

@@ -138,7 +138,9 @@ async def download(context: RequestContext) -> Response:
             one.name,
             one.language,
             one.country,
-            _birthday_shown(context, one.birthday),  # a spreadsheet would take the month of `12-10` for the day
+            _birthday_shown(
+                context, one.birthday
+            ),  # with words: a spreadsheet could take the month of `12-10` for the day
             one.start_date.isoformat() if one.start_date else None,
             whole_number(one.external_id),
             written_groups(one.groups),
@@ -242,7 +244,7 @@ async def _read(context: RequestContext) -> ContactChange:
         "country": form["country"] or None,
         "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"][:_MOST_NEW_GROUPS])])),
     }
-    # Only a change of the box counts: a window that was opened before somebody left brings nobody back.
+    # Only a change of the box counts. Otherwise a form opened before the contact left would make them active again.
     if "was_left" not in form or form["left"] != form["was_left"]:
         said["is_active"] = form["left"] != "yes"
     readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))

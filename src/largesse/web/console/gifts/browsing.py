@@ -116,7 +116,7 @@ def products_of(snapshot: Snapshot, collection: GiftCollection, customer_id: int
 
 
 def pictured(snapshot: Snapshot, collections: Iterable[GiftCollection], customer_id: int) -> dict[int, list[str]]:
-    """Returns the pictures of each collection, by id: those of its first products with one, at most four but never three."""
+    """Returns the pictures of each collection, by id: of its first products that have one, at most four but never three."""
     found = {}
     for collection in collections:
         products = products_of(snapshot, collection, customer_id)
@@ -133,7 +133,7 @@ async def show(context: RequestContext) -> Response:
     start = (page - 1) * CARDS
     return context.page(
         "gifts/catalogue.html",
-        status=200,  # a wrong amount is only left out of the search
+        status=200,  # a wrong amount does not fail the search
         items=found[start : start + CARDS],
         count=len(found),
         older=context.here(page=page + 1) if len(found) > start + CARDS else None,

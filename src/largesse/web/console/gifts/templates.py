@@ -178,7 +178,7 @@ async def _read_gift(
 
 
 def _looks(context: RequestContext) -> bool:
-    """Returns whether the form only asks for previews. The field holds their language."""
+    """Returns whether the form only asks for previews. Its field `look` has their language."""
     return bool(context.form["look"])
 
 

@@ -44,7 +44,7 @@ async def choose(context: RequestContext) -> Response:
     items = found[start : start + CARDS]
     return context.page(
         "send/gift.html",
-        status=200,  # a wrong amount is only left out of the search
+        status=200,  # a wrong amount does not fail the search
         tab=tab,
         recent=recent,
         items=items[len(recent) :],
@@ -117,7 +117,7 @@ def _template_pictures(snapshot: Snapshot, customer_id: int, template: Template)
 
 
 def _name(draft: Draft, snapshot: Snapshot, customer_id: int) -> str | None:
-    """Returns the name of a draft's gift, None if it is not known."""
+    """Returns the name of a draft's gift; None if it is not known."""
     content = draft.content
     if content.product_id is not None:
         product = snapshot.product(content.product_id, content.country or DEFAULT_COUNTRY, customer_id)

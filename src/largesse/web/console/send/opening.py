@@ -33,11 +33,11 @@ class Chosen(msgspec.Struct, frozen=True):
     """The gift of a draft, as pages show it."""
 
     gift: Gift
-    options: Options  # of the draft, completed from its template
+    options: Options  # the draft's options, completed from its template
     name: str
     product: Product | None
     collection: Collection | None
-    claim_by: datetime | None = None  # of its order
+    claim_by: datetime | None = None  # the claim-by date of its order
 
 
 class Open(msgspec.Struct, frozen=True):

@@ -120,7 +120,7 @@ def refused(context: RequestContext, refusal: SheetRefused) -> str:
 
 
 def hidden_rows(context: RequestContext, count: int) -> str:
-    """Returns that a workbook hides so many rows, which were read."""
+    """Returns the notice that a workbook hides `count` rows, and that they were read too."""
     return context.ngettext(
         "The workbook hides %(count)s row, as a filter does. It is in the list, too.",
         "The workbook hides %(count)s rows, as a filter does. They are in the list, too.",
@@ -271,7 +271,7 @@ async def save(context: RequestContext) -> Response:
 async def _moved(
     context: RequestContext, opened: Open, was: Mapping[int, str], typed: Mapping[int, Typed]
 ) -> list[int]:
-    """Returns the rows of a form that are no longer those of the list, as another window began another list, or removed them."""
+    """Returns the rows of a form that no longer match the list, because another window replaced or removed them."""
     checked = await context.services.drafts.rows.checked(opened.caller.principal, opened.draft)
     stored = {row.number: row.email.split() for row in checked.rows}
     return [row for row, one in typed.items() if stored.get(row) not in (was[row].split(), one.email.split())]

@@ -212,6 +212,6 @@ def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
 
 
 def _as_errors(problem: Problem) -> Sequence[FieldError]:
-    """Returns an error for a problem without errors of its own, with the member that it is about."""
+    """Returns an error for a problem that names no field: the customer's reference if it is used, otherwise the account."""
     field = "external_reference" if isinstance(problem, ReferenceUsed) else "account_id"
     return (FieldError(f"#/{field}", problem.detail),)

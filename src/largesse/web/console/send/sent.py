@@ -53,7 +53,7 @@ async def show(context: RequestContext) -> Response:
 
 
 def or_order(page: Callable[[RequestContext], Awaitable[Any]]) -> Callable[[RequestContext], Awaitable[Any]]:
-    """Returns the page or form of a draft that, once the draft was sent, leads to its order. Raises NotFound for somebody else's."""
+    """Wraps a page or form of a draft: once the draft was sent, it leads to the order. Raises NotFound for somebody else's."""
 
     @wraps(page)
     async def shown(context: RequestContext) -> Any:

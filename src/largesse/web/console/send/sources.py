@@ -128,7 +128,7 @@ async def take(context: RequestContext) -> Response:
     """Adds the selected contacts, or all that the search finds, to the recipients."""
     opened, form = await open_draft(context), context.form
     shown = _filter(form["q"], form.number("group"))
-    if form["all"] == "yes":  # up to one more than an order may have
+    if form["all"] == "yes":  # at most one more than an order may have, so that too many are noticed
         chosen = await context.read(list_by_id, context.customer, shown, MAX_CODES + 1)
     else:
         chosen = await _ticked(context)
