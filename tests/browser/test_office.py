@@ -228,7 +228,7 @@ def refunds_with_a_colleague(clerk: Clerk, colleague: Clerk) -> None:
     clerk.press("^Search")
     clerk.page.locator("main").get_by_role("link", name="Acme float", exact=True).click()
     clerk.link("^Propose a correction")
-    clerk.page.get_by_label("Kind").select_option(label="Refund: what an order cost is given back")
+    clerk.page.get_by_label("Kind").select_option(label="Refund: the price of an order is paid back")
     clerk.type("Amount", "5.00")
     clerk.page.get_by_label("Order").fill(reference)
     clerk.page.get_by_label("Reason").fill("The shop was shut.")

@@ -218,7 +218,7 @@ def test_a_number_may_have_the_separators_of_a_language(service: Service, sign_i
 def test_other_numbers_are_refused(service: Service, sign_in: SignIn, typed: str) -> None:
     answer = set_one(sign_in("ada@acme.example"), service, cap=typed)
     assert answer.status_code == 422
-    assert "Type a whole number from 1 to 100,000, or nothing." in answer.text
+    assert "Type a whole number from 1 to 100,000, or leave it empty." in answer.text
 
 
 def test_another_administrator_approves(service: Service, ada: Browser, cem: Browser) -> None:

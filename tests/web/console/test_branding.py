@@ -160,7 +160,7 @@ def test_the_preview_is_a_document_of_its_own(ada: Browser) -> None:
         ("reply_to", "nobody", "Type an e-mail address"),
         ("reply_to", "jörg@acme.example", "Type an e-mail address with letters from A to Z"),
         ("reply_to", "a@acme.example\r\nBcc: b@evil.example", "not allowed"),
-        ("subject", "{name} {sender}", "No placeholder but {sender}"),
+        ("subject", "{name} {sender}", "The only placeholder here is {sender}"),
         ("subject", "x" * 101, "100 are allowed"),
         ("subject", "two\nlines", "not allowed"),
         ("sender_name", "x" * 61, "60 are allowed"),

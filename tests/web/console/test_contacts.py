@@ -328,7 +328,7 @@ def test_a_message_has_placeholders(service: Service, ada: Browser) -> None:
     )
     assert refused.status_code == 422
     (error,) = re.findall('id="message-error">([^<]*)', refused.text)
-    assert html.unescape(error) == "Unknown: {firstname}, {nope}. Choose from those below."
+    assert html.unescape(error) == "Unknown: {firstname}, {nope}. Choose from the placeholders below."
     assert "Dear {firstname}, {nope}, yours" in html.unescape(refused.text)
 
     ada.page = refused

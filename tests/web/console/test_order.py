@@ -195,7 +195,7 @@ def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
 
 
 def test_the_timeline_says_that_older_acts_are_left_out(ada: Browser, service: Service, order: str) -> None:
-    said = "Of what people did with the order, the newest 100 are shown."
+    said = "Only the newest 100 of people's actions are shown."
     for acts, is_said in ((100, False), (1, True)):
         service.sql(
             """

@@ -176,7 +176,7 @@ def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> 
     sent = wade.post("/office/parcels/send", carrier="Royal Mail", **numbers, **{f"sent_{parcels[18]}": "yes"})
     assert sent.headers["location"] == "/office/parcels?state=sent"
     assert "19 parcels sent." in wade.read("/office/parcels?state=sent")
-    for number, said in (("X2", "Line 3 says something else about a parcel than line 2."), ("1.2E+11", "shortened")):
+    for number, said in (("X2", "Line 3 contradicts line 2 about a parcel."), ("1.2E+11", "shortened")):
         wade.get("/office/parcels/send")
         file = f"shipment,carrier,tracking_number\n{parcels[19]},Post,X1\n{parcels[19]},Post,{number}\n".encode()
         wade.page = wade.upload("/office/parcels/import", file)

@@ -82,7 +82,7 @@ def test_a_file_of_40_lines_is_matched_confirmed_and_the_rest_decided(service: S
     assert read.status_code == 303, read.text
     here = read.headers["location"]
     fay.sees(here, "To decide: 3", "Matched: 36", "Ignored: 1")
-    fay.says("£99.00 arrived where £100.00 was requested.")
+    fay.says("£99.00 arrived, but £100.00 was requested.")
     fay.says("It is in another currency", "There is no top-up RF", "names no reference")
     assert balance(service) == before, "nothing is credited before somebody says so"
     assert fay.post(f"{here}/confirm").status_code == 303
@@ -213,7 +213,7 @@ def test_the_one_currency_of_a_file_is_one_in_use(service: Service, fay: Browser
         fay.get(FILES)
         fay.page = fay.upload(FILES, content, decimals="", currency=typed)
         assert fay.page.status_code == 422
-        assert f"“{typed}” stands for several currencies." in fay.text
+        assert f"“{typed}” can mean several currencies." in fay.text
     for typed in ("gbp", "\N{POUND SIGN}"):
         fay.get(FILES)
         assert "Matched: 1" in fay.read(fay.upload(FILES, content, decimals="", currency=typed).headers["location"])

@@ -133,7 +133,7 @@ def test_only_support_and_owners_do_requests(sign_in: SignIn) -> None:
     auditor = sign_in("auditor")
     page = auditor.get(here)
     assert page.status_code == 200
-    assert "What may be done" not in page.text
+    assert "<h2>Actions</h2>" not in page.text
     auditor.get("/office/security")
     for path in (HERE, f"{here}/export", f"{here}/erase", f"{here}/done"):
         assert auditor.post(path).status_code == 403

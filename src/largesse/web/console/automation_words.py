@@ -10,7 +10,7 @@ from largesse.web.console.context import RequestContext
 _REASONS = {
     "person": text("By somebody in your company."),
     "paused": text("The automation was paused."),
-    "cap": text("The month's gifts were used up."),
+    "cap": text("The monthly limit of gifts was reached."),
     "left": text("The contact left or was deleted."),
     "changed": text("The day or the group of the contact changed."),
     "not_approved": text("It waits for approval."),

@@ -40,7 +40,7 @@ _WRONG = {
     "colour": _COLOUR,
     "paper": _COLOUR,
     "ribbon": _COLOUR,
-    "subject": text("No placeholder but {sender} is known here."),
+    "subject": text("The only placeholder here is {sender}."),
     "reply_to": text("Type an e-mail address with letters from A to Z, such as name@example.com."),
     "name": text("There is a wrapping with that name, or there are %(wrappings)s already."),
 }

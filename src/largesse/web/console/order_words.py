@@ -111,7 +111,7 @@ REFUSALS = {
     "The order's mail has not left yet.": text("The mail of this order has not left yet."),
     "The mail to this recipient has not left yet.": text("The mail to this recipient has not left yet."),
     "The mail to this recipient was sent again meanwhile.": text(
-        "The mail to this recipient was sent again after you opened the page. It was not sent once more."
+        "The mail to this recipient was sent again after you opened the page. It was not sent a second time."
     ),
 }
 

@@ -14,7 +14,7 @@ from largesse.web.console.form import Checked, Text
 from largesse.web.console.send.delivery import reminders_in
 
 TITLE = text("Unclaimed gifts")
-_DAYS = text("Type a whole number from 1 to %(most)s, or nothing.")
+_DAYS = text("Type a whole number from 1 to %(most)s, or leave it empty.")
 _LATE = text("The last reminder would leave after the claim-by date. Choose fewer days, or a later date.")
 _HERE = "/app/unclaimed"
 

@@ -21,7 +21,7 @@ WORDS = {
     "code": Word(
         text("Code and PIN"),
         text(
-            "A code stands for one gift. Whoever has the code and its PIN can claim the gift, so treat both like money."
+            "A code stands for one gift. Anybody with the code and its PIN can claim the gift, so treat both like money."
         ),
     ),
     "reference": Word(
@@ -73,9 +73,7 @@ WORDS = {
     ),
     "claim-by": Word(
         text("Claim-by date"),
-        text(
-            "The last day on which recipients can claim. What nobody has claimed by then is cancelled, and its cost is refunded in full."
-        ),
+        text("The last day on which recipients can claim. Unclaimed gifts are then cancelled and refunded in full."),
     ),
     "account": Word(
         text("Funding account"),
@@ -144,7 +142,7 @@ WORDS = {
     "second-step": Word(
         text("Second step"),
         text(
-            "A code of an app, or a passkey, that you need beside your password. Protects your account if somebody learns "
+            "A code from an app, or a passkey, that you need besides your password. Protects your account if somebody learns "
             "your password."
         ),
     ),

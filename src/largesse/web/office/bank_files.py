@@ -34,15 +34,15 @@ from largesse.web.office.files import refused, uploaded
 HERE = "/office/money/bank-files"
 SHOWN = 50
 _NO_HEADING = text(
-    "No line is a heading with an amount and a currency. Name the columns below, or the one currency of the file; or the file is of another bank's format."
+    "No line is a heading with an amount and a currency. Name the columns or the file's currency below. If that does not help, the format of this bank is not supported."
 )
 _SHARED_SIGN = text(
-    "“%(found)s” stands for several currencies. Read the file again with the code of its currency, such as USD."
+    "“%(found)s” can mean several currencies. Read the file again with the code of its currency, such as USD."
 )
 _DECIDED = text("There is nothing to decide about this line any more.")
 _WHY: Mapping[str, str] = {
     "no_reference": text("It names no reference of ours."),
-    "no_payment": text("It is not a payment in."),
+    "no_payment": text("It is not an incoming payment."),
     "unknown": text("There is no top-up %(reference)s."),
     "mistyped": text("It names %(reference)s. The top-up beside it differs in one digit, and waits for this amount."),
     "several": text("It names several top-ups: %(references)s."),
@@ -52,7 +52,7 @@ _WHY: Mapping[str, str] = {
     "confirmed": text("The top-up is confirmed already. It may have been paid twice."),
     "cancelled": text("The top-up was cancelled."),
     "expired": text("The top-up expired on %(at)s."),
-    "other_amount": text("%(came)s arrived where %(asked)s was requested."),
+    "other_amount": text("%(came)s arrived, but %(asked)s was requested."),
     "ended": text("The top-up was decided meanwhile, or its account is closed."),
 }
 _STATES: Mapping[LineState, tuple[str, str]] = {

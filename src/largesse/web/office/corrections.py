@@ -40,7 +40,7 @@ _SHOWN = 50
 KIND_NAMES: Mapping[str, str] = {
     "credit": text("Credit: money that arrived is missing"),
     "debit": text("Debit: money was credited that did not arrive"),
-    "refund": text("Refund: what an order cost is given back"),
+    "refund": text("Refund: the price of an order is paid back"),
 }
 SHORT_KINDS: Mapping[str, str] = {"credit": text("Credit"), "debit": text("Debit"), "refund": text("Refund")}
 STATES: Mapping[str, tuple[str, str]] = {

@@ -28,7 +28,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         ),
         "number": text("Line %(line)s: a number has at most %(most)s characters, all of them printable."),
         "other_value": text("Line %(line)s has an amount at which this gift is not sold."),
-        "over": text("Line %(line)s has a last day that is over."),
+        "over": text("The last day in line %(line)s has passed."),
         "shortened": text(
             "Line %(line)s has a number that a spreadsheet shortened to one such as 1.23E+11. Make its column text there, and save the file again."
         ),
@@ -36,7 +36,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "too_long": text("Line %(line)s has a text of more than %(most)s characters."),
         "too_many_lines": text("The file has more than %(most)s lines. Split it."),
         "too_wide": text("Line %(line)s has more columns than the heading, or more than %(most)s."),
-        "twice": text("Line %(line)s says something else about a parcel than line %(first)s."),
+        "twice": text("Line %(line)s contradicts line %(first)s about a parcel."),
         "use_by": text("Line %(line)s: write the last day as 2030-12-31."),
         "value": text("Line %(line)s has an amount that cannot be read."),
         "all_other_value": text("This gift is sold at %(amounts)s."),

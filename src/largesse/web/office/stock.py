@@ -35,7 +35,7 @@ _WHY = {
     "sold": text("given to a recipient already"),
     "twice": text("twice in the file"),
 }
-_NO_LEVEL = text("Type a whole number from 1 to %(most)s, or nothing for no warning.")
+_NO_LEVEL = text("Type a whole number from 1 to %(most)s, or leave it empty for no warning.")
 
 
 async def show(context: OfficeContext) -> Response:

@@ -52,7 +52,7 @@ NAMES = {
 
 
 _BUILT_IN = {FIRST_NAME: text("First name"), NAME: text("Name"), COMPANY: text("Your company")}
-_UNKNOWN = text("Unknown: %(placeholders)s. Choose from those below.")
+_UNKNOWN = text("Unknown: %(placeholders)s. Choose from the placeholders below.")
 
 
 class MessageForm(msgspec.Struct):

@@ -43,7 +43,7 @@ _REFUSED = {
         "Row %(row)s has a second e-mail address in a column that is not read. Put it into a row of its own."
     ),
     "encoding": text("The text of the file cannot be read. Save it as CSV in UTF-8, or as XLSX."),
-    "quotes": text("A quotation mark in row %(row)s is not closed, or stands inside a cell."),
+    "quotes": text("A quotation mark in row %(row)s is not closed, or is inside a cell."),
     "kind": text("This is neither a CSV file nor an Excel workbook (XLSX)."),
     "old": text("This workbook is of an older kind, or has a password. Save it as XLSX without one."),
     "unpacked": text("The workbook is too large when it is unpacked."),
@@ -78,9 +78,9 @@ WRONG = {
     ),
     "email_wrong": text("Type an e-mail address, such as name@example.com."),
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
-    "email_more": text("“%(detail)s” stands in the same row. Add it here after a comma, or leave it out."),
+    "email_more": text("“%(detail)s” is in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
-    "name_wrong": text("The name holds characters that may not be in it."),
+    "name_wrong": text("The name has characters that are not allowed."),
     "quantity_wrong": text("The quantity is not a whole number from 1 to 1000."),
 }
 

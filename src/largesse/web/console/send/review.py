@@ -57,9 +57,9 @@ _MEND = {
 }
 _DRY = text("The account's balance is too low. Choose another account, or top it up.")
 _CHANGED = text("The price or the draft has changed since you saw it. Nothing was charged: review it again.")
-_EXPIRED = text("This page was open for a while. Nothing was charged: look once more, and send.")
+_EXPIRED = text("This page was open for a while. Nothing was charged: review it again, and send.")
 _NEEDS_APPROVAL = text("This send needs approval. Nothing was charged: ask for it below.")
-_NOBODY = text("Not enough people may approve it: nobody approves their own. Ask an administrator.")
+_NOBODY = text("Not enough people may approve it: nobody approves their own send. Ask an administrator.")
 _NO_LONGER = text("It cannot be sent yet. Nothing was charged.")
 
 

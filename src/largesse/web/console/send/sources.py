@@ -22,7 +22,7 @@ _MOST_FILE_NAME = 100
 _CHOOSE_FILE = text("Choose a file.")
 _EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
 _QUANTITY = text("Type a whole number from 1 to 5000.")
-_COLUMNS = text("Choose another column for each: one of them stands for the e-mail address.")
+_COLUMNS = text("Choose a different column for each. One of them must be the e-mail address.")
 
 
 async def take_typed(context: RequestContext) -> Response:
