@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
+from tests.distributed import IS_DISTRIBUTED
 from tests.plans import ROUNDED, rows_read
 from tests.webhooks.conftest import Receiver, World, make_principal
 
@@ -203,3 +204,24 @@ async def test_for_a_subscription_without_deliveries_none_of_others_are_read(wor
             51,
         )
         assert await rows_read(connection, *of_all) == 0
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")
+async def test_failed_deliveries_are_found_without_reading_those_that_arrived(world: World) -> None:
+    mine = await world.subscribe("https://hooks.example/busy")
+    async with world.database.connection(OPERATOR) as connection:
+        await connection.execute(
+            """
+            INSERT INTO deliveries (customer_id, subscription_id, event, sample, state, due_at, attempts, created_at)
+            SELECT $1, $2, 'order.created', '', CASE WHEN n % 1000 = 0 THEN 'exhausted' WHEN n % 1000 = 1 THEN 'pending' ELSE 'delivered' END,
+                clock_now() + interval '1 hour', 1, now()
+            FROM generate_series(1, 5000) AS n
+            """,
+            world.principal.customer_id,
+            mine.id,
+        )
+        await connection.execute("ANALYZE deliveries")
+        again = Role.APP, "deliveries", delivery_store._REDELIVER_FAILED, world.principal.customer_id, mine.id
+        assert await rows_read(connection, *again, 7) <= 5 + 5 + 7 * 2
+        async with connection.transaction():
+            assert await redeliver_failed(connection, world.principal, mine.id) == 3

@@ -59,12 +59,17 @@ _DUE_AGAIN = Fragment("""
 _REDELIVER = compose(
     "{due_again} WHERE customer_id = $1 AND id = $2 AND subscription_id = $3 RETURNING id", due_again=_DUE_AGAIN
 )
+# Two look-ups, as an index serves each: one for both would read all deliveries of the subscription.
 _REDELIVER_FAILED = compose(
     """
     {due_again} WHERE customer_id = $1 AND id IN (
-        SELECT id FROM deliveries
-        WHERE customer_id = $1 AND subscription_id = $2
-            AND (state IN ('dropped', 'exhausted') OR state = 'pending' AND attempts > 0 AND due_at > (SELECT clock_now()))
+        (SELECT id FROM deliveries
+         WHERE customer_id = $1 AND subscription_id BETWEEN $2 AND $2 AND state IN ('dropped', 'exhausted')
+         ORDER BY subscription_id DESC, id DESC LIMIT $3)
+        UNION ALL
+        (SELECT id FROM deliveries
+         WHERE customer_id = $1 AND subscription_id = $2 AND state = 'pending' AND attempts > 0 AND due_at > (SELECT clock_now())
+         ORDER BY id DESC LIMIT $3)
         ORDER BY id DESC LIMIT $3)
     RETURNING id
     """,
