@@ -17,7 +17,7 @@ from largesse.privacy.store import Json, PrivacyRequest, Receipt
 from largesse.staff.model import StaffRight
 
 MOST_OPEN = 1_000
-EARLIEST_DAYS = 90  # how old a request may be when it is entered
+EARLIEST_DAYS = 90  # how many days ago a request may have arrived when it is entered
 SOON_DAYS = 7
 
 

@@ -27,7 +27,7 @@ from largesse.privacy.store import CUSTOMERS_DUE, DUE, DUE_OF, add_receipt
 
 EVERY_S = 60.0
 _ORDERS_AT_ONCE = 100
-_CODES_AT_ONCE = 5_000  # of them, unless one order alone has more
+_CODES_AT_ONCE = 5_000  # codes of these orders, unless one order alone has more
 
 ERASED = Counter("largesse_retention_erased", "Orders whose recipients were erased as they had been kept long enough.")
 
@@ -61,7 +61,7 @@ class Retention:
         return sum([await self._erase_of(customer_id, codes) for customer_id, codes in orders_due.items()])
 
     async def _erase_of(self, customer_id: int, codes: Mapping[int, int]) -> int:
-        """Erases the recipients of a customer's orders in one transaction. If that fails, each order gets its own, and the others go on."""
+        """Erases the recipients of a customer's orders in one transaction. If that fails, erases each order in its own, so that one stops no other."""
         try:
             async with self._actor.on_behalf_of(customer_id).transaction() as transaction:
                 await commit_as_one(transaction.connection)

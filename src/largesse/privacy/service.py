@@ -57,8 +57,8 @@ class Occurrences(msgspec.Struct, frozen=True):
     drafts: int
     contacts: int
     campaigns: int
-    customer_notes: int  # that staff wrote
-    approval_notes: int  # that approvers wrote
+    customer_notes: int  # notes of staff about customers
+    approval_notes: int  # notes that approvers wrote
 
     def __bool__(self) -> bool:
         others = self.drafts + self.contacts + self.campaigns + self.customer_notes + self.approval_notes
@@ -94,7 +94,7 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
 
 
 async def _find_gifts(connection: Connection, campaigns: Sequence[Row]) -> list[LineKey]:
-    """Returns the lines that a mailbox took of campaigns, also by another spelling of it."""
+    """Returns the lines that were given to a mailbox in campaigns, under any spelling of its address."""
     found = []
     for row in campaigns:
         order_id = await find_order_id(connection, row["customer_id"], row["order_reference"])
@@ -145,7 +145,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
         members = await store.read_members(connection, email, customer_id)
         customer_notes = await notes_mentioning(connection, email, customer_id)
         approval_notes = await decisions_mentioning(connection, email, customer_id)
-        # The log must not say whose data it is.
+        # The audit log must not say whose data it is.
         await transaction.record("privacy.exported", "a recipient's data", after={"orders": len(found.lines)})
     if not found and not members:
         raise NotFound("nothing is held about that address")
@@ -167,12 +167,12 @@ async def erase(
 ) -> Receipt:
     """Erases an address for one customer or all, one order at a time, and returns the receipt. Raises NotFound if there is nothing.
 
-    Finishes the request `request_id`; raises StateConflict if another erasure finished it meanwhile. After an interruption it can be repeated.
+    Also finishes the request `request_id`. Raises StateConflict if another erasure finished it meanwhile. Can be repeated after an interruption.
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         found = await _find(transaction.connection, vault, email, customer_id)
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
-        # First, as `_find` does not look there: after an interruption nothing else may be left to find.
+        # First come the places that `_find` does not search: after an interruption, nothing else may be left to find.
         connection = transaction.connection
         await commit_as_one(connection)
         copies = await drop_copies_to(connection, email, customer_id)
@@ -246,7 +246,7 @@ def count_erased(
     campaigns: int = 0,
     customer_notes: int = 0,
 ) -> dict[str, int]:
-    """Returns the counts of a receipt, over `count` orders. `copies` are captured ones of mail to others."""
+    """Returns the counts of a receipt, over `count` orders. `copies` counts captured mail to other addresses."""
     return {
         "orders": count,
         "lines": sum(order.lines for order in orders),

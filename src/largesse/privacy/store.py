@@ -142,15 +142,15 @@ class Receipt(msgspec.Struct, frozen=True):
     at: datetime
     orders: int
     lines: int
-    messages: int  # whose recipient was removed
-    cancelled: int  # of those: will not be sent any more
+    messages: int  # messages whose recipient was removed
+    cancelled: int  # messages among them that will no longer be sent
     captured: int  # copies in the captured mailbox
     parcels: int
     texts: int  # orders whose texts or reference contained the address
-    drafts: int  # deleted
-    contacts: int  # deleted, or without a field that contained the address
-    campaigns: int  # lists of campaigns without the address
-    customer_notes: int = 0  # of staff about customers, deleted
+    drafts: int  # deleted drafts
+    contacts: int  # contacts that were deleted, or lost a field that contained the address
+    campaigns: int  # lists of campaigns that lost the address
+    customer_notes: int = 0  # deleted notes of staff about customers
 
 
 async def add_receipt(
@@ -162,7 +162,7 @@ async def add_receipt(
     return Receipt(number=row["id"], at=row["at"], **counts)
 
 
-# An erased order stays first until the read models follow. Orders are looked up one by one, so that none is sorted.
+# An erased order comes first until the read models are updated, so it is left out. The subquery looks orders up one by one, without a sort.
 _NOT_ERASED = Fragment(
     "(SELECT erased_at FROM orders o WHERE o.customer_id = r.customer_id AND o.id = r.order_id) IS NULL"
 )
@@ -184,7 +184,7 @@ def _due(condition: Fragment) -> Fragment:
 
 
 DUE = _due(_NOT_ERASED)
-# On a cluster, the eraser skips orders that are erased. `+ 0`: not by the index of customers, who may have many orders that are not due.
+# On a cluster, the caller skips erased orders. `+ 0` avoids the index of customers, who may have many orders that are not due.
 DUE_OF = _due(Fragment("customer_id + 0 = ANY($3::int[])"))
 CUSTOMERS_DUE = """
     SELECT customer_id FROM report_orders
@@ -228,19 +228,19 @@ class PrivacyRequest(msgspec.Struct, frozen=True):
 
     id: int
     kind: str  # export or erase
-    customer_id: int | None  # None: with all customers
+    customer_id: int | None  # None if it concerns all customers
     customer: str | None
-    sealed_email: bytes | None  # until it is done
+    sealed_email: bytes | None  # None once it is done
     received_on: date
     due_on: date
     done_at: datetime | None
-    outcome: str | None  # done, nothing: nothing was stored, or declined
+    outcome: str | None  # done, declined, or nothing (nothing was stored); None while it is open
     erasure_id: int | None
-    days_left: int  # until it is due; below zero once it is late
+    days_left: int  # days until it is due; below zero if it is late
 
 
 class DueCounts(msgspec.Struct, frozen=True):
-    """How many requests are open, of these how many are late, and how many are due soon."""
+    """How many requests are open, and how many of them are late or due soon."""
 
     open: int
     overdue: int

@@ -1,4 +1,4 @@
-"""What privacy registers: addresses of open requests are encrypted again under the newest master key."""
+"""Registers the addresses of open requests for key rotation."""
 
 from largesse.encryption.columns import sealed_column
 from largesse.privacy.requests import request_context

@@ -1,7 +1,7 @@
 """Finds gifts of all customers, for members of staff: by address, reference, the caller's reference, code or tracking number.
 
-Searches the index of each customer in turn, so that no further index is needed. Finds a code by its look-up number, and reads nothing of it.
-The audit log of the installation has each search and each look at a gift; the customer's has who looked at which gift.
+Searches the index of each customer in turn, so that no other index is needed. Finds a code by its look-up number, without decrypting it.
+The audit log of the installation has each search and each look at a gift. The log of the customer has each look at its gifts.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,7 +25,7 @@ _COLUMNS = Fragment("""
     o.customer_id, c.name AS customer, o.id AS order_id, o.environment, o.reference, o.external_reference, o.created_at,
     o.code_count
 """)
-# What may be on a node is joined with rows that were found on the coordinator in their own part of the statement.
+# Rows on the coordinator are found in their own part of the statement, and then joined with rows that may be on a node.
 _BY_REFERENCE = """
     SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN LATERAL (
         SELECT * FROM orders WHERE customer_id = c.id AND reference = $1 {apart}) AS o
@@ -86,7 +86,9 @@ async def find_by_reference(connection: Connection, reference: str) -> list[Foun
     own = compose(_BY_REFERENCE, columns=_COLUMNS, apart=_apart(connection))
     external = compose(_BY_EXTERNAL_REFERENCE, columns=_COLUMNS, apart=_apart(connection))
     found = [*await _find(connection, own, reference.upper()), *await _find(connection, external, reference)]
-    return list(dict.fromkeys(found))  # the order of a campaign has its own reference as the external one
+    return list(
+        dict.fromkeys(found)
+    )  # without duplicates: the order of a campaign has its own reference as the external one, too
 
 
 async def find_by_address(connection: Connection, email: str) -> list[FoundOrder]:
@@ -96,13 +98,13 @@ async def find_by_address(connection: Connection, email: str) -> list[FoundOrder
 
 
 async def find_by_code(connection: Connection, vault: Vault, code: bytes) -> list[FoundOrder]:
-    """Returns the order with a code, in either environment; nothing for an unknown code. Reads nothing of the code."""
+    """Returns the order with a code, in either environment; none for an unknown code. Does not decrypt the code."""
     statement = compose(_BY_CODE, columns=_COLUMNS, apart=_apart(connection))
     return await _find(connection, statement, vault.codes.lookups(code))
 
 
 async def find_by_tracking_number(connection: Connection, number: str) -> list[FoundOrder]:
-    """Returns the orders with a parcel of a tracking number, however it is typed, the newest parcel first, at most MOST_FOUND."""
+    """Returns the orders of parcels with a tracking number, which may be typed in any way. The newest parcel comes first, at most MOST_FOUND."""
     statement = compose(_BY_TRACKING_NUMBER, columns=_COLUMNS, apart=_apart(connection))
     return await _find(connection, statement, typed_numbers(number))
 
@@ -120,7 +122,7 @@ LONGEST_SOUGHT = 254
 
 
 class By(StrEnum):
-    """What a search for gifts goes by."""
+    """The kind of text that a search for gifts is made with."""
 
     ADDRESS = "address"
     REFERENCE = "reference"
@@ -129,7 +131,7 @@ class By(StrEnum):
 
 
 async def search_gifts(actor: Actor, vault: Vault, by: By, sought: str) -> Sequence[FoundOrder]:
-    """Returns the orders that are found. The log has what the search went by, not its text. Raises InvalidRequest for a text beyond its limits."""
+    """Returns the orders that a search finds. The audit log has the kind of the search, not its text. Raises InvalidRequest for an invalid text."""
     sought = sought.strip()
     if not 0 < len(sought) <= LONGEST_SOUGHT:
         raise InvalidRequest(f"A search must have 1 to {LONGEST_SOUGHT} characters.")
@@ -155,7 +157,7 @@ def _look(vault: Vault, by: By, sought: str) -> Callable[[Connection], Awaitable
 
 
 async def record_look(actor: Actor, reference: str, number: int | None) -> None:
-    """Records that a member of staff looks at an order of the actor's customer, or at the gift that has line `number`."""
+    """Records that a member of staff looks at an order of the actor's customer, or at its line `number`."""
     async with actor.transaction(StaffRight.FIND) as transaction:
         after = None if number is None else {"line": number}
         await transaction.record("gift.viewed", f"order {reference}", after=after)

@@ -1,4 +1,4 @@
-"""Reads the state of changed orders now, and their state in the read models."""
+"""Reads the current state of changed orders, and their state in the read models."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Facts(msgspec.Struct):
     orders: dict[OrderKey, Row] = {}
     moves: Mapping[int, Moves] = {}
     bounced: Mapping[int, int] = {}
-    refunds: Mapping[OrderKey, Mapping[date, int]] = {}  # minor units, by corrections
+    refunds: Mapping[OrderKey, Mapping[date, int]] = {}  # refunds by corrections, by day, in minor units
     before: Mapping[OrderKey, OrderSummary] = {}
 
 
@@ -37,7 +37,7 @@ async def read_code_counts(
 
 
 async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_group: Customers = None) -> Facts:
-    """Returns the states of these orders, all of that shard group, if one is given. It locks nothing: a later change is recorded for itself."""
+    """Returns the states of these orders, which must all be of `shard_group`, if one is given. Locks nothing: a later change is recorded, too."""
     facts = Facts()
     columns = _columns(keys)
     of = arguments(shard_group)
@@ -57,7 +57,7 @@ async def read_facts(connection: Connection, keys: Sequence[OrderKey], shard_gro
 
 
 async def _read_bounced(connection: Connection, keys: Sequence[OrderKey], shard_group: Customers) -> dict[int, int]:
-    """Returns by order how many recipients have a gift to claim, but their latest mail was refused."""
+    """Returns by order id how many recipients have a gift to claim and a latest mail that was refused."""
     refused = {row["order_id"]: row for row in await connection.fetch(_BOUNCED, *_columns(keys))}
     if not refused:
         return {}

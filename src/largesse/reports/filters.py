@@ -23,7 +23,7 @@ from largesse.reports.sums import SUMS, OrderState, Sums
 
 
 class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What orders must have in common. None means any, 0 none."""
+    """A filter of orders by their group. None matches any value, 0 matches orders without one."""
 
     currency: str | None = None
     source: str | None = None
@@ -35,17 +35,17 @@ class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> dict[str, str | int]:
-        """What of it was said, by the name of the column in `report_groups`."""
+        """The values that are not None, by the name of the column in `report_groups`."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
 class OrderFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which orders of a customer and environment. Days are of UTC, both included."""
+    """A filter of the orders of a customer and environment. Days are in UTC, the first and the last included."""
 
     customer_id: int
     environment: str
     group: GroupFilter = GroupFilter()
-    states: tuple[OrderState, ...] = ()  # none: whatever it is
+    states: tuple[OrderState, ...] = ()  # empty for any state
     since: date | None = None
     until: date | None = None
     search: str = ""  # each of its words must be found in the order
@@ -59,13 +59,13 @@ class Place(NamedTuple):
 
 
 _FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
-# What sums may be grouped by, and the SQL for it.
+# The groupings of sums, each with its SQL.
 BY = {
     "currency": Fragment("g.currency"),
     "day": Fragment("s.day"),
     "month": Fragment("date_trunc('month', s.day::timestamp)::date"),
     "source": Fragment("g.source"),
-    # Written as in `listing.Choices`.
+    # In the same form as in `listing.Choices`.
     "gift": Fragment(
         "CASE WHEN g.product_id <> 0 THEN 'product-' || g.product_id ELSE 'collection-' || g.collection_id END"
     ),
@@ -92,8 +92,8 @@ async def add_up(
 ) -> list[Added]:
     """Returns the sums of the orders that pass a filter, grouped by one of BY and by currency, in the order of both.
 
-    `only` names the sums to read, which is faster; the others are 0. Claims and cancellations are those of the filter's days, of orders of any
-    day. A filter that searches for words cannot be added up.
+    `only` names the sums to read, which is faster; the others are 0. Claims and cancellations count on the day they happened, even if the order
+    is from another day. Does not take a filter with a search.
     """
     assert not wanted.search.strip(), "words have no sums"
     parts = list(_parts(wanted.since or _FIRST, wanted.until or _LAST, by_day=by == "day"))
@@ -113,7 +113,7 @@ async def add_up(
 
 @lru_cache(maxsize=500)
 def _statement(by: str, only: Sequence[str], parts: int, said: Collection[str]) -> Fragment:
-    """Returns the SQL that adds up the sums of so many parts of a period. `said` names the columns that the filter limits."""
+    """Returns the SQL that adds up the sums of a period with this number of parts. `said` names the columns that the filter limits."""
     read = join(
         Fragment(" UNION ALL "),
         [
@@ -139,9 +139,9 @@ _ADD_UP = """
     WHERE g.environment = $2 {having}
     GROUP BY 1, 2
 """
-# Adds up each group before the join, which takes a third less time. By day this would leave as many rows as before.
+# Adds up each group before the join, which takes a third less time. Not by day, which would leave as many rows.
 _OF_GROUPS = "SELECT {columns}, {sums} FROM ({read}) AS part GROUP BY {columns}"
-# The grain of the sums, their first day, and the day after the last.
+# Sums of one grain, from a first day to before another.
 _SUMS_OF_PART = """
     SELECT group_id, state, day, {sums} FROM report_sums
     WHERE customer_id = $1 AND state = ANY($3::text[]) AND grain = ${grain} AND day >= ${first} AND day < ${end}
@@ -165,7 +165,7 @@ def together(added: Iterable[Added]) -> list[Added]:
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
     """Splits the days from `since` to `until` into whole months and the days around them: grain, first day, day after the last.
 
-    The current month is read whole, as later days have no sums.
+    The current month counts as whole, as later days have no sums.
     """
     if not by_day and (today := clock.now().date()) <= until:
         until = max(until, _next_month(today) - timedelta(days=1))
@@ -186,9 +186,9 @@ def _next_month(day: date) -> date:
     return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
 
 
-MOST_VIEWS = 20  # of a person
-MAX_NAME = 60  # characters
-MAX_QUERY = 500  # characters
+MOST_VIEWS = 20  # saved views of a person
+MAX_NAME = 60  # characters of a view's name
+MAX_QUERY = 500  # characters of a view's query
 
 
 class SavedView(msgspec.Struct, frozen=True):
@@ -200,7 +200,7 @@ class SavedView(msgspec.Struct, frozen=True):
 
 
 class TooManyViews(BrokenRule):
-    """The person has as many views as they may."""
+    """The person has the highest number of views."""
 
     rule = f"A person has at most {MOST_VIEWS} saved views."
 
@@ -239,7 +239,7 @@ async def remove_view(actor: Actor, view_id: int) -> None:
 _LIST = """
     SELECT id, name, query FROM saved_views WHERE customer_id = $1 AND environment = $2 AND user_id = $3 ORDER BY name, id
 """
-# Makes two views that are saved at once count one after the other.
+# Two views of a person that are saved at once are counted one after the other.
 _LOCK_PERSON = "SELECT pg_advisory_xact_lock(hashtextextended('saved_views', $1))"
 _SAVE = """
     INSERT INTO saved_views (customer_id, environment, user_id, name, query) VALUES ($1, $2, $3, $4, $5)

@@ -1,8 +1,8 @@
 """Finds orders: the newest that pass a filter, from a position on, at a cost that does not depend on their number.
 
-Each list is read from an index in the order of the list. If orders must have something in common, the newest order of each group is read
-first: the newest orders are in the groups with the newest orders. A search for words reads the orders of the rarest word, a bounded number at
-a time. A caller can continue from there.
+Each list is read from an index in the order of the list. For a filter of groups, the newest order of each group is read first, and then only
+the groups with the newest orders. A search for words reads the orders of the rarest word, a bounded number at a time. A caller can continue
+from there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 class Found(msgspec.Struct, frozen=True):
     """Orders that pass a filter, newest first. `goes_on` is where to continue in the requested direction.
 
-    A search may have to continue although it found nothing yet. `sums` are the sums of the orders that it found, by currency.
+    A search may have to continue although it has found nothing so far. `sums` are the sums of the found orders, by currency.
     """
 
     places: list[Place]
@@ -42,7 +42,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
-    """Returns the position of an order in lists; None if the customer does not have it in this environment."""
+    """Returns the position of an order in lists; None if the customer has no such order in this environment."""
     created_at = await connection.fetchval(_PLACE, wanted.customer_id, wanted.environment, order_id)
     return Place(created_at, order_id) if created_at else None
 
@@ -81,7 +81,9 @@ async def find_orders(
     return replace(found, places=found.places[::-1]) if newer else found
 
 
-MOST_SORTED = 1_000  # orders of a filter that are sorted by their total, the newest; all orders are sorted by an index
+MOST_SORTED = (
+    1_000  # with a filter, only so many of the newest orders are sorted by total; without one, an index sorts all
+)
 
 
 class Sorted(msgspec.Struct, frozen=True):
@@ -89,15 +91,15 @@ class Sorted(msgspec.Struct, frozen=True):
 
     places: list[Place]
     goes_on: Place | None
-    is_all: bool  # whether all that pass the filter were sorted
+    is_all: bool  # whether all orders that pass the filter were sorted
 
 
 async def find_by_total(
     connection: Connection, wanted: OrderFilter, limit: int, *, past: int | None, falling: bool, is_back: bool = False
 ) -> Sorted:
-    """Returns at most `limit` orders that pass the filter, by total and id: the first, those past an order, or those that lead back from it.
+    """Returns at most `limit` orders that pass the filter, by total and id: the first, or those after the order `past`; with `is_back`, those before it.
 
-    All orders are read from an index. Of a filter, the newest MOST_SORTED are sorted.
+    Without a filter, an index sorts all orders. With one, only the newest MOST_SORTED orders are sorted.
     """
     falls, is_all = falling is not is_back, True
     if wanted.search.strip() or wanted.group.said or wanted.states or wanted.since or wanted.until:
@@ -134,12 +136,12 @@ def _by_total(sign: Fragment, order: Fragment) -> Fragment:
     )
 
 
-# A customer's orders by total, from one on. By whether the totals fall.
+# A customer's orders by total, after one of them. The key says whether totals descend.
 _BY_TOTAL = {True: _by_total(Fragment("<"), Fragment("DESC")), False: _by_total(Fragment(">"), Fragment("ASC"))}
 
 
-# How a list is sorted, and its bounds. $3 is the far end; the near end is a row, at which the index begins. The last part compares
-# with the nearer of two ends; the second of them may be null.
+# The sort order of a list and its bounds: $3 is the far end, and the row ($4, $5) the near end, at which the index begins. The third part
+# compares with the nearer of two far ends, of which the second may be null.
 _NEWER = (
     Fragment("created_at, order_id"),
     Fragment("created_at < $3 AND (created_at, order_id) > ($4, $5)"),
@@ -165,7 +167,7 @@ class _Reach:
         self.arguments = (self._far, *self._near)
 
     def candidates(self, places: Iterable[Place]) -> Candidates | None:
-        """Returns those of `places` that are within the bounds; None if there are none."""
+        """Returns the `places` that are within the bounds; None if there are none."""
         if self._newer:
             within = sorted(place for place in places if self._near < place and place.created_at < self._far)
         else:
@@ -192,7 +194,7 @@ def _plain(reach: _Reach) -> Fragment:
 
 
 def _of_states(reach: _Reach) -> Fragment:
-    """A filter of states alone: $7 has them."""
+    """Returns SQL for orders with the states $7, without a filter of groups."""
     return compose(
         """
         SELECT o.created_at, o.order_id FROM unnest($7::text[]) AS s (state)
@@ -207,9 +209,9 @@ def _of_states(reach: _Reach) -> Fragment:
 
 
 def _grouped(wanted: OrderFilter, reach: _Reach) -> Fragment:
-    """A filter of groups and states: $7 has the states, the following placeholders the conditions on groups.
+    """Returns SQL for orders with the states $7 and the values of groups in the following placeholders.
 
-    A few orders of each group show how far back the list goes at most (`cut`), which bounds what is read of each group.
+    A few orders of each group show how far back the list goes at most (`cut`). No older orders are read.
     """
 
     def one(of: Fragment, more: Fragment = NOTHING) -> Fragment:
@@ -247,7 +249,7 @@ def _grouped(wanted: OrderFilter, reach: _Reach) -> Fragment:
         of_head=one(Fragment("h")),
         of_head_up_to=one(
             Fragment("h"),
-            # Without coalesce(), which under row-level security takes a condition out of the index.
+            # Not coalesce(): under row-level security, a condition with it could not use the index.
             compose("AND created_at {up_to}($3, (SELECT created_at FROM cut))", up_to=reach.up_to),
         ),
         having=having(wanted.group.said, 8),
@@ -260,7 +262,7 @@ async def _search(
 ) -> Found:
     common = [term for term in terms if term.orders is None]
     few = [term.orders for term in terms if term.orders is not None]
-    # Without other filters, only as many orders are read as are wanted.
+    # If nothing else filters the orders, only as many are read as are needed.
     is_all_asked = len(common) == 1 and not (few or wanted.group.said or wanted.states)
     looked_at = min(limit + 1, LOOKED_AT) if is_all_asked else LOOKED_AT
     candidates, end = None, None
@@ -283,9 +285,10 @@ async def _search(
 async def _narrow(
     connection: Connection, wanted: OrderFilter, candidates: Candidates, terms: Sequence[Term]
 ) -> tuple[list[int], list[Term]]:
-    """Returns the ids of those of `candidates` that may have a word of each term, and the terms that must still be checked for each.
+    """Returns the ids of candidates that may have a word of each term, and the terms that must still be checked for each candidate.
 
-    A term of many words needs one read for each word. If few orders of that time have any of them, these are read instead.
+    To check a term of many words, each word is looked up for each candidate. If few orders of that time have any of the words, reads these
+    orders instead.
     """
     order_ids, left = candidates.order_ids, []
     for term in terms:
@@ -310,7 +313,7 @@ _HAS_WORD = """
 async def _passing(
     connection: Connection, wanted: OrderFilter, order_ids: list[int], terms: Sequence[Term], limit: int
 ) -> Sequence[Row]:
-    """Returns the first `limit` of some orders that pass the filter and have a word of each of the terms, and their shares of the sums."""
+    """Returns the first `limit` of these orders that pass the filter and have a word of each term, with their values for the sums."""
     said = wanted.group.said
     # OFFSET makes the planner look up each candidate separately. It expects few orders of a word or group, and would read them all.
     found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]

@@ -22,8 +22,8 @@ _SELECTED = """
     ORDER BY created_at DESC, id DESC
 """
 
-_FRESH_AT_ONCE = 50  # orders of a list that show their current state; longer lists are files
-MAX_CHOICES = 5_000  # groups whose names are offered
+_FRESH_AT_ONCE = 50  # only lists up to this length show the current state of orders; longer ones are exports
+MAX_CHOICES = 5_000  # the newest groups, whose names are offered as values of filters
 
 
 class ListedOrder(msgspec.Struct, frozen=True):
@@ -32,16 +32,16 @@ class ListedOrder(msgspec.Struct, frozen=True):
     order_id: int
     reference: str
     external_reference: str | None
-    recipient: str | None  # the first one's name, else address; None in a code batch, and once erased
-    campaign: str | None  # the name of the one whose gifts it has
+    recipient: str | None  # the name or else the address of the first recipient; None in a code batch, and once erased
+    campaign: str | None  # the name of the campaign whose gifts it has
     gift: str
     gift_id: int
-    picture: str | None  # its name; None for a gift without one
-    value_minor: int  # of each code
+    picture: str | None  # the name of the gift's picture; None if it has none
+    value_minor: int  # the face value of a code
     created_at: datetime
     scheduled_for: datetime | None
     state: str
-    mail: str | None  # `held` or `pending` while some of it has not left
+    mail: str | None  # `held` or `pending` while some of its mail has not left
     codes: int
     claimed: int
     cancelled: int
@@ -52,11 +52,11 @@ class ListedOrder(msgspec.Struct, frozen=True):
     currency: str
     source: str
     placed_by: str  # a person or a service account
-    account: str | None  # None: invoiced
+    account: str | None  # the account that paid; None if invoiced
 
     @property
     def others(self) -> int:
-        """How many recipients there are beside the first."""
+        """How many recipients there are besides the first."""
         return max(self.recipients - 1, 0)
 
     @property
@@ -68,7 +68,7 @@ class ListedOrder(msgspec.Struct, frozen=True):
 class OrderPage(msgspec.Struct, frozen=True):
     """A part of a list, in its order. `next` and `previous` are ids of orders to continue from; None if there are no more.
 
-    `is_all` is False if more orders pass the filter than are sorted. The list then has the newest of them.
+    `is_all` is False if only the newest orders that pass the filter were sorted.
     """
 
     orders: list[ListedOrder]
@@ -105,7 +105,7 @@ async def sorted_page(
     before: int | None = None,
     after: int | None = None,
 ) -> OrderPage:
-    """Returns at most `limit` orders that pass the filter, sorted: the first ones, those that follow the order `before`, or those that precede `after`."""
+    """Returns a sorted page of orders that pass the filter: the first ones, those that follow the order `before`, or those that precede `after`."""
     is_back = after is not None
     if sort in {Sort.HIGHEST, Sort.LOWEST}:
         falling = sort is Sort.HIGHEST
@@ -127,7 +127,7 @@ async def sorted_page(
 async def search_page(
     connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
 ) -> tuple[OrderPage, list[Added], bool]:
-    """Returns a page of a search, the sums of its orders by currency, and whether these are complete: of many orders, only the newest are added up."""
+    """Returns a page of a search, the sums of its orders by currency, and whether they are complete: only the newest LOOKED_AT are added up."""
     terms = await read_terms(connection, wanted)
     newest = await find_orders(connection, wanted, LOOKED_AT, terms=terms)
     found = newest.first(limit)
@@ -138,7 +138,7 @@ async def search_page(
 
 
 async def search_sums(connection: Connection, wanted: OrderFilter) -> tuple[list[Added], bool]:
-    """Returns the sums of the orders of a search, by currency, and whether they are complete: of many orders, only the newest are added up."""
+    """Returns the sums of the orders of a search, by currency, and whether they are complete: only the newest LOOKED_AT are added up."""
     newest = await find_orders(connection, wanted, LOOKED_AT)
     return _sums(newest), newest.goes_on is None
 
@@ -159,7 +159,7 @@ async def _page(
 
 
 async def read_listed(connection: Connection, customer_id: int, places: Sequence[Place]) -> list[ListedOrder]:
-    """Returns the orders of a customer at some positions, in their order."""
+    """Returns the orders of a customer at these positions, in the order of the positions."""
     rows = await connection.fetch(_LISTED, customer_id, [place.order_id for place in places])
     by_id = {row["order_id"]: row for row in rows}
     orders = [_listed(by_id[place.order_id]) for place in places if place.order_id in by_id]
@@ -185,7 +185,7 @@ def _listed(row: Row) -> ListedOrder:
     return ListedOrder(**columns)
 
 
-# Rows that may be on a node are read in their own part of the statement. Mail is unfinished from the moment it is due.
+# Rows that may be on a node are read in their own part of the statement. Mail counts as pending from the moment it is due.
 _LISTED = """
     WITH o AS MATERIALIZED (
         SELECT o.id, o.reference, nullif(o.external_reference, o.reference) AS external_reference, o.product_id, o.collection_id,
@@ -223,7 +223,7 @@ async def _as_they_stand(
 ) -> list[ListedOrder]:
     """Returns the orders with their current state if the read models are behind, so that people see their own changes at once.
 
-    The read models do not have the `new` ones.
+    `new` are the ids of orders that the read models do not have yet.
     """
     listed = [order.order_id for order in orders]
     changed = new | {row["order_id"] for row in await connection.fetch(_CHANGED, customer_id, listed)}
@@ -247,7 +247,7 @@ def _as_it_stands(customer_id: int, order: ListedOrder, facts: Facts) -> ListedO
     return msgspec.structs.replace(order, state=state, claimed=claimed, cancelled=cancelled, bounced=bounced)
 
 
-# Those of the orders that are among the customer's newest changes.
+# The orders $2 that are among the customer's newest changes.
 _CHANGED = """
     SELECT order_id FROM (
         SELECT order_id FROM order_changes WHERE customer_id = $1 ORDER BY id DESC LIMIT 1000) AS newest
@@ -261,13 +261,13 @@ class Choices(msgspec.Struct, frozen=True):
     sources: list[tuple[str, str]]
     gifts: list[tuple[str, str]]  # `product-7` or `collection-3`
     accounts: list[tuple[str, str]]
-    placed_by: list[tuple[str, str]]  # `key-7`, of a service account, or `person-3`
+    placed_by: list[tuple[str, str]]  # `key-7` for a service account, or `person-3`
 
 
 async def read_choices(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None, is_all: bool = False
 ) -> Choices:
-    """Returns what a customer's orders in an environment can be filtered by, or those that a user has placed: of the newest groups, or of all."""
+    """Returns the values that a customer's orders, or those of a user, can be filtered by. They are of the newest groups, or with `is_all` of all."""
     rows = await connection.fetch(_CHOICES, customer_id, environment, None if is_all else MAX_CHOICES, user_id)
     named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in rows:
@@ -276,7 +276,7 @@ async def read_choices(
     return Choices(*(sorted(named[of], key=_by_name) for of in ("sources", "gifts", "accounts", "placed_by")))
 
 
-# Reads the groups once, and each name that they share once.
+# Reads the groups only once, and each name only once.
 _CHOICES = """
     WITH g AS MATERIALIZED (
         SELECT source, product_id, collection_id, account_id, service_account_id, user_id FROM report_groups
@@ -299,9 +299,9 @@ def _by_name(pair: tuple[str, str]) -> tuple[str, str]:
     return pair[1].casefold(), pair[0]
 
 
-MAX_LINES = 10_000  # of the orders that are looked through, unless the first has more
+MAX_LINES = 10_000  # lines of the orders that are searched, unless the first order has more
 
-# Names and addresses without regard to letter case and accents, as `folded` has the words that are searched for.
+# Compares names and addresses without letter case and accents, as `folded` does with the words of the search.
 _FIND = """
     SELECT order_id, recipient_email AS email, recipient_name AS name, min(number) AS number
     FROM lines
@@ -325,9 +325,9 @@ class FoundRecipient(msgspec.Struct, frozen=True):
 async def find_recipients(
     connection: Connection, customer_id: int, orders: Sequence[ListedOrder], search: str, limit: int
 ) -> list[FoundRecipient]:
-    """Returns recipients of some orders whose name or address contains each word of a search, those of the newest order first.
+    """Returns recipients of these orders whose name or address contains each word of a search, those of the newest order first.
 
-    `orders` are newest first. If they have too many lines, only the newest orders are read.
+    `orders` must be newest first. If they have too many lines, only the newest orders are read.
     """
     looked_at = {order.order_id: order for order in _first(orders)}
     patterns = [like_containing(word) for word in search_words(search)[:MAX_TERMS] if words_of(word)]

@@ -10,7 +10,7 @@ import msgspec
 from largesse.db.pool import Connection
 
 _WITH_ID = re.compile(r"(account|service account|API key|template|collection|budget) ([0-9]{1,9})")
-_MOST_FOUND = 200  # subjects with that name
+_MOST_FOUND = 200  # subjects that a search by name returns
 
 
 class Names(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The words of orders for searches. Stored texts and search texts are split in the same way.
 
-A search word matches all stored words that begin with it. If they belong to few orders, all of these are read. For a common word, orders are
-read newest first; for a common beginning, those of its first words in the alphabet.
+A search word matches all stored words that begin with it. If these words have few orders, all of the orders are read. Otherwise orders are
+read newest first. If too many words begin with it, only the first ones in the alphabet are used.
 """
 
 import re
@@ -49,7 +49,7 @@ def words_of(text: str | None) -> set[str]:
 
 
 def whole(text: str) -> str:
-    """Returns an address or a reference as one word, to be found whole or by its beginning."""
+    """Returns an address or a reference as a single word, which searches find by the whole or by its beginning."""
     return email_key(text.strip())
 
 
@@ -80,8 +80,8 @@ def words_of_order(
     return words
 
 
-MAX_TERMS = 8  # of one search; further ones are ignored
-MAX_MEANT = 25  # words that a beginning may match
+MAX_TERMS = 8  # terms of one search; further ones are ignored
+MAX_MEANT = 25  # stored words that are used for a search word
 LOOKED_AT = 2_000  # orders that are read at once
 _LAST = "\U0010ffff"
 
@@ -106,14 +106,14 @@ class Term(NamedTuple):
 async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
     """Returns the terms of a filter's search. An order must match all of them.
 
-    Leaves out initials and signs, as in `Ada M. Byron` and `Fish & Chips`: single characters of texts are not stored.
+    Leaves out single characters, such as the `M.` of `Ada M. Byron` and the `&` of `Fish & Chips`, as they are not stored.
     """
     terms = []
     for typed in wanted.search.split()[:MAX_TERMS]:
         term = await _read_term(connection, wanted, typed, {whole(typed), folded(typed)[:MAX_WORD]})
         if term.orders or not term.is_few:
             terms.append(term)
-        else:  # `smith-jones` of a name
+        else:  # such as `smith-jones`, which is stored as two words
             terms += [await _read_term(connection, wanted, part, {part}) for part in sorted(words_of(typed))]
     return terms
 
@@ -129,7 +129,7 @@ async def _read_term(connection: Connection, wanted: OrderFilter, typed: str, be
     return Term(typed, frozenset(orders), [])
 
 
-# The orders of the words with that beginning; one row of nulls if there are more than $5, which are too many to read.
+# The orders of words with that beginning. If there are more than $5, which is too many, one row of nulls.
 _FEW = """
     WITH many AS MATERIALIZED (
         SELECT FROM report_words WHERE customer_id = $1 AND environment = $2 AND word >= $3 AND word < $4 OFFSET $5 LIMIT 1)
@@ -141,7 +141,7 @@ _FEW = """
 
 
 async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
-    """Returns the order with a reference, which must be complete."""
+    """Returns the order with this reference; none if it is not a complete one."""
     if not is_reference(reference):
         return set()
     rows = await connection.fetch(_OF_REFERENCE, reference, wanted.customer_id, wanted.environment)
@@ -149,7 +149,7 @@ async def _of_reference(connection: Connection, wanted: OrderFilter, reference: 
 
 
 async def _common(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Sequence[str]) -> Term:
-    """Returns a term of many orders. Its words are read one after the other from their index, however many orders have each."""
+    """Returns a term of many orders. Reads its words from the index, without their orders."""
     found: set[str] = set()
     is_cut = False
     for beginning in beginnings:
@@ -174,7 +174,7 @@ _CANDIDATES = """
 
 
 class Candidates(NamedTuple):
-    """Orders that may be in a result: their ids in the order of the list, and the times of the oldest and the newest."""
+    """Orders that may be in a result: their ids in the order of the list, and the creation times of the oldest and the newest."""
 
     order_ids: list[int]
     earliest: datetime
@@ -190,7 +190,7 @@ async def read_candidates(
     arguments: Sequence[object],
     limit: int,
 ) -> Candidates | None:
-    """Returns the first orders with one of a common term's words, within bounds and in an order of `finder`; None if there are none."""
+    """Returns the first orders with one of a common term's words, within the bounds and in the sort order of `finder`; None if there are none."""
     # The index returns each word's orders in the order of the list. They are merged, so that only wanted orders are read.
     of_words = [compose(_OF_WORD, at=at, bounds=bounds, order=order) for at, _ in enumerate(term.words, 7)]
     row = await connection.fetchrow(
@@ -207,7 +207,7 @@ async def read_candidates(
 async def read_orders_among(
     connection: Connection, wanted: OrderFilter, term: Term, candidates: Candidates
 ) -> frozenset[int] | None:
-    """Returns the ids of the orders of the time of `candidates` that have one of a common term's words; None if there are more than LOOKED_AT."""
+    """Returns the ids of orders from the time of the candidates that have one of the term's words; None if there are more than LOOKED_AT."""
     rows = await connection.fetch(
         _ORDERS_AMONG,
         wanted.customer_id,

@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Group(msgspec.Struct, frozen=True):
-    """What orders have in common; 0 means none. The columns of `report_groups` except its id."""
+    """The properties that orders of a group share: the columns of `report_groups` without its id. 0 means none."""
 
     customer_id: int
     environment: str
@@ -38,7 +38,7 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     group_id: int
     state: str
     created_at: datetime
-    template_id: int  # 0: none
+    template_id: int  # 0 for none
     codes: int
     spent_minor: int
     claimed: int
@@ -53,10 +53,10 @@ class ReportedOrder(msgspec.Struct, frozen=True, kw_only=True):
     refund_days: list[date]
     refund_amounts: list[int]  # minor units
     ages: list[int]
-    erasable_since: datetime | None  # see `ended_at`; None as well once its recipients were erased
+    erasable_since: datetime | None  # the result of `ended_at`; also None once its recipients were erased
 
 
-WordedOrder = tuple[int, str, datetime, int]  # customer, environment, time and id, as they stand in `report_words`
+WordedOrder = tuple[int, str, datetime, int]  # customer, environment, time and id, as in `report_words`
 
 _GROUP = Group.__struct_fields__
 _GROUP_COLUMNS = names(_GROUP)
@@ -91,8 +91,8 @@ _WRITE_ORDERS = compose(
     changes=each("{name} = excluded.{name}", [name for name in _ORDER if name not in {"customer_id", "order_id"}]),
 )
 _IS_REPORTED = "SELECT EXISTS (SELECT FROM report_orders WHERE customer_id = $1 AND order_id = $2)"
-# Sends each order once, and each word once with the places of its orders: an order has ten words or more, most of them shared with others.
-# Subscripts are quick for types of a fixed length only, so environments are booleans.
+# Sends each order once, and each word once with the positions of its orders, as most words are shared by several orders. Subscripts are quick
+# only for types of a fixed length, so environments are sent as booleans.
 _ADD_WORDS = """
     INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
     SELECT ($1::int[])[place], CASE WHEN ($2::bool[])[place] THEN 'production' ELSE 'staging' END, word,
@@ -100,7 +100,7 @@ _ADD_WORDS = """
     FROM unnest($5::text[], $6::text[]) AS found (word, places), unnest(string_to_array(places, ',')::int[]) AS place
 """
 _ADD_MISSING_WORDS = compose("{add} ON CONFLICT DO NOTHING", add=Fragment(_ADD_WORDS))
-# Finds each row by its whole key, because all orders may have the same word.
+# Finds each row by its whole key, because very many orders may have the same word.
 REMOVE_WORDS = """
     DELETE FROM report_words AS w USING (
         SELECT o.order_id, o.environment, o.created_at, word COLLATE "C" AS word
@@ -150,7 +150,7 @@ async def is_reported(connection: Connection, customer_id: int, order_id: int) -
 
 
 async def add_words(connection: Connection, words: Mapping[WordedOrder, Collection[str]], *, may_exist: bool) -> None:
-    """Adds words of orders. Looking for those that exist takes half as long again, so it is only done where some may.
+    """Adds words of orders. Looks for existing ones only with `may_exist`, as that takes half as long again.
 
     Sorts them as the index does, which saves a third of the time.
     """
@@ -171,7 +171,7 @@ async def add_words(connection: Connection, words: Mapping[WordedOrder, Collecti
             try:
                 async with connection.transaction():
                     await connection.execute(_ADD_WORDS, *columns)
-            except UniqueViolationError:  # after a repair by hand, say
+            except UniqueViolationError:  # for example after a repair by hand
                 may_exist = True
         if may_exist:
             await connection.execute(_ADD_MISSING_WORDS, *columns)
@@ -185,7 +185,7 @@ async def remove_words(
 
 
 async def add_to_sums(connection: Connection, changes: Mapping[SumsKey, Sums]) -> None:
-    """Adds to the sums. Makes rows for new ones."""
+    """Adds the changes to the sums, with new rows where there are none."""
     if changes:
         rows = [(*key, *(getattr(sums, name) for name in SUMS)) for key, sums in sorted(changes.items())]
         columns = zip(*rows, strict=True)

@@ -18,19 +18,19 @@ class OrderState(StrEnum):
     """The state of an order in lists."""
 
     SCHEDULED = "scheduled"
-    """Its mail is to leave later."""
+    """Its mail leaves later."""
 
     BOUNCED = "bounced"
-    """Mail of it was refused, and codes of it are unclaimed."""
+    """Some of its mail was refused, and some of its codes are unclaimed."""
 
     WAITING = "waiting"
-    """Codes of it are unclaimed."""
+    """Some of its codes are unclaimed."""
 
     CLAIMED = "claimed"
-    """Every code of it was claimed or cancelled, and one at least was claimed."""
+    """Every code was claimed or cancelled, and at least one was claimed."""
 
     CANCELLED = "cancelled"
-    """Every code of it was cancelled."""
+    """Every code was cancelled."""
 
 
 class Sums(msgspec.Struct):
@@ -79,10 +79,10 @@ class OrderSummary(msgspec.Struct, frozen=True):
     created_at: datetime
     codes: int
     spent_minor: int
-    claims: Mapping[date, int]  # codes, by the day in UTC
+    claims: Mapping[date, int]  # the number of codes by day, in UTC
     cancellations: Mapping[date, int]
-    refunds: Mapping[date, int]  # minor units, refunded by corrections
-    ages: tuple[int, ...]  # codes claimed, by how long after the order was sent
+    refunds: Mapping[date, int]  # the refunds by corrections by day, in minor units
+    ages: tuple[int, ...]  # the number of codes for each claim delay of AGES_S, and later
 
 
 # The key of a row of `report_sums`: customer, grain, its first day, group, state.
@@ -90,7 +90,7 @@ SumsKey = tuple[int, str, date, int, str]
 
 
 class Moves(msgspec.Struct):
-    """What happened to the codes of an order: how many of them on which day."""
+    """What happened to the codes of an order: the number of codes by day."""
 
     claims: dict[date, int] = msgspec.field(default_factory=lambda: defaultdict(int))
     cancellations: dict[date, int] = msgspec.field(default_factory=lambda: defaultdict(int))
@@ -100,7 +100,7 @@ class Moves(msgspec.Struct):
     last_at: datetime | None = None
 
     def add(self, event: str, day: date, age: int, count: int, last_at: datetime) -> None:
-        """Adds an event of some codes: its day, the age of the order, and the time of the last one."""
+        """Adds an event of `count` codes on a day. `age` is the index of their delay in AGE_SUMS, `last_at` the time of the last one."""
         self.last_at = last_at if self.last_at is None else max(self.last_at, last_at)
         if event == "claimed":
             self.claims[day] += count
@@ -114,13 +114,13 @@ class Moves(msgspec.Struct):
 
 
 def ended_at(codes: int, moves: Moves) -> datetime | None:
-    """Returns when an order with that many codes was finished, so that nothing more can happen to them; None if it is not."""
+    """Returns when an order with that many codes was finished, so that nothing more can happen to them; None if it is not finished."""
     ended = moves.fulfilled + moves.expired + sum(moves.cancellations.values())
     return moves.last_at if ended == codes else None
 
 
 def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bounced: int) -> OrderState:
-    """Returns the state of an order of so many codes, of which so many were claimed and cancelled."""
+    """Returns the state of an order, from the numbers of its codes and of its recipients with refused mail (`bounced`)."""
     if cancelled == codes:
         return OrderState.CANCELLED
     if claimed + cancelled == codes:
@@ -131,7 +131,7 @@ def state_of(*, codes: int, claimed: int, cancelled: int, is_scheduled: bool, bo
 
 
 def add_changes(changed: Iterable[tuple[OrderSummary | None, OrderSummary | None]]) -> dict[SumsKey, Sums]:
-    """Returns what to add to the sums for changed orders, by their states before and now. None means no order."""
+    """Returns what to add to the sums for changed orders. Each is given by its state before and now; None if there was no order."""
     changes: dict[SumsKey, Sums] = defaultdict(Sums)
     for before, after in changed:
         if before == after:
@@ -147,7 +147,7 @@ def add_changes(changed: Iterable[tuple[OrderSummary | None, OrderSummary | None
 
 
 def _by_day(standing: OrderSummary) -> dict[date, Sums]:
-    """Returns what an order adds to the sums, by the day in UTC."""
+    """Returns the values that an order adds to the sums, by day in UTC."""
     days: dict[date, Sums] = defaultdict(Sums)
     placed = days[standing.created_at.date()]
     placed.orders, placed.codes, placed.spent_minor = 1, standing.codes, standing.spent_minor

@@ -52,19 +52,18 @@ log = structlog.get_logger(__name__)
 _LOCK = "SELECT pg_advisory_xact_lock($1)"
 
 CHANGES_AT_ONCE = 500
-_CODES_AT_ONCE = 20_000  # of the orders of one transaction, unless one order alone has more
-_ONE_AT_A_TIME = 0x72657072  # "repr"; the key of an advisory lock
+_CODES_AT_ONCE = 20_000  # codes of the orders of one transaction, unless one order alone has more
+_ONE_AT_A_TIME = 0x72657072  # "repr" in ASCII, the key of an advisory lock
 _TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIMIT 1) AS waiting"
 
 
 async def apply_changes(
     connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
 ) -> int:
-    """Applies up to `limit` changes of orders, of some customers or of all, and marks their line events. Returns how many: 0 if there are none, or if
-    another worker applies changes.
+    """Applies up to `limit` changes of orders, of some customers or of all, and marks their line events. Returns how many it applied, which is
+    0 if another worker is applying changes.
 
-    Call it inside a transaction. It can be repeated after any failure: the sums follow from the row of an order, not from how often it was
-    read.
+    Call it inside a transaction. It can be repeated after any failure, as it adds only the difference from the stored state of an order.
     """
     if not await connection.fetchval(_TRY, _ONE_AT_A_TIME):
         return 0
@@ -81,15 +80,15 @@ async def _take_in(connection: Connection, acting: Acting, limit: int, shard_gro
         return 0
     await _update(connection, changes, shard_group)
     await remove_changes(connection, changes)
-    # Not orders with new texts only: `rebuild-reports` must not mark what was written from outside.
+    # Not orders of which only the texts changed: `rebuild-reports` must not mark events that were written from outside.
     moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
     await mark_events(connection, acting, moved, shard_group)
     return len(changes)
 
 
 async def _update(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> None:
-    """Writes the new state of changed orders together. If that fails, each is written alone. One that cannot be written keeps its state: its next
-    change tries again."""
+    """Writes the new state of changed orders together. If that fails, each is written alone. An order that cannot be written keeps its
+    old state until its next change."""
     try:
         async with connection.transaction():
             await _write(connection, changes, shard_group)
@@ -123,9 +122,9 @@ async def _write(connection: Connection, changes: Sequence[Change], shard_group:
 
 
 async def remember_recipient(connection: Connection, order: Row, email: str) -> None:
-    """Adds the words of one more recipient, without a name, to an order, whose other recipients are not read.
+    """Adds the words of one more recipient, who has no name, to an order. Does not read its other recipients.
 
-    Call it inside the transaction that changes the line. The worker adds them to an order that the read models do not have yet.
+    Call it inside the transaction that changes the line. If the read models do not have the order yet, the worker adds the words.
     """
     key = (order["customer_id"], order["id"])
     if await is_reported(connection, *key):
@@ -140,7 +139,7 @@ async def forget_recipient(
 ) -> None:
     """Removes the words of a recipient, whose addresses and names are `texts`, from a customer's orders.
 
-    Call it inside the transaction that changes the lines. The worker adds words again that other recipients share.
+    Call it inside the transaction that changes the lines. If other recipients have the same words, the worker adds them again.
     """
     words = {word for email, name in texts for word in words_of_recipient(email, name)}
     await _forget_words(connection, customer_id, order_ids, words)
@@ -151,7 +150,7 @@ async def forget_texts(
 ) -> None:
     """Removes the words of a former reference and of former texts from an order.
 
-    Call it inside the transaction that changes the order. The worker adds words again that are left.
+    Call it inside the transaction that changes the order. If other texts have the same words, the worker adds them again.
     """
     await _forget_words(connection, customer_id, [order_id], words_of_order(reference, texts, ()))
 
@@ -164,7 +163,7 @@ async def _forget_words(
 
 
 async def _within(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> list[Change]:
-    """Returns the first of `changes` whose orders together have no more codes than one transaction takes; one at least."""
+    """Returns the first changes whose orders together have at most _CODES_AT_ONCE codes, but at least one change."""
     keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
     codes = await read_code_counts(connection, keys, shard_group) if keys else {}
     left = _CODES_AT_ONCE
@@ -266,7 +265,7 @@ _LOOK_AGAIN_S = 0.2
 async def rebuild(database: Database, acting: Acting, progress: Callable[[int, int], None]) -> int:
     """Empties the read models and adds every order again, newest first. Returns the number of orders.
 
-    Running workers help. If it is interrupted, they go on. If it is started again, it begins from the start. Calls `progress`
+    Running workers help. If it is interrupted, they continue. If it is started again, it begins anew. Calls `progress`
     now and then with the number of finished orders and of all orders.
     """
     async with database.transaction(OPERATOR) as connection:
@@ -283,7 +282,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
             last_left = await last_change(connection, up_to=last_id)
-        # The last ones are taken first. Those that wait are not counted each time, as there may be millions.
+        # Estimated from the last waiting change, as the newest are taken first: counting would be slow, as there may be millions.
         left = 0 if last_left is None else max(total - (last_id - last_left), 1)
         progress(total - left, total)
     return total

@@ -12,8 +12,8 @@ from largesse.db.pool import Connection, is_distributed
 from largesse.db.sharding import at_node
 from largesse.reports.search import whole
 
-# Most addresses are in no order: one scan of the index leaves them out first. Orders are found before they are joined. In one join,
-# all orders of the gift would be read for each address.
+# Most addresses are in no order. One scan of the index leaves these out first. Then the orders are found, and joined afterwards: in a single
+# join, all orders of the gift would be read for each address.
 _EARLIER_GIFTS = """
     WITH known AS (
         SELECT DISTINCT word FROM report_words
@@ -43,8 +43,8 @@ _FAILING_WEBHOOKS = """
     JOIN subscription_queues AS q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
     WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing ORDER BY s.created_at DESC, s.id LIMIT $3
 """
-# Asks for the newest order by an index. For EXISTS the planner reads one order after the other: all of them, if the environment has none.
-# By whether customers are distributed over nodes.
+# Reads the newest order from an index. With EXISTS, the planner would read one order after the other, and all of them if none matches. The
+# key says whether customers are distributed over nodes.
 FIRST_STEPS = {
     on_node: compose(
         """
@@ -60,9 +60,9 @@ FIRST_STEPS = {
     for on_node in (False, True)
 }
 
-# Earlier gifts are not mentioned.
+# Gifts before this time are not mentioned.
 LOOKED_BACK = timedelta(days=90)
-_LOOKED_AT = 20  # orders of one address, the newest
+_LOOKED_AT = 20  # the newest orders of one address that are read
 
 
 async def earlier_gifts(
@@ -74,9 +74,9 @@ async def earlier_gifts(
     collection_id: int | None,
     now: datetime,
 ) -> dict[str, datetime]:
-    """Returns when each address last got a gift, if it did lately, in orders that the principal may see.
+    """Returns when each address last got this gift, within LOOKED_BACK, in orders that the principal may see.
 
-    Returns the addresses as they were given. Orders of the last seconds may be missing.
+    The keys are the addresses as they were given. Orders of the last seconds may be missing.
     """
     by_word = {whole(address): address for address in addresses}
     rows = await connection.fetch(
@@ -99,7 +99,7 @@ MOST_COUNTED = 1_000
 class TemplateUses(msgspec.Struct, frozen=True):
     """The orders placed with a template in one environment."""
 
-    orders: int  # at most MOST_COUNTED and one: then there are more
+    orders: int  # at most MOST_COUNTED + 1, which means more than MOST_COUNTED
     last_at: datetime
 
 

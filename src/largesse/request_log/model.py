@@ -1,4 +1,4 @@
-"""What the log holds of a request: no body, no query, and nothing of a path that names a person or opens a gift."""
+"""The data of a request in the log: no body, no query, and no part of the path that names a person or opens a gift."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,14 +13,14 @@ STATUS_CLASSES = (2, 4, 5)
 DAYS = 30
 MOST_PATH = 300
 _HIDDEN = "***"
-# A code has 17 characters, which people may group; the token of a claim link 40 or 48; an address has an @.
+# A code has 17 characters, with or without dashes. The token of a claim link has 40 or 48. An address has an @.
 _CODE_LENGTH = 17
 _TOKEN_LENGTHS = (40, 48)
-_SECRETS_BEGIN = "whsec_"  # those of webhooks
+_SECRETS_BEGIN = "whsec_"  # the start of signing secrets of webhooks
 
 
 class LoggedRequest(msgspec.Struct, frozen=True):
-    """A request of the log. `path` is what was sent, `route` its template; `problem` is the end of the problem's address."""
+    """A request of the log. `path` was sent, and `route` is its template. `problem` is the end of the problem type's address."""
 
     customer: str
     environment: str
@@ -34,13 +34,13 @@ class LoggedRequest(msgspec.Struct, frozen=True):
     duration_ms: float
     request_id: str
     key_id: int
-    key: str | None  # its name
+    key: str | None  # the name of the API key
     service_account: str | None
     address: str | None
 
 
 class RequestFilter(msgspec.Struct, frozen=True):
-    """Which requests: those that fulfil all that is not None. `status_class` is the first digit of the status."""
+    """A filter of requests. Members that are None match any request. `status_class` is the first digit of the status."""
 
     status_class: int | None = None
     method: str | None = None
@@ -51,14 +51,14 @@ class RequestFilter(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> Sequence[int | str | None]:
-        """Returns all of them, in order."""
+        """Returns the values of all members, in their order."""
         return msgspec.structs.astuple(self)
 
 
 def loggable_path(path: str) -> str:
     """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address.
 
-    Without control characters, with which a caller could write on the terminal of an operator who reads the log.
+    Removes control characters, with which a caller could change the terminal of an operator who reads the log.
     """
     parts = [_HIDDEN if _is_private(part) else part for part in cleaned(path, "").split("/")]
     return "/".join(parts)[:MOST_PATH]

@@ -1,6 +1,6 @@
-"""Writes requests into the log, off their path: a request is noted in memory, and once a second what was noted is written.
+"""Writes requests into the log in the background: a request is noted in memory, and once a second the noted requests are written.
 
-Noting waits for nothing. What is too much, or cannot be written, is dropped and counted, so that the log slows no order.
+Noting never waits. If there are too many requests, or they cannot be written, they are dropped and counted, so that the log slows no order.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from largesse.request_log.model import loggable_path
 _EVERY_S = 1.0
 _BURST_S = 20  # after a quiet time, a process may write the requests of this many seconds at once
 _AT_ONCE = 500
-_SHARE = 0.75  # the part of the limit for one customer, and for requests that were not refused
+_SHARE = 0.75  # the part of the limit that one customer may use, and the part for requests that were not refused
 _REFUSED = 400
 _LONGEST_US = 2_147_483_647
 _TROUBLE: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
@@ -52,7 +52,7 @@ class NotedRequest(NamedTuple):
 
 
 class RequestLog:
-    """The log of one process. It writes at most `most_per_s` requests a second; 0 means none."""
+    """The log of one process. It writes at most `most_per_s` requests a second. With 0 there is no log."""
 
     def __init__(self, database: Database, most_per_s: int) -> None:
         self._database = database
@@ -64,11 +64,11 @@ class RequestLog:
         self._writer = asyncio.create_task(self._write_for_ever())
 
     def takes(self, customer_id: int, status: int) -> bool:
-        """Returns whether there is room for a request of that customer, which is to be noted then. Counts it otherwise."""
+        """Returns whether there is room for a request of that customer. If so, note it; if not, it is counted as dropped."""
         share = self._room * _SHARE
         most = share if status < _REFUSED else self._room
         if len(self._noted) >= most or self._of_customer[customer_id] >= share:
-            self._too_many += bool(self._most_per_s)  # with 0, no log is wanted
+            self._too_many += bool(self._most_per_s)  # with 0 there is no log, and nothing to count
             return False
         return True
 
@@ -78,7 +78,7 @@ class RequestLog:
         self._noted.append(request)
 
     async def close(self) -> None:
-        """Writes what was noted, where the database allows."""
+        """Writes the noted requests, if the database is available."""
         self._writer.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._writer
@@ -90,7 +90,7 @@ class RequestLog:
             await self.flush()
 
     async def flush(self) -> None:
-        """Writes what was noted, and makes room for a second's requests more."""
+        """Writes the noted requests, and makes room for those of one more second."""
         noted, self._noted = self._noted, []
         too_many, self._too_many = self._too_many, 0
         self._of_customer.clear()

@@ -26,8 +26,8 @@ _NAMED = Fragment("""
     LEFT JOIN api_keys k ON k.id = r.key_id AND k.customer_id = r.customer_id
     LEFT JOIN service_accounts s ON s.id = k.service_account_id
 """)
-# Each filter has a condition, and one that is always true, so that statements have the same parameters. An index serves each
-# condition but that of the status: under row-level security none serves a division.
+# The condition for each filter, and one for no filter, so that all statements have the same parameters. Each condition has an index, except
+# the one of the status: under row-level security, a division can use no index.
 _FILTERS = (
     (Fragment("r.status / 100 = $5::int"), Fragment("$5::int IS NULL")),
     (Fragment("r.method = $6::text"), Fragment("$6::text IS NULL")),
@@ -37,7 +37,7 @@ _FILTERS = (
     (Fragment("r.path = $10::text"), Fragment("$10::text IS NULL")),
 )
 _RAREST_FIRST = (3, 5, 4, 2, 1)  # the filters with an index
-# Requests that a page with several filters, or one of the status, looks at.
+# Requests that are read for a page with several filters, or with one of the status.
 LOOKED_AT = 100_000
 ONE = compose(
     "SELECT {columns} FROM api_requests r {named} WHERE r.customer_id = $1 AND r.environment = $2 AND r.id = $3",
@@ -46,16 +46,16 @@ ONE = compose(
 )
 
 
-# Two forms of the same. The first is for the index of a filter. The second reads the customer's requests in the order of the primary key: the
-# planner would read the requests of all customers.
+# Two forms of the same condition. The first is for the index of a filter. The second is for the primary key: otherwise the planner would read
+# the requests of all customers.
 _BEFORE = Fragment("r.environment = $2 AND r.id < $3")
 _BEFORE_BY_ID = Fragment("r.environment >= $2 AND (r.environment, r.id) < ($2, $3)")
 
 
 def newest(wanted: RequestFilter) -> Fragment:
-    """Returns the statement for the newest $4 requests of customer $1 in environment $2 before the id $3, by a filter, whose values follow.
+    """Returns the statement for the newest $4 requests of customer $1 in environment $2 before the id $3, by a filter.
 
-    They are among the newest $11 that pass the rarest of its conditions with an index.
+    The values of the filter are the next parameters. Looks at the newest $11 requests that pass the rarest of the conditions with an index.
     """
     return compose(
         """
@@ -72,11 +72,11 @@ def newest(wanted: RequestFilter) -> Fragment:
 
 
 def last(wanted: RequestFilter) -> Fragment:
-    """Returns the statement for the id of the last request that such a page looked at; null if there are no more."""
+    """Returns the statement for the id of the last request that `newest` looks at; null if there are no more requests."""
     return compose(
         "SELECT id FROM ({looked_at} OFFSET $11 - 1 LIMIT 1) AS r WHERE $4::int > 0 AND {named}",
         looked_at=_looked_at(wanted),
-        # Always true: both statements have the same parameters.
+        # Always true, so that both statements have the same parameters.
         named=join(Fragment(" AND "), [compose("({without} OR true)", without=without) for _, without in _FILTERS]),
     )
 

@@ -11,8 +11,8 @@ from largesse.db.scope import OFFICE, Scope
 STAFF_ROLES = ("owner", "catalogue", "finance", "warehouse", "support", "auditor")
 OWNER = "owner"
 MOST_STAFF = 200
-MOST_NAME = 100  # characters
-IDLE = timedelta(minutes=30)  # a session without requests ends
+MOST_NAME = 100  # characters of a member's name
+IDLE = timedelta(minutes=30)  # after this time without requests, a session ends
 LASTS = timedelta(hours=12)  # the longest session
 
 
@@ -21,8 +21,8 @@ class StaffRight(Enum):
 
     OVERVIEW = auto()  # the first page, and the member's own security
     SEE_CUSTOMERS = auto()
-    CUSTOMERS = auto()  # create, plan, limits, people
-    SEE_AS = auto()  # a customer's pages, read only
+    CUSTOMERS = auto()  # create customers, change their plan, limits and people
+    SEE_AS = auto()  # see a customer's pages, without changing anything
     SEE_CATALOGUE = auto()
     CATALOGUE = auto()
     SEE_STOCK = auto()
@@ -33,7 +33,7 @@ class StaffRight(Enum):
     MONEY = auto()
     SEE_DELIVERIES = auto()
     DELIVERIES = auto()
-    FIND = auto()  # a gift by address, reference, code or tracking number
+    FIND = auto()  # find a gift by address, reference, code or tracking number
     SEE_PRIVACY = auto()
     PRIVACY = auto()
     AUDIT = auto()
@@ -73,11 +73,11 @@ class StaffMember(msgspec.Struct, frozen=True):
     """A signed-in member of staff, read again for each request."""
 
     session_id: int
-    person_id: int  # of `staff`
+    person_id: int  # the id in `staff`
     email: str
     name: str
     role: str
-    is_proved: bool  # recently confirmed who they are
+    is_proved: bool  # whether they confirmed recently who they are
 
     @property
     def staff_id(self) -> int:
@@ -86,7 +86,7 @@ class StaffMember(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """The rows that a member of staff sees: of all customers."""
+        """The scope of a member of staff: the rows of all customers."""
         return OFFICE
 
     def may(self, right: StaffRight) -> bool:

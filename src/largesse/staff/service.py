@@ -21,7 +21,7 @@ class LastOwner(BrokenRule):
 
 
 class AlreadyThere(InvalidRequest):
-    """The address belongs to a member of staff already, or is invited with the role `invited_as`."""
+    """The address belongs to a member of staff, or is invited already, with the role `invited_as`."""
 
     def __init__(self, email: str, *, invited_as: str | None) -> None:
         self.invited_as = invited_as
@@ -38,7 +38,7 @@ async def list_staff(connection: Connection) -> list[ListedStaff]:
 
 
 async def invite(actor: Actor, email: str, *, name: str | None, role: str) -> str:
-    """Invites an address, and returns the secret of the link. Raises AlreadyThere, and InvalidRequest above the maximum.
+    """Invites an address, and returns the secret of the link. Raises AlreadyThere, and InvalidRequest if there are MOST_STAFF people.
 
     A deactivated member can be invited again, and starts without a second step.
     """

@@ -1,4 +1,4 @@
-"""Signing in to the back office: by password or by a link, and always with a second step. The sessions that follow."""
+"""Signs members of staff in to the back office, by a password or a link and always with a second step, and finds their sessions."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -89,7 +89,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
             return await _find_link(connection, secret)
 
     async def by_link(self, secret: str, origin: Origin) -> str:
-        """Signs in by a link that needs no password. Raises NotFound for all other links."""
+        """Signs in by a link that needs no password. Raises NotFound for any other link."""
         async with self._database.transaction(OFFICE) as connection:
             link = await _find_link(connection, secret)
             if link.kind != "sign_in":

@@ -57,7 +57,7 @@ PLACE = """
 """
 SET_ROLE = "UPDATE staff SET role = $2 WHERE id = $1"
 DEACTIVATE = "UPDATE staff SET is_active = false, password = NULL WHERE id = $1"
-# Sets a hash that no password has, unless none was chosen yet.
+# Replaces a chosen password by a hash that no password has.
 LOCK_OUT = "UPDATE staff SET password = $2 WHERE id = $1 AND has_password"
 COUNT_OTHER_OWNERS = "SELECT count(*) FROM staff WHERE is_active AND role = 'owner' AND id <> $1"
 # Active members first, then by name.

@@ -15,13 +15,13 @@ MAX_EXPIRY_DAYS = 36_500
 
 
 class TooManyTemplates(BrokenRule):
-    """The customer has as many templates as it may."""
+    """The customer has the highest number of templates."""
 
     rule = f"A customer has at most {MOST_TEMPLATES} templates."
 
 
 async def create_template(actor: Actor, content: TemplateContent, *, of_order: bool = False) -> int:
-    """Creates a template and returns its id. The audit entry of one made from an order has only its name. Raises TooManyTemplates."""
+    """Creates a template and returns its id. If it was made from an order (`of_order`), the audit entry has only its name. Raises TooManyTemplates."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         if await store.count_templates(transaction.connection, actor.customer_id) >= MOST_TEMPLATES:
             raise TooManyTemplates
@@ -37,9 +37,9 @@ async def change_template(
     content: TemplateContent,
     changing: Callable[[Transaction], AbstractAsyncContextManager[object]] = nullcontext,
 ) -> None:
-    """Replaces what a template sends; what was sent with it stays. Raises NotFound.
+    """Replaces the content of a template. Orders that were sent with it do not change. Raises NotFound.
 
-    The change happens inside the context that `changing` returns, for rooms that depend on templates.
+    Makes the change inside the context that `changing` returns, for packages that depend on templates.
     """
     async with actor.transaction(Right.TEMPLATES) as transaction:
         async with changing(transaction):
@@ -51,7 +51,7 @@ async def change_template(
 
 
 async def remove_template(actor: Actor, template_id: int) -> None:
-    """Removes a template: it cannot be sent any more, and what was sent with it stays. Raises NotFound."""
+    """Removes a template: it can no longer be sent. Orders that were sent with it do not change. Raises NotFound."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         before = await _lock(transaction, template_id)
         await store.mark_removed(transaction.connection, actor.customer_id, template_id)
@@ -66,5 +66,5 @@ async def _lock(transaction: Transaction, template_id: int) -> Template:
 
 
 def _audited(content: TemplateContent) -> dict[str, object]:
-    """Returns what the audit log keeps of a template: no message, which may name somebody."""
+    """Returns the data of a template for the audit log. Leaves out the message, which may name a person."""
     return {"name": content.name, "gift": content.gift_name, "value": content.value, "currency": content.currency}

@@ -1,4 +1,4 @@
-"""SQL of templates. What people have changed or removed (`of_people`) is theirs: loading a seed file leaves it as it is."""
+"""SQL of templates. A template that people have changed or removed (`of_people`) is theirs: loading a seed file does not change it."""
 
 from datetime import datetime
 
@@ -36,7 +36,7 @@ _REMOVE = "UPDATE templates SET removed_at = clock_now(), of_people = true WHERE
 
 
 class TemplateContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template sends. Exactly one of `product_id` and `collection_id` is set."""
+    """The content of a template. Exactly one of `product_id` and `collection_id` is set."""
 
     name: str | None
     product_id: int | None
@@ -70,7 +70,7 @@ async def list_templates(connection: Connection, principal: Principal, *, offset
 
 
 async def read_template(connection: Connection, principal: Principal, template_id: int) -> Template | None:
-    """Returns a template of the principal's customer. None for every other id, and for a removed one."""
+    """Returns a template of the principal's customer. None for a removed one, and for any other id."""
     row = await connection.fetchrow(_ONE, principal.customer_id, template_id)
     return None if row is None else Template(**row)
 
@@ -83,7 +83,7 @@ async def lock_template(connection: Connection, customer_id: int, template_id: i
 
 
 async def count_templates(connection: Connection, customer_id: int) -> int:
-    """Returns how many templates a customer has. Locks the customer, so that two who add one do not both take the last place."""
+    """Returns how many templates a customer has. Locks the customer, so that two additions at once cannot exceed the limit."""
     await connection.execute(_LOCK_CUSTOMER, customer_id)
     return int(await connection.fetchval(_COUNT, customer_id))
 
@@ -94,16 +94,16 @@ async def insert_template(connection: Connection, customer_id: int, content: Tem
 
 
 async def update_template(connection: Connection, customer_id: int, template_id: int, content: TemplateContent) -> None:
-    """Replaces what a template sends."""
+    """Replaces the content of a template."""
     await connection.execute(_UPDATE, customer_id, template_id, *astuple(content))
 
 
 async def mark_removed(connection: Connection, customer_id: int, template_id: int) -> None:
-    """Removes a template. Its row stays, for what was sent with it."""
+    """Removes a template. Its row stays, as orders refer to it."""
     await connection.execute(_REMOVE, customer_id, template_id)
 
 
-# What a seed file saves, by customer and key.
+# The columns that loading a seed file saves, by customer and key.
 TEMPLATES = Table(
     "templates",
     {
@@ -123,6 +123,8 @@ TEMPLATES = Table(
         "removed_at": "timestamptz",  # never in a file: a template that people have removed differs
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    unwatched=("gift_name",),  # the name when the template was saved: renaming the gift alone saves no template
+    unwatched=(
+        "gift_name",
+    ),  # the gift's name when the template was saved: if only that changes, a load does not save the template again
     kept="saved.of_people",
 )
