@@ -217,20 +217,20 @@ async def find_session(database: Database, secret: str) -> Session | None:
 
 
 async def note_seen(database: Database, session_id: int, sql: SignInSql = PEOPLE) -> None:
-    """Notes that a browser asked for something just now."""
+    """Records that a session has just been used."""
     async with database.transaction(LOOKUP) as connection:
         await open_credentials(connection)
         await connection.execute(sql.note_seen, session_id)
 
 
 async def find_session_id(database: Database, secret: str, sql: SignInSql = PEOPLE) -> int | None:
-    """Returns the id of the session of a cookie, whether it is open or has ended; None where there is none."""
+    """Returns the id of the session of a cookie, open or ended; None if there is none."""
     found: int | None = await database.fetchval(LOOKUP, sql.find_session_id, secret_hash(secret))
     return found
 
 
 async def pass_second_step(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> str | None:
-    """Signs the session in and returns its new secret, which replaces the browser's; None if it has ended."""
+    """Signs the session in and returns its new secret, which replaces the one in the cookie; None if the session has ended."""
     await open_credentials(connection)
     secret = new_secret()
     done = await connection.execute(sql.end_second_step, session_id, secret_hash(secret))
@@ -238,37 +238,37 @@ async def pass_second_step(connection: Connection, session_id: int, sql: SignInS
 
 
 async def note_proof(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> None:
-    """Notes that the person showed again that it is them."""
+    """Records that the person has just confirmed who they are."""
     await open_credentials(connection)
     await connection.execute(sql.note_proof, session_id)
 
 
 async def end_session(connection: Connection, session_id: int, sql: SignInSql = PEOPLE) -> None:
-    """Ends it at once."""
+    """Ends a session at once."""
     await connection.execute(sql.end_session, session_id)
 
 
 async def end_session_of(connection: Connection, person_id: int, session_id: int, sql: SignInSql = PEOPLE) -> None:
-    """Ends that session where it is one of the person's."""
+    """Ends a session if it is one of the person's."""
     await connection.execute(sql.end_session_of, person_id, session_id)
 
 
 async def end_sessions(
     connection: Connection, person_id: int, *, but: int | None = None, sql: SignInSql = PEOPLE
 ) -> None:
-    """Ends all sessions of a person, `but` one."""
+    """Ends all sessions of a person except the one with the id `but`."""
     await connection.execute(sql.end_sessions, person_id, but)
 
 
 async def forget_browsers(connection: Connection, person_id: int, sql: SignInSql = PEOPLE) -> None:
-    """Ends all sessions of a person, and knows none of their browsers again."""
+    """Ends all sessions of a person, and forgets their browsers."""
     await open_credentials(connection)
     await end_sessions(connection, person_id, sql=sql)
     await connection.execute(sql.forget_browsers, person_id)
 
 
 async def end_sessions_of_user(connection: Connection, user_id: int) -> None:
-    """Ends the sessions whose pages are those of a user; its person may have others, elsewhere."""
+    """Ends the sessions in which a person uses this membership. Their sessions with other customers stay open."""
     await connection.execute(_END_OF_USER, user_id)
 
 
@@ -279,19 +279,19 @@ async def list_memberships(connection: Connection, person_id: int) -> list[Membe
 
 
 async def choose_customer(connection: Connection, session: Session, user_id: int) -> bool:
-    """Makes the pages of the session those of that customer; False where the person does not belong to it, or the session has ended."""
+    """Makes the session's pages show the customer of a membership. Returns False if the person lacks it, or the session has ended."""
     await open_credentials(connection)
     chosen = await connection.fetchval(_CHOOSE_CUSTOMER, session.id, user_id, session.person_id)
     return bool(chosen)
 
 
 async def choose_environment(connection: Connection, session_id: int, environment: str) -> None:
-    """Makes the pages of the session those of that environment."""
+    """Makes the session's pages show that environment."""
     await connection.execute(_CHOOSE_ENVIRONMENT, session_id, environment)
 
 
 async def set_notice(connection: Connection, session_id: int, notice: str | None, sql: SignInSql = PEOPLE) -> None:
-    """Stores the notice for the session's next page; None once it was shown."""
+    """Stores the notice that the session's next page shows. None removes it."""
     await connection.execute(sql.set_notice, session_id, notice)
 
 

@@ -1,6 +1,6 @@
-"""The way in: by password or by a link, each of which begins a new session.
+"""Signing in by password or by a link. Each begins a new session.
 
-Whether an address is known shows neither in what is answered nor in how long it takes.
+Neither the answer nor the time it takes shows whether an address is known.
 """
 
 from typing import Generic, TypeVar
@@ -55,29 +55,29 @@ AnySession = TypeVar("AnySession", bound=SignedIn)
 
 
 class Refused(Exception):
-    """No such address, or another password: the answer is the same."""
+    """The address is unknown or the password is wrong. The answer does not say which."""
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where somebody comes from."""
+    """The network address, the browser and the request of a person who signs in."""
 
     address: str | None
     browser: str
     request_id: str | None = None
-    device: str = ""  # by which a browser is known again
+    device: str = ""  # a secret in a cookie that identifies the browser
 
 
 class SignInStep(msgspec.Struct, frozen=True):
-    """What somebody shows as their second step: a code they typed, or what their passkey answered."""
+    """The second step that a person shows: a typed code, or the answer of a passkey."""
 
     code: str = ""
     passkey: str = ""
 
 
 class SignInSteps(Generic[AnySession]):
-    """What signing in as a person of a customer and as a member of staff have in common.
+    """The steps of signing in that people of customers and members of staff share.
 
-    `allowances` is the database that counts tries, where it is another.
+    `allowances` is the database that counts attempts, if it is not `database`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class SignInSteps(Generic[AnySession]):
         self._passwords = passwords
         self._party = party
         self._sql = sql
-        self._prefix = prefix  # keeps the counts of attempts apart
+        self._prefix = prefix  # separates the counts of attempts of people and of staff
 
     async def find(self, secret: str) -> AnySession | None:
         """Returns the session of a cookie; None if it has ended or never existed."""
@@ -114,7 +114,7 @@ class SignInSteps(Generic[AnySession]):
         raise NotImplementedError
 
     async def _note_second_step(self, connection: Connection, session: AnySession, origin: Origin) -> None:
-        """Notes that somebody is in, now that they have shown their second step."""
+        """Records that somebody has signed in, after their second step."""
         raise NotImplementedError
 
     def scope(self, session: AnySession) -> Scope:
@@ -122,7 +122,7 @@ class SignInSteps(Generic[AnySession]):
         raise NotImplementedError
 
     async def by_second_step(self, session: AnySession, step: SignInStep, origin: Origin) -> str:
-        """Signs a session in that awaits its second step, and returns its new secret. Raises Refused, TooManyRequests."""
+        """Completes a session that waits for its second step, and returns its new secret. Raises Refused, TooManyRequests."""
         await self._take_step(session, step, origin)
         async with self._database.transaction(self.scope(session)) as connection:
             secret = await pass_second_step(connection, session.id, self._sql)
@@ -132,7 +132,7 @@ class SignInSteps(Generic[AnySession]):
             return secret
 
     async def prove(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
-        """Notes that it is still them: by their second step, by their password, given as its code, where they have none.
+        """Records that the person confirmed who they are, by their second step. If they have none, `step.code` is their password.
 
         Raises Refused, TooManyRequests.
         """
@@ -149,12 +149,12 @@ class SignInSteps(Generic[AnySession]):
             await end_session(connection, session.id, self._sql)
 
     async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
-        """Returns the person of the password. Raises Refused, TooManyRequests."""
+        """Returns the person with that address and password. Raises Refused, TooManyRequests."""
         about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
         await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
             known = await self._known(connection, email)
-            # Also asked for an unknown person, so that both cases take the same time.
+            # Also looks up an unknown person's browser, so that both cases take the same time.
             about += await self._known_device(connection, known.id if known else 0, origin)
         await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
         if not await self._passwords.is_right(known.password if known else None, password):
@@ -164,7 +164,7 @@ class SignInSteps(Generic[AnySession]):
         return known
 
     async def _take_step(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
-        """Takes what the person shows as their second step. Raises Refused, TooManyRequests."""
+        """Checks the second step that the person shows. Raises Refused, TooManyRequests."""
         about = self._prefix + b"code/%d" % session.person_id
         await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
@@ -182,9 +182,9 @@ class SignInSteps(Generic[AnySession]):
         await self._give_back(about, origin)
 
     async def _known_device(self, connection: Connection, person_id: int, origin: Origin) -> bytes:
-        """Returns the hash of the browser if the person has signed in with it before, else an empty one. Tries from it are counted apart.
+        """Returns the hash of the browser if the person has signed in with it before, otherwise an empty one.
 
-        So somebody who guesses passwords or codes locks a person out only of browsers that they have not used before.
+        Attempts from a known browser are counted separately. So an attacker who guesses cannot lock a person out of it.
         """
         device = secret_hash(origin.device)
         return device if device and await knows_device(connection, person_id, device, self._sql) else b""
@@ -193,7 +193,7 @@ class SignInSteps(Generic[AnySession]):
         await spend(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
 
     async def _give_back(self, about: bytes, origin: Origin) -> None:
-        """Gives back what a try took that succeeded: the people of an office share its network."""
+        """Restores the allowances after a success, as the people of an office share its network."""
         await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
         await self._give_network_back(origin)
 
@@ -202,7 +202,7 @@ class SignInSteps(Generic[AnySession]):
 
 
 class SigningIn(SignInSteps[Session]):
-    """Begins sessions; `environment` is the one their pages are about at first. `mails`: whether mail can be sent."""
+    """Signs people of customers in. Their pages show `environment` at first. `mails` says whether mail can be sent."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class SigningIn(SignInSteps[Session]):
     async def forget_password(self, email: str, origin: Origin) -> None:
         """Mails a link for a new password to that address, if somebody signs in with it. Raises TooManyRequests.
 
-        Whether somebody does changes nothing of what is done here but the row that waits then.
+        Does the same work for an unknown address, except for the row of the mail.
         """
         key = email_key(email)
         await self._spend_network(origin)
@@ -260,7 +260,7 @@ class SigningIn(SignInSteps[Session]):
                 await mail_reset(connection, key)
 
     async def look_at(self, secret: str, origin: Origin) -> Link:
-        """Returns what a link is for. It stays unused. Raises NotFound, TooManyRequests."""
+        """Returns a link without using it. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
             link = await find_link(connection, secret)
@@ -268,7 +268,7 @@ class SigningIn(SignInSteps[Session]):
         return link
 
     async def by_link(self, secret: str, origin: Origin) -> str:
-        """Signs in by a link that needs no password. Raises NotFound for every other one."""
+        """Signs in by a link that needs no password, and returns the session's secret. Raises NotFound for any other link."""
         async with self._database.transaction(LOOKUP) as connection:
             link = await find_link(connection, secret)
             if link.kind != "sign_in":
@@ -279,11 +279,11 @@ class SigningIn(SignInSteps[Session]):
             return await self._begin(connection, person_id, origin, place)
 
     async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
-        """Takes up an invitation, or a reset, with a new password; ends all sessions there were. Raises NotFound.
+        """Uses an invitation or a reset to set a new password, and ends all older sessions. Returns the session's secret.
 
-        An invitation that somebody may have copied replaces no password, and gives none to a member of a customer: they sign in, and
-        `take_up` it then. Otherwise a person who invites an address could sign in as its owner elsewhere. The first link from a mail
-        confirms the address, and ends what was set up for it before.
+        An invitation that somebody may have copied cannot replace a password, nor set one for a member of a customer: they sign in and
+        `take_up` it. Otherwise a person who invites an address could sign in as its owner elsewhere. The first link from a mail confirms
+        the address, and removes everything that was set up for it before. Raises NotFound.
         """
         kept = await self._passwords.hash(password)
         async with self._database.transaction(LOOKUP) as connection:
@@ -306,7 +306,7 @@ class SigningIn(SignInSteps[Session]):
             return await self._begin(connection, person_id, origin, place)
 
     async def take_up(self, secret: str, session: Session, origin: Origin) -> bool:
-        """Takes an invitation up as who is signed in; False where it is for another address. Raises NotFound."""
+        """Accepts an invitation as the person who is signed in. Returns False if it is for another address. Raises NotFound."""
         async with self._database.transaction(LOOKUP) as connection:
             link = await find_link(connection, secret)
             if link.kind != "invitation":
@@ -322,7 +322,7 @@ class SigningIn(SignInSteps[Session]):
         return True
 
     async def choose(self, session: Session, user_id: int, origin: Origin) -> bool:
-        """Makes the pages of the session those of that customer; False where the person does not belong to it."""
+        """Makes the session's pages show the customer of a membership. Returns False if the person lacks it."""
         async with self._database.transaction(LOOKUP) as connection:
             memberships = await list_memberships(connection, session.person_id)
             place = next((one for one in memberships if one.user_id == user_id), None)
@@ -335,7 +335,7 @@ class SigningIn(SignInSteps[Session]):
         return True
 
     async def _join(self, connection: Connection, link: Link, person_id: int) -> Membership:
-        """Makes a person the member that a link invites. From then on the session acts for their customer."""
+        """Makes a person the member that a link invites. The transaction acts for their customer from then on."""
         assert link.user_id is not None, "a user's link"
         assert link.customer_id is not None, "a user is of a customer"
         await act_for(connection, for_customer(link.customer_id, self._environment))
@@ -345,7 +345,7 @@ class SigningIn(SignInSteps[Session]):
     async def _begin(
         self, connection: Connection, person_id: int, origin: Origin, place: Membership | None = None
     ) -> str:
-        """Begins a session at that customer, or at the only one that the person belongs to."""
+        """Begins a session for a membership, by default for the only one that the person has."""
         if place is None:
             memberships = await list_memberships(connection, person_id)
             place = memberships[0] if len(memberships) == 1 else None
@@ -372,6 +372,6 @@ class SigningIn(SignInSteps[Session]):
         await self._record(connection, "person.signed_in", place, origin)
 
     async def _record(self, connection: Connection, act: str, place: Membership | Person, origin: Origin) -> None:
-        """Records in the audit log what somebody did for themselves."""
+        """Records an act of a person about themselves in the audit log."""
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)

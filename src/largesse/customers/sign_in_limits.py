@@ -1,7 +1,7 @@
-"""How often something may be tried: counted in the database, so that all processes count together.
+"""Limits on attempts to sign in. They are counted in the database, so that all processes count together.
 
-Each is about somebody who is named by a keyed hash: an address somebody types, the network they come from. It is taken before the
-try, so that many at once are no way around it; who succeeds gets it back: all of it for the address, their own try for the network.
+Each count belongs to a keyed hash of an address that was typed, or of a network. An attempt is counted before it is made, so
+simultaneous attempts cannot exceed the limit. A success resets the count of the address, and takes one off the count of the network.
 """
 
 from enum import Enum
@@ -16,7 +16,7 @@ from largesse.encryption.vault import Vault
 _GIVE_BACK = "DELETE FROM sign_in_allowances WHERE key = $1"
 _GIVE_ONE_BACK = "UPDATE sign_in_allowances SET remaining = least($2::float8, remaining + 1) WHERE key = $1"
 
-# Of two attempts at once, the one that began first may be counted last. For it, no time has passed, rather than negative time.
+# If two attempts are simultaneous, the one that began first may be counted last. Then no time has passed for it, not negative time.
 _LEFT = Fragment("""
     least($2, a.remaining + greatest(0, extract(epoch FROM clock_now() - a.counted_at)::float8) * $2 / $3)
 """)
@@ -34,16 +34,16 @@ _SPEND = compose(
 
 
 class Allowance(Enum):
-    """What is counted, and how much of it is allowed."""
+    """The kinds of attempts that are counted, each with its allowance."""
 
     ACCOUNT = Rate(10, 900.0)  # passwords and codes tried for one address
     NETWORK = Rate(60, 900.0)  # all attempts from one network
     LETTERS = Rate(4, 3600.0)  # mail that is sent to one address
-    TESTS = Rate(6, 360.0)  # mail of what they are about to send, to one person
+    TESTS = Rate(6, 360.0)  # test mail of a gift that a person prepares, to that person
 
 
 async def spend(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
-    """Takes one, whatever comes of the try. Raises TooManyRequests when none is left."""
+    """Counts an attempt before it is made. Raises TooManyRequests if none is left."""
     rate = allowance.value
     row = await database.fetchrow(LOOKUP, _SPEND, _key(vault, allowance, about), rate.most, rate.refill_s)
     assert row is not None, "an upsert returns its row"
@@ -52,12 +52,12 @@ async def spend(database: Database, vault: Vault, allowance: Allowance, about: b
 
 
 async def give_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
-    """Makes it whole again."""
+    """Resets an allowance: all attempts are left again."""
     await database.execute(LOOKUP, _GIVE_BACK, _key(vault, allowance, about))
 
 
 async def give_one_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
-    """Gives back what one try took."""
+    """Adds one attempt to an allowance again."""
     await database.execute(LOOKUP, _GIVE_ONE_BACK, _key(vault, allowance, about), allowance.value.most)
 
 

@@ -1,6 +1,6 @@
-"""Links that may be used once: invitations, links that let in, links that let choose a new password.
+"""Links that may be used once: invitations, links to sign in, and links to choose a new password.
 
-Confirming an address: the first link from a mail ends what was set up for the address before.
+The first link from a mail confirms an address, and removes everything that was set up for the address before.
 """
 
 from datetime import timedelta
@@ -48,20 +48,20 @@ _CONFIRM_ADDRESS = """
     RETURNING true
 """
 
-ENDED = "This link does not hold any longer."
+ENDED = "This link is no longer valid."
 LASTS = {"invitation": timedelta(days=7), "sign_in": timedelta(hours=24), "reset": timedelta(hours=1)}
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A link that holds still: what it lets do, and its person."""
+    """A valid link: its kind, and the person it is for."""
 
     hash: bytes
     kind: str  # invitation, sign_in or reset
     email: str
     person_id: int | None  # None if nobody has signed in with that address yet
-    is_member: bool  # whether that person already belongs to a customer, and so signs in another way
+    is_member: bool  # whether that person belongs to a customer, and so can already sign in
     has_password: bool
-    is_mailed: bool  # made for a mail, so that only people who read the address's mail get it
+    is_mailed: bool  # the link goes only into a mail, so only people who read the mail of the address get it
     is_confirmed: bool  # whether that person has followed such a link before
     user_id: int | None  # None for a reset
     customer_id: int | None
@@ -70,12 +70,12 @@ class Link(msgspec.Struct, frozen=True):
 
     @property
     def confirms(self) -> bool:
-        """Whether choosing a password by it shows for the first time that its holder reads the mail of the address."""
+        """Whether choosing a password by it confirms the address: shows for the first time that the person reads its mail."""
         return self.is_mailed and not self.is_confirmed
 
     @property
     def chooses_password(self) -> bool:
-        """Whether it lets its holder choose a password; otherwise they sign in with what they have."""
+        """Whether the person can choose a password by it. Otherwise they sign in as before."""
         if self.kind != "invitation":
             return self.kind == "reset"
         return self.confirms or not (self.has_password or (self.is_member and not self.is_mailed))
@@ -90,9 +90,10 @@ async def new_link(
     ends_others: bool = True,
     is_mailed: bool = False,
 ) -> str:
-    """Returns the secret of a new link. It is shown nowhere else; with `ends_others`, earlier links of that kind for the same one end.
+    """Returns the secret of a new link, which cannot be read again.
 
-    `is_mailed`: the link goes into a mail to the address and nobody sees it before. Following it confirms the address.
+    With `ends_others`, ends earlier links of that kind for the same user or person. `is_mailed` says that the link goes only into a mail to the
+    address, so that following it confirms the address.
     """
     await open_credentials(connection)
     secret = new_secret()
@@ -117,7 +118,7 @@ async def find_link(connection: Connection, secret: str) -> Link:
 
 
 async def use_link(connection: Connection, link: Link) -> None:
-    """Uses it up, and with it all others of its kind for the same one. Raises NotFound where somebody else was quicker."""
+    """Uses a link, and ends all others of its kind for the same user or person. Raises NotFound if it was just used by another request."""
     used = await connection.fetchval(_USE, link.hash)
     if not used:
         raise NotFound(ENDED)
@@ -125,21 +126,21 @@ async def use_link(connection: Connection, link: Link) -> None:
 
 
 async def end_links_of_person(connection: Connection, person_id: int) -> None:
-    """Ends every link that lets somebody in as that person, or lets them choose a password; invitations stay."""
+    """Ends all links by which somebody can sign in as that person, or choose their password. Invitations stay."""
     users = await connection.fetch(_MEMBERS_OF_PERSON, person_id)
     await connection.execute(_END_OF_PERSON, person_id, [row["user_id"] for row in users])
 
 
 async def end_links(connection: Connection, *, user_id: int) -> None:
-    """Ends all links of that user."""
+    """Ends all links of a user."""
     await connection.execute(_END_OF_MEMBER, user_id)
 
 
 async def confirm_address(connection: Connection, person_id: int) -> bool:
-    """Notes that the person reads the mail of their address; False if they did so before.
+    """Records that the person reads the mail of their address. Returns False if that was recorded before.
 
-    Whatever was set up until then may be somebody else's, who had the address's invitation from a page: password, second step, sessions,
-    known browsers and links end. The person chooses a password in the same transaction.
+    Until then, somebody else may have used an invitation that a page showed. So this removes password, second step, sessions, known
+    browsers and links. The person chooses a password in the same transaction.
     """
     await open_credentials(connection)
     confirmed = await connection.fetchval(_CONFIRM_ADDRESS, person_id)

@@ -1,5 +1,6 @@
-"""The SQL of how people sign in: the rows of `people`, passwords, sessions, second steps, passkeys and forms. Members of staff have the same tables by
-other names.
+"""The SQL of signing in: people, passwords, sessions, second steps, passkeys and forms.
+
+Members of staff have the same tables by other names.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from largesse.db.pool import Connection, credentials_key, open_credentials
 
 
 class SignInSql(NamedTuple):
-    """The statements of those who sign in, by default of people of customers."""
+    """The statements of signing in, by default for people of customers."""
 
-    totp_context: str = "totp/%d"  # what the encrypted secret of an app is bound to
+    totp_context: str = "totp/%d"  # the encryption context of the secret of an authenticator app
 
     # Passwords.
     holds_hash: str = "SELECT password_of($1, $2) = $3"
@@ -29,7 +30,7 @@ class SignInSql(NamedTuple):
 
     # Sessions.
     find_session_id: str = "SELECT id FROM sessions WHERE hash = $1"
-    # Not one in which the password was right and the second step never came: that may be somebody else's.
+    # Excludes sessions with the right password but without a second step: they may be an attacker's.
     knows_device: str = (
         "SELECT EXISTS (SELECT FROM sessions WHERE person_id = $1 AND device = $2 AND NOT awaits_second_step)"
     )
@@ -101,7 +102,7 @@ class SignInSql(NamedTuple):
         RETURNING asked.challenge, asked.holds
     """
 
-    # Forms that are taken once.
+    # Forms, each of which is carried out once.
     take_post: str = "INSERT INTO form_posts (session_id, token) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true"
     answer_of_post: str = "SELECT answer FROM form_posts WHERE session_id = $1 AND token = $2"
     answer_post: str = "UPDATE form_posts SET answer = $3 WHERE session_id = $1 AND token = $2"
@@ -132,14 +133,14 @@ _ADD = """
 
 
 class PersonRecord(Confidential, frozen=True):
-    """Somebody who may sign in."""
+    """A person who may sign in."""
 
     id: int
     email: str
-    password: str | None  # its stored hash; None also for a process that has no master key
+    password: str | None  # the stored hash; also None if the process has no master key
     has_password: bool
-    is_member: bool  # of some customer
-    is_confirmed: bool  # has shown that they read the mail of the address
+    is_member: bool  # whether they belong to any customer
+    is_confirmed: bool  # whether they have followed a link from the mail of the address
 
 
 async def find_person(connection: Connection, email: str) -> PersonRecord | None:
@@ -181,7 +182,7 @@ async def set_first_password(connection: Connection, person_id: int, password: s
 
 async def holds_password(connection: Connection, person_id: int, password: str | None, sql: SignInSql = PEOPLE) -> bool:
     """Returns whether that is still the hash of the person's password, and locks it until the transaction ends."""
-    # Read once the row is locked, because another transaction may change it until then.
+    # Read after the row is locked, because another transaction may change it before that.
     await connection.execute(sql.lock, person_id)
     holds = await connection.fetchval(sql.holds_hash, credentials_key(connection), person_id, password)
     return bool(holds)

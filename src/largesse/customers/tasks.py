@@ -1,6 +1,6 @@
-"""What of signing in is old and may go: forms that were answered, sessions and links that ended, tries that are allowed again.
+"""The tasks of signing in: deletes old forms, sessions, links and counts of attempts, and ended views of customers' pages.
 
-Bringing the secrets of people's second steps under the newest master key.
+Also names the encrypted secrets of second steps for key rotation.
 """
 
 from largesse.customers.second_step import totp_context

@@ -1,4 +1,4 @@
-"""Settings that the demo changes in its own database while it makes its history: the clock `clock_now()`, and the wait for the disk."""
+"""Settings that the demo changes in its own database while it makes its history: the clock of `clock_now()`, and the wait for the disk."""
 
 from datetime import timedelta
 

@@ -26,7 +26,7 @@ from largesse.db.passwords import ADMIN, ASKING, TRUSTING, keep_passwords, make_
 
 MAJOR_VERSION = "18"
 RELOAD_LIMIT_S = 10.0
-START_LIMIT_S = 120.0  # a crash recovery of max_wal_size included
+START_LIMIT_S = 120.0  # long enough for a crash recovery of max_wal_size
 STOP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 120.0
 POLL_S = 0.01
@@ -42,7 +42,7 @@ SETTINGS: Mapping[str, str] = {
     "max_wal_size": "4GB",
     "min_wal_size": "256MB",
     "checkpoint_timeout": "15min",
-    # The pages written whole after a checkpoint are mostly the index of codes' look-up numbers, which nothing compresses.
+    # The full pages in the log are mostly from the index of codes' look-up numbers, which cannot be compressed.
     "wal_compression": "off",
     "random_page_cost": "1.1",
     "timezone": "UTC",
@@ -64,7 +64,7 @@ class Cluster:
     def __init__(self, data_dir: Path, extra_settings: Mapping[str, str]) -> None:
         self.path = data_dir / "postgres"
         self.log_path = data_dir / "postgres.log"
-        self.passwords: Mapping[str, str] = {}  # by role, once the server was started
+        self.passwords: Mapping[str, str] = {}  # by role; empty before the server is started
         self._data_dir = data_dir
         self._settings = {**SETTINGS, **extra_settings}
         self._programs = programs()
@@ -72,14 +72,14 @@ class Cluster:
     def initialise(self) -> None:
         """Makes the cluster if there is none, and writes it to the disk.
 
-        It is made under another name and then moved, so that an interrupted run leaves no half of one.
+        It is made under another name and then moved, so that an interrupted run leaves no incomplete cluster.
         """
         if self.path.exists():
             self._check_version()
             return
         for leftover in self._data_dir.glob("postgres.new-*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        # A name of its own: the initdb of a killed run may still be busy in its folder.
+        # A name that is not used yet, as the initdb of a killed run may still write to its folder.
         unfinished = self._data_dir / f"postgres.new-{secrets.token_hex(4)}"
         self._make_private(unfinished)
         options = [
@@ -88,12 +88,12 @@ class Cluster:
             f"--username={ADMIN}",
             "--encoding=UTF8",
             "--locale=C",
-            # A full segment of the log makes all commits wait until the next is written with zeros: small segments, short waits.
+            # When a segment of the log is full, all commits wait until the next one is filled with zeros. Small segments make short waits.
             "--wal-segsize=1",
         ]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         if sys.platform == "linux":
-            options.append("--sync-method=syncfs")  # one call, where the default opens a thousand files
+            options.append("--sync-method=syncfs")  # one call; the default opens a thousand files
         self._run(unfinished, [str(self._programs / "initdb"), *options, "-D", str(unfinished)])
         unfinished.rename(self.path)
         _sync_folder(self._data_dir)
@@ -127,7 +127,8 @@ class Cluster:
 
     def stop(self) -> None:
         """Stops the server, if there is one, and waits for its end. Sessions end; nothing is lost."""
-        for stop_signal in (signal.SIGINT, signal.SIGQUIT):  # fast; then without the last checkpoint
+        # First a fast shutdown, then one without the last checkpoint.
+        for stop_signal in (signal.SIGINT, signal.SIGQUIT):
             server = postmaster.read(self.path)
             if server is None or not postmaster.is_alive(server, self.path):
                 break
@@ -158,7 +159,7 @@ class Cluster:
                 stderr=log,
                 start_new_session=True,  # so that Ctrl-C in the terminal does not stop the server
             )
-            # A dead server that nobody reaps keeps its process id, and PostgreSQL would not start again.
+            # Reaps the server when it dies. Otherwise its process id stays in use, and PostgreSQL would not start again.
             threading.Thread(target=child.wait, name="postgres-reaper", daemon=True).start()
             return child, log_start
 
@@ -212,7 +213,7 @@ class Cluster:
     def _query(self, socket_dir: str, sql: str) -> str:
         command = [str(self._programs / "psql"), "-XAtq", "-h", socket_dir, "-p", str(postmaster.PORT)]
         command += ["-U", ADMIN, "-d", "postgres", "-w", "-v", "ON_ERROR_STOP=1", "-f", "-"]
-        # Not among the arguments, which everybody on the machine can read.
+        # Passed as input, as everybody on the machine can read arguments.
         return _output(command, said=sql, password=self.passwords.get(ADMIN, ""))
 
     def _run(self, cluster: Path, command: list[str]) -> None:
@@ -324,7 +325,7 @@ def _output(command: list[str], said: str = "", password: str = "") -> str:
             line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line or "PANIC" in line
         ]
         lines = lines or done.stderr.splitlines() or ["no reason given"]
-        full = [line for line in lines if "No space left" in line]  # what fails after it says nothing of the disk
+        full = [line for line in lines if "No space left" in line]  # later errors do not mention the disk
         raise OperatorError(f"PostgreSQL cannot be set up: {(full or lines)[-1]}")
     return done.stdout
 

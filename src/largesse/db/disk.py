@@ -25,13 +25,13 @@ Transaction = Callable[[Scope], AbstractAsyncContextManager[asyncpg.Connection]]
 
 
 class DiskWatch:
-    """Stores whether the last write or check found the disk full."""
+    """Remembers whether the last write or check found the disk full."""
 
     def __init__(self) -> None:
         self.is_full = False
 
     def note_full(self, error: asyncpg.DiskFullError) -> None:
-        """Notes that a write failed because the disk is full."""
+        """Records that a write failed because the disk is full."""
         if not self.is_full:
             _log.error("database_full", error=" ".join(str(error).split()))
         self._set(is_full=True)
@@ -43,7 +43,7 @@ class DiskWatch:
                 await connection.execute("SET LOCAL work_mem = '64kB'")
                 await connection.execute(_WRITE_FILE)
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
-            return  # the session has noted a disk that is full
+            return  # the session has already recorded that the disk is full
         if self.is_full:
             _log.info("database_has_room")
         self._set(is_full=False)

@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: one server per data directory, shared by every process that uses it.
 
 Each process holds a shared lock on `postgres.users`. A process that ends tries to get the exclusive lock. If it gets it, it is the last
-one and stops the server. The kernel frees the lock of a killed process, so the next process uses the server that it left, and the last one
+one and stops the server. The kernel frees the lock of a killed process. Its server keeps running for other processes, and the last one
 stops it. Starting and stopping need an exclusive lock on `postgres.starting`.
 See docs/decisions/0003-embedded-postgresql.md.
 """
@@ -33,7 +33,7 @@ def has_cluster(data_dir: Path) -> bool:
 
 
 class EmbeddedServer:
-    """The use of a data directory's server by this process. Calls block, and may come from several threads."""
+    """This process's use of the server of a data directory. Calls block, and may come from several threads."""
 
     def __init__(self, data_dir: Path, *, extra_settings: Mapping[str, str] | None = None) -> None:
         """Takes `extra_settings` of PostgreSQL, which apply only if this process starts the server."""

@@ -73,7 +73,7 @@ def holds_address(searched: Fragment) -> Fragment:
 
 
 def declared(text: str) -> Fragment:
-    """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` fails for a declaration that is not a literal."""
+    """Returns a text of a declaration, such as a `Table`, as a fragment. `tests/test_house.py` fails if the declaration is not a literal."""
     return Fragment(text)
 
 

@@ -1,6 +1,6 @@
 """Makes the roles and grants them exactly their rights, for `migrate`. `check` and `verify` compare.
 
-Only differences are changed, so that it can be repeated, and be run by several databases of a server at once, which share the roles.
+It changes only what differs. So it can be repeated, and several databases of a server, which share the roles, can run it at the same time.
 Statements that the migrating login may not run are left for an administrator.
 """
 
@@ -27,9 +27,9 @@ from largesse.db.sharding import HAS_EXTENSION, Session, is_distributed
 
 _TRIES = 20
 _PAUSE_S = 0.05
-# Shorter than `deadlock_timeout` (1 s): if a service has the lock, this side gives up, and no transaction of the service is ended.
+# Shorter than `deadlock_timeout` (1 s), so that in a deadlock this side gives up and no transaction of the service is ended.
 _LOCK_TIMEOUT_MS = 200
-_LOCK_TRIES = 300  # for one lock, in more than a minute
+_LOCK_TRIES = 300  # tries for one lock, which take more than a minute
 # Another `migrate`, of another database on this server, has made or changed the same role meanwhile.
 _RACED = (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError, asyncpg.InternalServerError)
 # A statement was not allowed, or needs a role that was not allowed to be made.
@@ -126,8 +126,7 @@ async def policies_missing(session: Session) -> list[str]:
         is_held = bool(handed) and table["name"] in HELD_APART
         if table["is_on"] is not is_held:
             statements.append(f"ALTER TABLE {table['name']} {'ENABLE' if is_held else 'DISABLE'} ROW LEVEL SECURITY")
-        # When rows move to another node, the table's owner writes them there. Forced security would prevent this, whatever the policies
-        # are.
+        # When rows move to another node, the table's owner writes them there. Forced security would prevent this with any policy.
         is_forced = is_held and not distributed
         if table["is_forced"] is not is_forced:
             statements.append(f"ALTER TABLE {table['name']} {'' if is_forced else 'NO '}FORCE ROW LEVEL SECURITY")
@@ -171,7 +170,7 @@ async def _try(session: Session, missing: _Missing) -> list[str]:
 
 
 async def _run_beside_others(session: Session, statement: str) -> None:
-    """Runs one statement beside a running service, which it delays by a fraction of a second at most, and never in a deadlock."""
+    """Runs one statement beside a running service. It delays the service by a fraction of a second at most, and never deadlocks with it."""
     for _ in range(_LOCK_TRIES):
         try:
             async with session.transaction():

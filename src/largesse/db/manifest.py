@@ -13,7 +13,7 @@ from largesse.db.sharding import NOT_GUARDED, Session, is_distributed
 
 MANIFEST = Path(__file__).with_name("manifest.txt")
 _DIGITS = 16
-# Kinds that an administrator may add. Additional objects of other kinds would change what is written.
+# The kinds of objects that an administrator may add. Objects of other kinds would change what is written.
 _MAY_BE_MORE = ("function", "index")
 # If customers are distributed over nodes, there are no foreign keys between tables of different kinds.
 _HELD_ON_CLUSTER = ("function", "trigger")

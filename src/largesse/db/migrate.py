@@ -29,13 +29,13 @@ from largesse.db.sharding import Session
 
 REVISIONS = Path(__file__).parent / "migrations"
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
-_LOCK_EVERY_S = 0.2  # that another one tries to get it
+_LOCK_EVERY_S = 0.2  # how often a second `migrate` tries to get the lock
 
 # How long a revision waits for the lock of a table. Requests behind it wait too, but less than a statement's time limit.
 _LOCK_TIMEOUT_MS = 2_000
 _LOCK_TRIES = 30
 _LONGEST_PAUSE_S = 10.0
-_SAY_EVERY = 5  # tries
+_SAY_EVERY = 5  # a line in the log for every so many tries
 
 _log = structlog.get_logger(__name__)
 _EXPAND = re.compile(r"^-- Expand\b")
@@ -54,26 +54,25 @@ _ADD_REVISION = "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1
 
 
 class Upgraded(msgspec.Struct, frozen=True):
-    """The result of `upgrade`."""
+    """The result of an upgrade."""
 
-    revision: str  # of the database now
-    refused: Sequence[str]  # statements on roles and rights that the login may not run: for an administrator
-    distributed: Sequence[str]  # tables that it distributed over the nodes of a cluster
+    revision: str  # the database's revision now
+    refused: Sequence[str]  # statements on roles and rights that the login may not run, for an administrator
+    distributed: Sequence[str]  # tables that were distributed over the nodes of a cluster
 
 
 async def upgrade(url: str) -> Upgraded:
     """Makes the roles, runs the missing revisions, distributes the tables if there are nodes, and grants the roles their rights.
 
-    Two runs at once are safe: the second waits, and finds nothing to do. Raises asyncpg's errors, and
-    OperatorError for a schema of a later release, for unusable nodes, and for an address of PgBouncer, as the lock needs a session of its
-    own.
+    Two simultaneous runs are safe: the second waits, and finds nothing to do. Raises asyncpg's errors. Raises OperatorError for a schema of
+    a later release, for unusable nodes, and for an address of PgBouncer, as the lock needs its own session.
     """
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
     try:
         if not await connection.fetchval(_TRY_LOCK, LOCK_KEY):
             _log.warning("migrate_waits_for_another", see="docs/log-events.md")
-            # A statement that waited for the lock would have a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
+            # Polls the lock: a statement that waited for it would hold a snapshot, and CREATE INDEX CONCURRENTLY would wait for that.
             while not await connection.fetchval(_TRY_LOCK, LOCK_KEY):  # noqa: ASYNC110 - the lock is in the database
                 await asyncio.sleep(_LOCK_EVERY_S)
         revision = await current_revision(connection)
@@ -84,13 +83,13 @@ async def upgrade(url: str) -> Upgraded:
                 )
             return Upgraded(revision, (), ())  # the schema of the next release, on which this one runs
         refused = await grants.prepare_roles(connection)
-        # Before a table is made or changed on the coordinator alone.
+        # Checks the nodes before a table is made or changed only on the coordinator.
         if trouble := await sharding.trouble(connection):
             raise OperatorError(trouble)
         owns = await connection.fetchval(_ACTS_AS, Role.OWNER)
         if revision != head_revision():
             await _run_revisions(dialer, revision, as_owner=owns)
-        if refused:  # also include the objects that the revisions have just made
+        if refused:  # also include objects that the revisions have just made
             refused = await grants.roles_to_make(connection)
         distributed = await sharding.distribute(connection)
         refused += await grants.grant_rights(connection)
@@ -144,7 +143,7 @@ def _revisions() -> list[Path]:
 async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -> None:
     """Runs the revisions later than `after`, each in its own transaction, which also records it.
 
-    With `as_owner` the owner's role owns what they make, otherwise the login.
+    With `as_owner`, the role of the owner owns the new objects, otherwise the login.
     """
     session = await dialer.dial()
     try:
@@ -161,7 +160,7 @@ async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -
 async def _run_patiently(session: Session, revision: str, sql: str) -> None:
     """Runs a revision in a transaction that waits for locks only a short time, and repeats it until it gets all of them.
 
-    Raises OperatorError if it does not get them.
+    Raises OperatorError if it does not get the locks.
     """
     for attempt in range(_LOCK_TRIES):
         try:

@@ -1,10 +1,10 @@
-"""What the back office may not read, and which data of its members only few other roles read."""
+"""The data that the back office may not read, and the data about members of staff that only few other roles may read."""
 
 from collections.abc import Mapping
 
 from largesse.db.roles import Role
 
-# How members of staff sign in, and what they record. For the back office, for commands, and for the worker's clean-up.
+# Tables with the sign-in of members of staff, and their records. For the back office, commands, and the worker's clean-up.
 OF_STAFF = frozenset(
     (
         "customer_notes",
@@ -19,11 +19,11 @@ OF_STAFF = frozenset(
     )
 )
 READ_STAFF = frozenset((Role.WORKER, Role.OFFICE, Role.OPERATOR))
-# Tables that the back office does not read: how people of customers sign in, and keys.
+# Tables that the back office does not read: those with the sign-in of customers' people, and with keys.
 NOT_OF_OFFICE = frozenset(
     ("chain_keys", "claim_addresses", "form_posts", "pin_failures", "sessions", "sign_in_allowances")
 )
-# Columns that all other roles read: encrypted codes, PINs, voucher numbers and secrets, and the hashes that find keys.
+# Columns that all other roles read: encrypted codes, PINs, voucher numbers and secrets, and hashes by which keys are found.
 HIDDEN_OF_OFFICE: Mapping[str, tuple[str, ...]] = {
     "api_keys": ("hash",),
     "captured_mail": ("sealed",),

@@ -50,7 +50,7 @@ def keep_passwords(data_dir: Path, passwords: Mapping[str, str]) -> None:
 
 def password_sql(passwords: Mapping[str, str]) -> str:
     """Returns the SQL that makes the roles and sets their passwords."""
-    # So many random bits cannot be guessed: deriving a key from them thousands of times would only cost at each login.
+    # Nobody can guess so many random bits. More iterations would only make each login slower.
     statements = ["SET scram_iterations = 1"]
     for name, password in passwords.items():
         statements.append(f"DO $$ BEGIN CREATE ROLE {name}; EXCEPTION WHEN duplicate_object THEN NULL; END $$")

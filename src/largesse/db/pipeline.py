@@ -15,26 +15,26 @@ import asyncpg
 
 _ROW, _COMPLETE, _ERROR, _PARSED, _READY = b"DCE1Z"
 _UNASKED = frozenset(b"NAS")  # notices, notifications and changed parameters
-_HEAD = 5  # of a message: its kind, and its length without the kind
+_HEAD = 5  # bytes before the body of a message: its kind, and its length without the kind
 _EXECUTE_AND_SYNC = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"
 
 
 class Statement(NamedTuple):
-    """A constant statement. With arguments it is prepared, once in each session; without, it may be several, separated by semicolons."""
+    """A constant statement. With arguments, it is prepared once in each session. Without, it may be several statements with semicolons."""
 
     sql: str
     arguments: tuple[Any, ...] = ()  # texts, integers, bytes, instants, None, and lists of the first three, for arrays
 
 
 class Unanswered(Exception):
-    """The connection ended, or the time-out passed, before the server answered a statement. The statement may have run."""
+    """The connection ended or timed out before the server answered a statement. The statement may have run."""
 
     def __init__(self, why: BaseException) -> None:
         super().__init__(str(why))
         self.why = why
 
 
-# The first column of the first row. Without rows, the command's tag, such as `COMMIT`. Or the error.
+# The first column of the first row, or the command's tag, such as `COMMIT`, if there are no rows. Or the error.
 Answer = str | asyncpg.PostgresError | Unanswered | None
 
 
@@ -43,7 +43,7 @@ class Exchange(asyncio.Protocol):
 
     def __init__(self, transport: asyncio.Transport, statements: Sequence[Statement], prepared: set[str]) -> None:
         self.answers: list[Answer] = []
-        self.status = b"I"  # the transaction's: I without one, T within one, E within one that failed
+        self.status = b"I"  # the state of the transaction: I without one, T within one, E within one that failed
         self._transport = transport
         self._driver = cast("asyncio.Protocol", transport.get_protocol())
         self._statements = statements
@@ -82,16 +82,16 @@ class Exchange(asyncio.Protocol):
         self._rest = data[at:]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the exchange, and tells the driver."""
+        """Ends the exchange, and passes the event on to the driver."""
         self._end(exc or asyncpg.ConnectionDoesNotExistError("the connection was closed before the server answered"))
         self._driver.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Notifies the driver, which must know when it writes next."""
+        """Passes the event on to the driver, which must know it when it writes next."""
         self._driver.pause_writing()
 
     def resume_writing(self) -> None:
-        """Notifies the driver."""
+        """Passes the event on to the driver."""
         self._driver.resume_writing()
 
     def _read(self, kind: int, body: bytes) -> None:
@@ -139,7 +139,7 @@ _NUMBERS: dict[str, int] = {}  # numbers of this process's constant statements
 
 
 def text_of(argument: Any) -> str:
-    """Returns an argument as PostgreSQL reads it."""
+    """Returns an argument in PostgreSQL's text format."""
     if isinstance(argument, list):
         items = [text_of(item).replace("\\", "\\\\").replace('"', '\\"') for item in argument]
         return "{" + ",".join([f'"{item}"' for item in items]) + "}"

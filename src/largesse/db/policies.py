@@ -24,8 +24,8 @@ _CUSTOMERS = Fragment("(current_setting('largesse.customers'::text))::integer[]"
 _ENVIRONMENTS = Fragment("(current_setting('largesse.environments'::text))::text[]")
 _CUSTOMERS_ONCE = compose("( SELECT {customers} AS current_setting)::integer[]", customers=_CUSTOMERS)
 _ENVIRONMENTS_ONCE = compose("( SELECT {environments} AS current_setting)::text[]", environments=_ENVIRONMENTS)
-# Conditions on sums and joined texts, which no index has: a policy checks the rows that a statement finds, but must not decide how it finds them.
-# With plain conditions, the planner looked for a reference among all orders of a customer while it had no statistics of the table.
+# Conditions on sums and joined texts, for which there is no index: a policy must not decide how a statement finds its rows.
+# With plain conditions, and without statistics of the table, the planner searched all orders of a customer for a reference.
 _HERE = f"((environment || ''::text) = ANY ({_ENVIRONMENTS}))"
 
 
@@ -37,12 +37,15 @@ def _own(column: str = "customer_id") -> str:
 
 
 def _read_once(expression: str) -> str:
-    """Returns the expression with each setting read once in a statement, not for each row that is written: a batch may name a hundred customers."""
+    """Returns the expression with each setting read once in a statement, not for each row that is written.
+
+    A setting may name a hundred customers.
+    """
     return expression.replace(_CUSTOMERS, _CUSTOMERS_ONCE).replace(_ENVIRONMENTS, _ENVIRONMENTS_ONCE)
 
 
 class Policy(msgspec.Struct, frozen=True, order=True):
-    """A policy for all commands. `using` selects the rows to see and change, `check` the rows that may be written (None: the same)."""
+    """A policy for all commands. `using` selects the rows to see and change, and `check` those that may be written; None means the same."""
 
     table: str
     name: str
@@ -52,18 +55,18 @@ class Policy(msgspec.Struct, frozen=True, order=True):
 
     @property
     def create(self) -> str:
-        """The statement that makes it."""
+        """The statement that creates the policy."""
         check = f" WITH CHECK ({self.check})" if self.check else ""
         return f"CREATE POLICY {self.name} ON {self.table} TO {', '.join(self.roles)} USING ({self.using}){check}"
 
     @property
     def drop(self) -> str:
-        """The statement that removes it."""
+        """The statement that drops the policy."""
         return f"DROP POLICY {self.name} ON {self.table}"
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """The rows of a table that a transaction for customers may see. `written` is set if it may write fewer."""
+    """The rows of a table that a transaction for customers may see. `written` are those it may write, if these are fewer."""
 
     seen: str
     written: str | None = None
@@ -158,7 +161,7 @@ TABLES: Mapping[str, Rows] = {
 
 
 def policies_on(table: str, *, is_distributed: bool = False) -> tuple[Policy, ...]:
-    """Returns the policies of a table, none for a table without a customer. A database that is distributed over nodes allows no sub-select in them."""
+    """Returns the policies of a table; none for a table without a customer. On a cluster, they have no subqueries, which it does not allow."""
     if table not in TABLES:
         return ()
     rows = TABLES[table]

@@ -25,9 +25,9 @@ Connection = asyncpg.Connection
 # The server lacks disk space, memory or connections, or cannot read or write its files. It has rolled back the statement.
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
-# Also: the server is stopping, starting, gone, silent, or a standby (before its promotion, or after the promotion of
-# another), or a time limit has passed: of a statement, of a lock, or of an idle transaction. The statement may be
-# tried again on another connection. A COMMIT with such an error may or may not have happened.
+# OUT_OF_RESOURCES, and: the server is stopping, starting, gone, silent or a standby, or a time limit has passed.
+# The time limit is that of a statement, a lock or an idle transaction. A server is a standby before its promotion, or after another's.
+# The statement may be tried again on another connection. A COMMIT with such an error may or may not have happened.
 # InternalClientError: a statement began on a connection that the server was about to close.
 DATABASE_AWAY: tuple[type[BaseException], ...] = (
     OSError,
@@ -42,7 +42,7 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
-# Also: all errors of the server itself.
+# DATABASE_AWAY, and all errors of the server itself.
 DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
 
 # How long callers wait for a free or new connection.
@@ -65,8 +65,8 @@ class Database:
         self.dialer = dialer
         self._waiting = 0
         self.disk = DiskWatch()
-        self.is_distributed = False  # whether customers are distributed over nodes (largesse.db.sharding)
-        self.credentials_key: bytes | None = None  # derived from the master key, once that is verified
+        self.is_distributed = False  # True if customers are distributed over nodes (largesse.db.sharding)
+        self.credentials_key: bytes | None = None  # derived from the master key; None before that is verified
 
     @classmethod
     async def connect(
@@ -119,7 +119,7 @@ class Database:
         In the scope of customers they still are one transaction: BEGIN sets the scope, and only what BEGIN sets reaches the nodes
         of a distributed database. In other scopes, each statement is a transaction of its own.
         """
-        has_customers = getattr(scope, "customers", None)  # the calls below refuse anything but a scope
+        has_customers = getattr(scope, "customers", None)  # the calls below refuse other types
         async with (self.transaction if has_customers else self.session)(scope) as connection:
             yield connection
 
@@ -134,7 +134,7 @@ class Database:
         finally:
             self._waiting -= 1
         session = cast("Session", connection)
-        # Fetched now, as the pool's wrapper of a lost connection no longer has them.
+        # Read now, as the pool's wrapper of a lost connection no longer has them.
         lend, take_back = session.lend, session.take_back
         try:
             lend(scope, is_distributed=self.is_distributed, credentials_key=self.credentials_key)
@@ -245,7 +245,7 @@ async def _check_role(connection: Connection, role: Role, limits: Limits) -> Non
         return
     if trouble := await why_not(connection, role):
         raise MayNotAct(trouble)
-    if limits is not COMMANDS:  # operators learn it from `check`
+    if limits is not COMMANDS:  # for commands, `check` reports it
         _log.warning("database_role_not_taken", role=role, see="docs/database.md, Database roles")
 
 
@@ -285,7 +285,7 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Narrows the scope of a look-up's transaction to the customer that it found, or changes the environments of customers who act.
+    """Limits the scope of a look-up's transaction to the customer that it found, or changes the environments of acting customers.
 
     Raises RuntimeError in other transactions.
     """
@@ -350,7 +350,7 @@ async def read_in_parts(
 ) -> AsyncIterator[list[Row]]:
     """Yields the rows of a query in parts, read through a cursor on the server. Call it inside a transaction.
 
-    `connection.cursor` would name its statement also behind PgBouncer, where a session may still hold one of another process by that name.
+    It does not use `connection.cursor`, which names its statement. Behind PgBouncer, another process's statement may have that name.
     """
     statement = await connection.prepare(query, timeout=timeout_s)
     cursor = await statement.cursor(timeout=timeout_s)

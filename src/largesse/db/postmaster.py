@@ -2,8 +2,8 @@
 
 An orphan is a session whose client was cut off in the middle of a command. Between two commands the server has time-outs
 (largesse.db.session). Within a command it waits for the rest without a limit: for the rows of a COPY, or for the parameters of a prepared
-statement. Keepalive ends the session if the client's host has vanished, but not if something between them still acknowledges. Until then the
-session keeps its locks.
+statement. Keepalive ends the session if the client's host has vanished, but not if a device between them still answers. Until it ends, the
+session holds its locks.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import structlog
 from largesse.db.pool import DATABASE_FAILED, Database
 from largesse.db.scope import WORKER
 
-PORT = 5432  # part of the socket's name only: the server does not listen on the network
+PORT = 5432  # only a part of the socket's name: the server does not listen on the network
 PROBE_LIMIT_S = 2.0
 NO_PROCESS = 4194305  # above Linux's largest process id
 _END_ORPHANS = """
@@ -36,7 +36,7 @@ class Readiness(Enum):
     """A server's answer to a new connection."""
 
     ACCEPTING = "accepting"
-    BUSY = "busy"  # there, but starting, recovering or stopping
+    BUSY = "busy"  # the server runs, but is starting, recovering or stopping
     NONE = "none"
 
 
@@ -137,7 +137,7 @@ def _knock(socket_dir: str) -> tuple[bytes, int | None]:
         connection.sendall(startup)
         head = connection.recv(9, socket.MSG_WAITALL)  # a kind, a length, and for `R` a number
         wanted = struct.unpack("!I", head[5:9])[0] if head[:1] == b"R" and len(head) == 9 else None
-        if wanted:  # what is left unread resets the connection, and the server's log has a line for it
+        if wanted:  # unread bytes would reset the connection, and the server would log that
             connection.recv(struct.unpack("!I", head[1:5])[0] - 8, socket.MSG_WAITALL)
         if wanted == 0:
             connection.sendall(struct.pack("!cI", b"X", 4))
@@ -145,7 +145,7 @@ def _knock(socket_dir: str) -> tuple[bytes, int | None]:
 
 
 _END_EVERY_S = 2.0
-# Long enough for our own processes to send the rest of a command, and for the database to update its state.
+# How long a session must have waited: our own processes send the rest of a command sooner, and the database updates its state sooner.
 _WAITED_S = 5.0
 
 _log = structlog.get_logger(__name__)

@@ -1,4 +1,4 @@
-"""The single privileges that follow from the tables of rights (`rights`, `office_rights`), as GRANT and REVOKE name them."""
+"""The privileges for GRANT and REVOKE that follow from the tables of rights (`rights`, `office_rights`)."""
 
 from collections.abc import Iterator
 
@@ -13,19 +13,19 @@ class Right(msgspec.Struct, frozen=True, order=True):
     """One privilege of a role, or of everybody (`PUBLIC`), on an object."""
 
     kind: str  # as in GRANT: TABLE, SEQUENCE or FUNCTION
-    name: str  # for a function, with its arguments
-    column: str  # of a privilege on one column, else empty
+    name: str  # a function's name includes its arguments
+    column: str  # the column of a privilege on one column; otherwise empty
     grantee: str
     privilege: str
 
     @property
     def grant(self) -> str:
-        """The statement that grants it."""
+        """The statement that grants the privilege."""
         return f"GRANT {self._what} TO {self.grantee}"
 
     @property
     def revoke(self) -> str:
-        """The statement that revokes it."""
+        """The statement that revokes the privilege."""
         return f"REVOKE {self._what} FROM {self.grantee}"
 
     @property
@@ -35,7 +35,7 @@ class Right(msgspec.Struct, frozen=True, order=True):
 
 
 def rights_on(kind: str, name: str) -> Iterator[Right]:
-    """Yields the rights of all roles on an object, also if it is not listed here."""
+    """Yields the rights of all roles on an object. The tables of rights need not list it."""
     if kind == "TABLE":
         for role in ACTING:
             for privilege in (*_reads(name, role), *TABLES.get(name, Writes()).of(role)):

@@ -1,10 +1,10 @@
-"""What each role may do with each table. This module alone decides it. `migrate` grants the rights (`privileges`, `grants`).
+"""The rights of each role on each table. Only this module decides them. `migrate` grants them (`privileges`, `grants`).
 
-All roles read all tables, within row-level security, but for hidden columns and the exceptions in `office_rights`. All but READ use all
-sequences. TRUNCATE is granted only on tables that can be rebuilt.
+All roles read all tables, within row-level security, except hidden columns and the exceptions in `office_rights`. All roles except READ
+use all sequences. TRUNCATE is granted only on tables that can be rebuilt.
 The list below says which roles write. A table that is missing can only be written by its owner, and a test fails.
 
-A role that locks rows must have UPDATE on at least one column. It gets it on the most harmless one: `UPDATE(x)`.
+A role that locks rows must have UPDATE on at least one column. It gets UPDATE on the most harmless one: `UPDATE(x)`.
 Rows of append-only tables (entries, audit_events, code_readings, order_acts, line_events) cannot be changed or deleted. Of orders,
 only texts and schedule can change.
 """
@@ -17,7 +17,7 @@ from largesse.db.roles import ACTING, Role
 
 
 class Writes(msgspec.Struct, frozen=True):
-    """What the roles may do with a table besides reading it: privileges as in GRANT, separated by commas."""
+    """The privileges of the roles on a table in addition to SELECT, as in GRANT, separated by commas."""
 
     app: str = ""
     worker: str = ""
@@ -137,7 +137,7 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT, UPDATE, DELETE", worker="DELETE", office="UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
     ),
     "corrections": Writes(office="INSERT, UPDATE(state), UPDATE(decided_by), UPDATE(decided_at), UPDATE(transfer_id)"),
-    "credential_openings": Writes(),  # written by `open_credentials` alone
+    "credential_openings": Writes(),  # only `open_credentials` writes it
     "currencies": Writes(),
     "customer_notes": Writes(office="INSERT, DELETE", operator="INSERT, DELETE"),
     "customer_views": Writes(worker="DELETE", office="INSERT, UPDATE(ends_at)", operator="INSERT, UPDATE"),

@@ -18,9 +18,9 @@ from largesse.db.sharding import HAS_EXTENSION, Session
 class RoleLimits(msgspec.Struct, frozen=True):
     """The limits of a role."""
 
-    share: int  # of the server's sessions, in percent
+    share: int  # percent of the server's sessions
     times: Limits
-    transaction_s: int = 0  # 0: no limit, since loads and audits take as long as they take
+    transaction_s: int = 0  # 0: no limit, as loads and audits may take long
 
     @property
     def settings(self) -> dict[str, str]:
@@ -30,7 +30,7 @@ class RoleLimits(msgspec.Struct, frozen=True):
 
 
 _SETTINGS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-_FEWEST = 10  # sessions, however few the server takes
+_FEWEST = 10  # sessions of a role, even if the server allows few
 LIMITS: Mapping[Role, RoleLimits] = {
     Role.APP: RoleLimits(70, REQUESTS, transaction_s=900),
     Role.WORKER: RoleLimits(40, WORK, transaction_s=900),
@@ -41,9 +41,9 @@ LIMITS: Mapping[Role, RoleLimits] = {
 
 
 async def limits_missing(session: Session) -> list[str]:
-    """Returns the statements that set the limits of the roles, and of logins that are members of one. Keeps a limit that is set already.
+    """Returns the statements that set the limits of the roles, and of logins that are members of one. Keeps limits that are already set.
 
-    Returns none on a cluster, where a session opens others on the nodes as the same role.
+    Returns none on a cluster, where a session opens others on the nodes with the same role.
     """
     server = await session.fetchrow(_SERVER)
     assert server is not None, "a query of one row"

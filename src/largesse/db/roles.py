@@ -1,6 +1,6 @@
-"""The roles of the database, and how a process acts as one.
+"""The roles of the database, and how a process acts as a role.
 
-    OWNER      owns the schema and changes it: `migrate` alone
+    OWNER      owns the schema and changes it: only `migrate`
     APP        serves
     WORKER     delivers and maintains
     OFFICE     the back office, in a serving process
@@ -20,7 +20,7 @@ import asyncpg
 
 from largesse.db.fragments import Fragment, compose, identifier
 
-_SET_OPTION_SINCE = 16  # since this version, each membership has an option that allows acting as the role
+_SET_OPTION_SINCE = 16  # from this version on, each membership has an option that allows acting as the role
 _PROBE = "SELECT 1"
 _MAY_NOT_ACT = """
     SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AND NOT coalesce((
@@ -81,9 +81,9 @@ async def can_act_as(connection: asyncpg.Connection[asyncpg.Record], role: Role)
 
 
 async def why_not(connection: asyncpg.Connection[asyncpg.Record], role: Role) -> str | None:
-    """Returns why a session that could not act as its role must stop; None if it may go on as its login.
+    """Returns why a session that could not act as its role must stop; None if it may continue as its login.
 
-    It may if there are no roles, as they could not be made, or if it owns the schema.
+    It may continue if there are no roles, as they could not be made, or if its login owns the schema.
     """
     refused: bool = await connection.fetchval(_MAY_NOT_ACT, role)
     if not refused:

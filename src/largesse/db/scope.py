@@ -1,8 +1,8 @@
-"""Scopes: which customers a transaction acts for. A connection is taken with a scope, which holds for all transactions on it.
+"""Scopes: the customers for which a transaction acts. A connection is taken from the pool with a scope, which applies to all its transactions.
 
     for_customer(id, environment)   a customer in one environment; `for_customers` for a batch of several
-    LOOKUP                          no customer yet: looks up a caller by a key, or a line by its code. Also for data that belongs to no
-                                    customer, such as sequences, or to all, such as the catalogue in memory
+    LOOKUP                          no customer yet: looks up a caller by a key, or a line by its code. Also for data of no customer,
+                                    such as sequences, or of all, such as the catalogue in memory
     WORKER                          the worker: delivers, expires and prunes for all customers
     OFFICE                          members of staff, who act for all customers
     OPERATOR                        commands, and the start of a process
@@ -20,7 +20,7 @@ import msgspec
 
 
 class Actor(Enum):
-    """Who acts."""
+    """The kind of actor that a scope is for."""
 
     CUSTOMERS = auto()
     LOOKUP = auto()
@@ -37,9 +37,9 @@ class Scope(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if (self.actor is Actor.CUSTOMERS) is not bool(self.customers):
-            raise ValueError("customers act, or somebody else does")
+            raise ValueError("a scope has customers if customers act, and only then")
         if not all(environment.isalpha() for _, environment in self.customers):
-            raise ValueError("an environment is a word")
+            raise ValueError("an environment must have only letters")
 
     def includes(self, other: Scope) -> bool:
         """Returns whether this scope has all customers of another scope, in any environment."""
@@ -70,5 +70,5 @@ def for_customer(customer_id: int, environment: str) -> Scope:
 
 
 def for_customers(customers: Iterable[tuple[int, str]]) -> Scope:
-    """Returns the scope of some customers, each an id and an environment. Raises ValueError for none."""
+    """Returns the scope of some customers, each an id and an environment. Raises ValueError if there are none."""
     return Scope(Actor.CUSTOMERS, frozenset(customers))

@@ -24,10 +24,10 @@ from largesse.db.scope import Actor, Scope
 from largesse.db.sharding import SERVICE_SETTINGS, SESSION_SETTINGS
 
 CONNECT_TIMEOUT_S = 4.0
-# For one host of several: if the first does not answer, the caller must still reach the next one in time.
+# The time-out for one of several hosts: if the first does not answer, the caller must still reach the next one in time.
 _HOST_TIMEOUT_S = 1.5
 _CLOSE_TIMEOUT_S = 2.0
-# A peer that acknowledges nothing counts as dead after some 10 seconds. The system's default is two hours.
+# A peer that does not answer counts as dead after some 10 seconds. The system's default is two hours.
 _KEEPALIVE_IDLE_S, _KEEPALIVE_EVERY_S, _KEEPALIVE_COUNT = 5, 2, 3
 _UNACKNOWLEDGED_MS = 10_000
 _OPEN_CREDENTIALS = "SELECT open_credentials($1)"
@@ -42,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True):
     statement_s: int  # 0 in any field: no limit
     lock_s: int
     idle_in_transaction_s: int
-    idle_s: int = 0  # outside a transaction, so that sessions of lost clients do not add up at the server
+    idle_s: int = 0  # the limit outside a transaction, so that sessions of lost clients do not pile up at the server
     cancels: bool = False
 
     @property
@@ -79,8 +79,8 @@ UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=Tr
 # Values of the scope's settings while no scope is set. They are not arrays, so a policy fails with an error that shows the reason.
 _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
 
-# What a server, a database or a login may have set otherwise, and statements rely on: reads after a lock see what others committed before it,
-# definitions compare with those of the release, and a backslash in a text is one.
+# Settings on which statements rely, but which a server, a database or a login may set differently.
+# With these, reads after a lock see what others committed before it, definitions equal those of the release, and a backslash in a text is one.
 _RELIED_ON = {
     "default_transaction_isolation": "read committed",
     "bytea_output": "hex",
@@ -135,7 +135,7 @@ class Session(asyncpg.Connection):
         _keep_alive(transport.get_extra_info("socket"))
         self._wire = transport
         self._sent_together: set[str] = set()  # statements that the server has prepared for exchanges
-        self._has_begun = False  # an exchange began a transaction, which the driver does not know
+        self._has_begun = False  # an exchange began a transaction that the driver does not know
         self.answer_s: float | None = None  # how long an exchange waits for its answers
         self.is_pooled = False
         self.scope: Scope | None = None
@@ -166,7 +166,7 @@ class Session(asyncpg.Connection):
 
     def set_coordinator(self, coordinator: asyncpg.Connection) -> None:
         """Makes `coordinator` the session on the coordinator that belongs to this one, which is on a node."""
-        self.coordinator = coordinator  # the pool's stand-in for a session takes no attributes
+        self.coordinator = coordinator  # the pool's wrapper of a session takes no attributes
 
     def take_back(self) -> None:
         """Ends what `lend` began. Closes the session if a transaction was left open."""
@@ -206,7 +206,7 @@ class Session(asyncpg.Connection):
             self._has_opened = self._has_begun = False
         query = self._with_scope(query)
         if self.is_distributed and query.startswith("BEGIN"):
-            # A coordinator passes the whole message to its nodes for each setting in it. So BEGIN must be a message of its own.
+            # A coordinator passes the whole message to its nodes for each setting in it. So BEGIN must be a separate message.
             begin, _, query = query.partition(";")
             begun: str = await super().execute(begin, timeout=timeout)
             if not query.strip():
@@ -216,7 +216,7 @@ class Session(asyncpg.Connection):
 
     @property
     def can_send_together(self) -> bool:
-        """Whether `send_together` may be called: not behind PgBouncer, nor on a cluster, where BEGIN must be a message of its own."""
+        """Whether `send_together` may be called: not behind PgBouncer, and not on a cluster, where BEGIN must be a separate message."""
         return not (self.is_pooled or self.is_distributed)
 
     async def send_together(self, *statements: Statement) -> list[Answer]:
@@ -260,12 +260,12 @@ class Session(asyncpg.Connection):
 class _DroppedSession(Session):
     """A session that is dropped as soon as the wait for a statement's answer is cancelled.
 
-    The driver would ask the server on another connection to cancel the statement, and wait for the result: it would wait for a silent server
-    twice. And a COMMIT must not be cancelled: one that waits for a standby would count as done, on the primary alone.
+    The driver would ask the server on another connection to cancel the statement, and would wait for a silent server twice. Also, a COMMIT
+    must not be cancelled: one that waits for a standby would count as done, but only on the primary.
     """
 
     def _cancel_current_command(self, *_: Any) -> None:
-        # Later, as the driver, which calls this, still writes.
+        # Later, as the driver still writes when it calls this.
         asyncio.get_running_loop().call_soon(self.terminate)
 
 
@@ -298,7 +298,7 @@ class Dialer:
         session = await self._reach(more)
         if self.role is not None:
             try:
-                if self.is_pooled:  # the next transaction of such a session may be another client's
+                if self.is_pooled:  # the next transaction of such a session may belong to another client
                     session.begins_as = self.role if await can_act_as(session, self.role) else None
                 else:
                     session.acts_as = self.role if await act_as(session, self.role) else None
@@ -323,9 +323,8 @@ class Dialer:
             except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
                 refused = error
                 continue
-            except (
-                asyncpg.ObjectNotInPrerequisiteStateError
-            ) as error:  # the server accepts no sessions for this database now
+            # The server accepts no sessions for this database now.
+            except asyncpg.ObjectNotInPrerequisiteStateError as error:
                 refused = asyncpg.CannotConnectNowError(str(error))
                 continue
             self.hosts = hosts[at:] + hosts[:at]
@@ -336,7 +335,7 @@ class Dialer:
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """Makes the operating system detect a vanished peer, if it can."""
+    """Makes the operating system detect a vanished peer, if it supports this."""
     if sock.family == socket.AF_UNIX:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,10 +1,11 @@
-"""Sessions on the node of a customer, so that the coordinator need not plan and pass on statements for that node.
+"""Sessions on the node of a customer. So the coordinator need not plan statements for that node and pass them on.
 
 Any node accepts statements on distributed tables, and passes on those that are for another node. So an outdated node of a customer
 only costs time, and the list may be some seconds old. A node does not have the coordinator's own tables (keys) and sequences, so a
 session on a node comes with one on the coordinator.
 
-ShardGroupRunner: runs work for all customers, one node after another if customers are distributed, so that a node that is down does not stop the others.
+ShardGroupRunner runs work for all customers. If customers are distributed, it runs for one node after another, so that a node that is down does
+not stop the others.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from largesse.db.scope import LOOKUP, WORKER, Scope
 from largesse.db.session import Session
 from largesse.db.sharding import read_shard_groups
 
-_KNOWN_S = 10.0  # the node of a customer is read again after this
+_KNOWN_S = 10.0  # seconds until the node of a customer is read again
 
 _log = structlog.get_logger(__name__)
 
@@ -66,7 +67,7 @@ class Nodes:
 
         Raises one of DATABASE_AWAY if the node is down.
         """
-        if self._database.dialer.is_pooled:  # then only the coordinator can be reached
+        if self._database.dialer.is_pooled:  # PgBouncer leads only to the coordinator
             return self._database
         now_s = clock.passed_s()
         if now_s >= self._known_until_s:
@@ -109,7 +110,7 @@ class Nodes:
 
 
 Result = TypeVar("Result")
-Customers = Sequence[int] | None  # of one shard group, by id; None: all, on one server
+Customers = Sequence[int] | None  # the ids of the customers of one shard group; None: all customers, on one server
 
 _NODES_KNOWN_S = 1.0  # a new or moved customer is found after this time
 _REST_S = 2.0  # a node that was down is not tried for this long

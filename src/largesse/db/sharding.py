@@ -1,8 +1,8 @@
-"""Citus: which tables are distributed over nodes, and how to distribute them. On one server, nothing here has an effect.
+"""Citus: which tables are distributed over nodes, and how to distribute them. On a single server, nothing here has an effect.
 
     DISTRIBUTED   tables that orders and claims fill: by `customer_id`, all rows of a customer on one node
-    REFERENCE     tables that those refer to or are read with: a copy on every node
-    the others    on the coordinator, as on any PostgreSQL
+    REFERENCE     tables to which those refer, or that are read with them: a copy on every node
+    the others    on the coordinator, as on any PostgreSQL server
 
 `migrate` compares and distributes the missing ones, so it can be repeated. Only this module knows about Citus.
 See docs/decisions/0046-customers-on-nodes.md.
@@ -22,7 +22,7 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 COLUMN = "customer_id"
 DISTRIBUTED = (
-    "accounts",  # first, as the others are co-located with it
+    "accounts",  # first, as the other tables are co-located with it
     "account_service_accounts",
     "account_users",
     "account_watchers",
@@ -54,11 +54,11 @@ REFERENCE = ("clock", "currencies", "customers", "people", "service_accounts", "
 # Tables whose changes normally need a key (migration `credentials`), but not on a cluster, as they are on every node.
 NOT_GUARDED = ("people", "users")
 
-# For every session. Passes a transaction's settings to the nodes: its scope and its lock time-out. PostgreSQL without the extension
-# ignores it.
+# For every session. Passes a transaction's settings, its scope and its lock time-out, to the nodes.
+# PostgreSQL without the extension ignores it.
 SESSION_SETTINGS: Mapping[str, str] = {"citus.propagate_set_commands": "local"}
-# For every session of a service. Citus hides shards in the system's catalogues, which makes the driver's first look-up of an array
-# type take seconds in each session. Commands compare the catalogues with the expected objects, so they must not see shards.
+# For every session of a service. Citus hides shards in the system's catalogues, so the driver's first look-up of an array type takes seconds.
+# Commands compare the catalogues with the expected objects, so they must not see shards.
 SERVICE_SETTINGS: Mapping[str, str] = {"citus.override_table_visibility": "off"}
 _IS_LOADED = "SELECT current_setting('citus.version', true) IS NOT NULL"
 _NODES = """
@@ -86,10 +86,10 @@ _HAS_MARK = "SELECT EXISTS (SELECT FROM distribution)"
 
 
 def at_node(column: str, customer: str) -> Fragment:
-    """Returns a condition that makes a statement one for the node of one customer. Returns nothing if `customer` is empty.
+    """Returns a condition that sends a statement to the node of one customer. Returns an empty fragment if `customer` is empty.
 
-    `column` is of a distributed table, and `customer` is a placeholder. The rest of the statement implies the condition, but Citus needs it
-    before it reads any row.
+    `column` belongs to a distributed table, and `customer` is a placeholder. The rest of the statement implies the condition, but Citus needs
+    it before it reads any row.
     """
     if not customer:
         return NOTHING
@@ -97,7 +97,7 @@ def at_node(column: str, customer: str) -> Fragment:
 
 
 def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment:
-    """Returns a condition that limits a statement to an array of customers. Returns nothing if `given` is None, for all customers.
+    """Returns a condition that limits a statement to an array of customers. If `given` is None, for all customers, returns an empty fragment.
 
     `customers` is a placeholder. If each table has this condition, and the customers share a shard group, the statement runs on their node,
     and may lock rows.
@@ -110,15 +110,15 @@ def within(column: str, customers: str, given: Sequence[int] | None) -> Fragment
 
 
 def arguments(given: Sequence[int] | None) -> tuple[Sequence[int], ...]:
-    """Returns the arguments for the placeholder of `within`: none if it returned nothing."""
+    """Returns the arguments for the placeholder of `within`: none if `given` is None."""
     return () if given is None else (given,)
 
 
-# Citus commits in two phases if several servers have written, but it does not notice writes to the coordinator's own tables. This statement
-# changes nothing, but in a table that Citus knows. After it, the coordinator counts as a server that has written.
+# Citus commits in two phases if several servers have written, but it does not notice writes to the coordinator's own tables.
+# This statement changes no row, but names a table that Citus knows. After it, the coordinator counts as a server that has written.
 WRITE_ON_COORDINATOR = "UPDATE distribution SET since = since WHERE NOT one"
 
-# The coordinator's errors, and words in them, when the connection to a node broke during a statement.
+# The coordinator's errors if the connection to a node broke during a statement, and words in their texts.
 LOST_NODE: tuple[type[asyncpg.PostgresError], ...] = (asyncpg.InternalServerError, asyncpg.PostgresIOError)
 _LOST_NODE_WORDS = re.compile(r"connection|could not (receive|send) data|SSL SYSCALL|failed to COPY to shard")
 
@@ -158,7 +158,7 @@ async def trouble(session: Session) -> str | None:
             "restore the coordinator from a backup; the nodes still keep the rows"
         )
     if not await is_distributed(session):
-        has_table = await session.fetchval(_FIND_TABLE, _MARK) is not None  # an older release is without it
+        has_table = await session.fetchval(_FIND_TABLE, _MARK) is not None  # an older release has no such table
         return _NO_EXTENSION if has_table and await session.fetchval(_HAS_MARK) else None
     if not await session.fetchval(_IS_LOADED):
         return (
@@ -196,7 +196,7 @@ async def distribute(session: Session) -> list[str]:
     if not (copied or distributed or held) and has_mark:
         return []
     async with session.transaction():
-        # Citus calls triggers on nodes unsafe. Ours only refuse changes, row by row.
+        # Citus calls triggers on nodes unsafe. Ours are safe: they only refuse changes, row by row.
         await session.execute(
             "SET LOCAL citus.enable_unsafe_triggers = on; SET LOCAL citus.multi_shard_modify_mode = 'sequential';"
         )
@@ -204,7 +204,7 @@ async def distribute(session: Session) -> list[str]:
         for table in NOT_GUARDED:
             await session.execute(f"DROP TRIGGER IF EXISTS guarded ON {table}")
         keys = await session.fetch(_KEYS_BETWEEN, list(DISTRIBUTED), distributed)
-        # A foreign key to a copied table would make Citus manage the coordinator's own table, and all statements about it.
+        # With a foreign key to a copied table, Citus would manage the coordinator's own table, and all statements about it.
         for key in (*held, *keys):
             await session.execute(f"ALTER TABLE {key['child']} DROP CONSTRAINT {key['name']}")
         await _distribute(session, copied, distributed)

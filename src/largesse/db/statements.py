@@ -4,8 +4,8 @@
   is being moved. On one server, one JSON array for each statement costs less.
 - `run_together` and `commit_with` run statements in one round trip.
 - `fetch_together` runs statements as one on a single server, which saves round trips. On a cluster, it runs them one after another.
-- `plan_by_index` and `planned_at_once` help the planner. Its statistics are from the last ANALYZE, since when a table may have grown to a
-  million rows, and it cannot estimate how many rows a policy allows.
+- `plan_by_index` and `planned_at_once` help the planner. Its statistics may be old: a table may have grown to a million rows since the last
+  ANALYZE. And it cannot estimate how many rows a policy allows.
 - `Table` saves whole lists of rows, found by key and written only if different. A statement with nothing to do is not sent, since a
   trigger for each statement (`catalogue_changed`) fires even if no row is changed.
 """
@@ -27,7 +27,7 @@ from largesse.db.pipeline import Statement, Unanswered
 from largesse.db.pool import DATABASE_FAILED, Connection, Row, is_distributed
 from largesse.db.session import Session
 
-# Rows of a statement at most. A session prepares a statement for each number of rows, so only powers of two are used.
+# The most rows of a statement. A session prepares a statement for each number of rows, so only powers of two are used.
 _ROWS_AT_ONCE = 64
 _SPACE, _COMMA = Fragment(" "), Fragment(", ")
 _NOW = "SELECT clock_now()"
@@ -136,7 +136,8 @@ async def run_together(connection: Connection, *statements: Statement) -> list[s
 
     Raises the first error.
     """
-    if not getattr(connection, "can_send_together", False):  # tests use plain connections of the driver, which cannot
+    # Tests use plain connections of the driver, which cannot do this.
+    if not getattr(connection, "can_send_together", False):
         return [await _run(connection, statement) for statement in statements]
     answers: list[str | None] = []
     for answer in await cast("Session", connection).send_together(*statements):
@@ -188,11 +189,11 @@ OF_BATCH_DISTRIBUTED = OF_BATCH.replace("force_generic_plan", "force_custom_plan
 async def plan_by_index(connection: Connection) -> None:
     """Makes the planner use indexes, in their order, for the rest of the transaction. Call it inside a transaction.
 
-    With old statistics, the planner takes a long queue for a short one, and reads and sorts all of it, although the index has the first hundred
-    rows in order. A queue must never be read whole, whatever the statistics say.
+    With old statistics, the planner expects a long queue to be short. It reads and sorts all of it, although the index has the first hundred
+    rows in order. A queue must never be read whole.
 
-    Joins that read a whole table are off too: a statement takes a few hundred rows, but a plan for an unknown limit expects a tenth of the
-    queue.
+    Joins that read a whole table are off too: a statement takes a few hundred rows, but the planner does not know the limit and expects a
+    tenth of the queue.
     """
     await connection.execute(
         "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; "
@@ -222,7 +223,7 @@ async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
 _planned_at_once: ContextVar[Connection | None] = ContextVar("_planned_at_once", default=None)
 
 
-Values = Mapping[str, Any]  # of a row, by column
+Values = Mapping[str, Any]  # the values of a row, by column
 _ROWS = (Fragment("saved"), Fragment("new"))
 
 
@@ -231,8 +232,8 @@ class Saved(msgspec.Struct, frozen=True):
 
     ids: list[int]
     created: list[bool]
-    unchanged: list[bool]  # differ, but were not written
-    kept: list[bool]  # existed, and were left as they are, different or not
+    unchanged: list[bool]  # rows that differ, but were not written
+    kept: list[bool]  # rows that existed and were not changed, different or not
 
 
 class FixedColumn(Exception):
@@ -262,7 +263,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def find(self) -> Fragment:
-        """Finds each new row's saved id, if any, and whether the saved row differs."""
+        """The statement that finds each new row's saved id, if any, and whether the saved row differs."""
         watched = [name for name in self._names if name not in self.fixed and name not in self.unwatched]
         differs = Fragment("false")
         if watched:
@@ -284,7 +285,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def insert(self) -> Fragment:
-        """Adds rows, with ids in the order of the list."""
+        """The statement that adds rows, with ids in the order of the list."""
         return compose(
             "INSERT INTO {table} ({names}) SELECT {names} FROM {new} ORDER BY n",
             table=identifier(self.name),
@@ -294,7 +295,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def update(self) -> Fragment:
-        """Overwrites rows by id."""
+        """The statement that overwrites rows by id."""
         values = [compose("{name} = new.{name}", name=name) for name in self._names if name not in self.fixed]
         return compose(
             "UPDATE {table} AS saved SET {values} FROM {new} WHERE saved.id = new.saved_id",

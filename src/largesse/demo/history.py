@@ -89,11 +89,11 @@ async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed
 
 
 class _Orders(msgspec.Struct):
-    """Places orders, and does what follows: corrects addresses, sends mail again, cancels."""
+    """Places orders, and acts on them later: corrects addresses, sends mail again, cancels."""
 
     people: People
     recipients: Recipients
-    has_mail: bool = False  # the worker has mail to send, or something else to do
+    has_mail: bool = False  # True if the worker has mail to send, or other work
 
     async def send(self, sending: Sending) -> None:
         """Places the order."""
@@ -159,7 +159,7 @@ class _Orders(msgspec.Struct):
         await cancel_order(actor, actor.principal, reference)
 
     async def _follow_up(self) -> None:
-        self.has_mail = True  # so that the worker runs what is due
+        self.has_mail = True  # so that the worker runs
 
     async def _resend(self, sending: Sending, reference: str) -> None:
         await resend_unclaimed(await self.people.actor(sending.sender), reference)

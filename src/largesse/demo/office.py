@@ -1,4 +1,4 @@
-"""The acts in the demo's history besides orders: money, colleagues, webhooks and parcels, and what sends by itself: automations, and a campaign."""
+"""The other acts in the demo's history: money, colleagues, webhooks, parcels, automations and a campaign."""
 
 import csv
 import io
@@ -235,7 +235,7 @@ _DOMAIN = "acme.example"
 
 
 class Automatic(msgspec.Struct):
-    """Creates two automations, one that sends and one that waits for approval, and places the orders of the first."""
+    """Creates two automations, of which one sends and one waits for approval, and places the orders of the first."""
 
     people: People
 

@@ -1,4 +1,4 @@
-"""Fakes of outside services for the demo's history: a mail server, whose mail recipients read, and receivers of webhooks."""
+"""Fakes of external services for the demo's history: a mail server whose mail the recipients read, and receivers of webhooks."""
 
 import email
 import re

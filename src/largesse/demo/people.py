@@ -1,5 +1,6 @@
-"""The actors in the demo's history: people of the customer, service accounts with their keys, the operator, and recipients: some claim
-their gifts at once, some after days, some never.
+"""The actors in the demo's history: people of the customer, service accounts with their keys, the operator, and recipients.
+
+Some recipients claim their gifts at once, some after days, some never.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ from largesse.web.claim.addresses import check_address
 from largesse.web.kit.page_services import PageServices
 
 ENVIRONMENT = "production"
-_AGAIN_AFTER = timedelta(days=10)  # people sign in again after it, before their session ends
+_AGAIN_AFTER = timedelta(days=10)  # people sign in again after this time, before their session ends
 _ADDRESS = "192.0.2.17"
 _BROWSER = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:140.0) Gecko/20100101 Firefox/140.0"
 
@@ -109,7 +110,7 @@ _NOTES = (
     "Merci beaucoup !",
     "Thanks a lot. I did not expect that at all, and it came on just the right day.",
 )
-_HOURS_TO_CLAIM = 14.0  # on average; half of the recipients take less than 70 % of it
+_HOURS_TO_CLAIM = 14.0  # the average; half of the recipients take less than 70 % of it
 
 
 class Recipients(msgspec.Struct):
@@ -136,7 +137,7 @@ class Recipients(msgspec.Struct):
                 self.timeline.after(minutes, partial(self._claim, letter, chance))
 
     def hand_out(self, response: SendResponse) -> None:
-        """Plans the claims of a batch of codes. Most people type in the code that they are given."""
+        """Plans the claims of a batch of codes. Most people type the code that they get."""
         for number, code in enumerate(response.codes):
             chance = Random(f"batch {number}")  # noqa: S311 - no secret
             if chance.random() < 0.7:

@@ -48,11 +48,11 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     wrapping: str | None = None
     source: str | None = None
     reference: str | None = None
-    in_days: int | None = None  # scheduled so many days later
-    cancelled_after: int | None = None  # minutes
-    resent_after: int | None = None  # minutes, to recipients without a claim
-    claim_within: int | None = None  # days, after which unclaimed gifts are refunded
-    reminders: tuple[int, ...] = ()  # after so many days
+    in_days: int | None = None  # the number of days until it is sent, if it is scheduled
+    cancelled_after: int | None = None  # minutes until it is cancelled
+    resent_after: int | None = None  # minutes until the mail is sent again to recipients without a claim
+    claim_within: int | None = None  # days until unclaimed gifts are refunded
+    reminders: tuple[int, ...] = ()  # days until each reminder
 
 
 ADA, TOMASZ, PRIYA = "ada@acme.example", "tomasz@acme.example", "priya@acme.example"

@@ -36,19 +36,19 @@ from largesse.staff.service import demo_link
 
 SERVICE_ACCOUNT = "hr-bot"
 KEYS = {"production": "demo", "staging": "demo-staging"}
-OWNER = ("owner@largesse.example", "Owner")  # of the back office
+OWNER = ("owner@largesse.example", "Owner")  # address and name of the owner in the back office
 HOOK = "/demo/webhook"  # receives webhooks, and answers 204
 _BEFORE_HISTORY = timedelta(days=100)
-PRODUCT = "coffee-house"  # digital, pounds, sold at 10.00
+PRODUCT = "coffee-house"  # a digital gift in pounds, sold at 10.00
 ACCOUNTS = {"production": "acme-gbp", "staging": "acme-staging-gbp"}
 
 
 async def prepare(settings: Settings, *, has_history: bool = True, say: Callable[[str], None] = lambda _: None) -> str:
     """Migrates the embedded database, loads the demo data, creates API keys, and returns the welcome text.
 
-    The first time it also makes three months of history, unless `has_history` is false, and announces that with `say`. Safe to repeat: the
-    data and the keys stay as they are. Raises OperatorError, also for an external database and for an installation that is not the demo's: both
-    may hold real customers.
+    The first time it also makes three months of history, unless `has_history` is false, and announces that with `say`. You can repeat it:
+    data and keys stay. Raises OperatorError, also for an external database and for an installation that is not the demo's, as both may
+    have real customers.
     """
     if settings.database_url is not None:
         raise OperatorError(
@@ -97,7 +97,7 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
 async def _make_own(owner: Connection, data_dir: Path) -> None:
     """Marks an installation without customers as the demo's. Raises OperatorError for one that has customers and no mark."""
     mark = data_dir / "demo"
-    marks = mark, *(data_dir / f"demo-key-{one}" for one in KEYS)  # the latter by earlier releases
+    marks = mark, *(data_dir / f"demo-key-{one}" for one in KEYS)  # earlier releases made the files with keys
     is_used = await current_revision(owner) is not None and await has_customers(owner)
     if is_used and not any(one.exists() for one in marks):
         raise OperatorError(

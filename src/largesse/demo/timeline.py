@@ -18,7 +18,7 @@ Act = Callable[[], Awaitable[None]]
 
 
 class _Due(NamedTuple):
-    """An act and its time; `number` keeps acts of one time in the order in which they were added."""
+    """An act and its time. `number` keeps acts with the same time in the order in which they were added."""
 
     at: datetime
     number: int
@@ -51,7 +51,7 @@ class Timeline:
         self.at(self._days[day] + timedelta(minutes=minute), act)
 
     def after(self, minutes: float, act: Act) -> None:
-        """Adds an act so many minutes after the current one."""
+        """Adds an act that many minutes after the current act."""
         self.at(self.now + timedelta(minutes=minutes), act)
 
     def at(self, at: datetime, act: Act) -> None:

@@ -1,4 +1,4 @@
-"""What a check finds, and the report of all."""
+"""The results of checks, and their report."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Level(StrEnum):
-    """How much a result matters."""
+    """The severity of a result."""
 
     OK = "ok"
     """As it should be."""
@@ -31,14 +31,14 @@ class CheckResult(msgspec.Struct, frozen=True):
         return f"{self.level:8} {self.setting}: {self.text}"
 
 
-# Each takes the setting, and the text.
+# Functions that make a result of each level from the setting and the text.
 ok = partial(CheckResult, Level.OK)
 warning = partial(CheckResult, Level.WARNING)
 error = partial(CheckResult, Level.ERROR)
 
 
 class Report(msgspec.Struct, frozen=True):
-    """All results of a check, in the order they were made."""
+    """All results of a check, in the order in which they were made."""
 
     findings: Sequence[CheckResult]
 

@@ -20,7 +20,7 @@ from largesse.worker import DATABASE_CONNECTIONS as WORKING_CONNECTIONS
 
 _NAME = "LARGESSE_DATABASE_URL"
 _SEE = "docs/database.md, Database roles"
-# What the role that this session logged in as may do.
+# The attributes of the role with which this session logged in.
 _LOGIN = """
     SELECT session_user::text AS login, current_user = $1 AS acts, me.rolsuper,
            me.rolcreaterole OR me.rolcreatedb AS makes,
@@ -29,7 +29,7 @@ _LOGIN = """
     FROM pg_roles me WHERE me.rolname = session_user
 """
 _IS_STANDBY = "SELECT pg_is_in_recovery()"
-# How many connections there may be, by the least of the limits of server, database and role.
+# The number of connections that are allowed: the lowest of the limits of server, database and role.
 _ALLOWED = """
     SELECT least(
         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
@@ -108,9 +108,9 @@ _FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 _OWNER = "LARGESSE_OWNER_DATABASE_URL"
 _OLDEST = 15
 _CLOCKS_APART_S = 2.0
-_SPARE_CONNECTIONS = 12  # for people, backups and monitoring
+_SPARE_CONNECTIONS = 12  # connections for people, backups and monitoring
 
-# The finding for each that is off.
+# The text of the result for each of these settings that is off.
 _SAFETY = {
     "fsync": "a crash of the machine may ruin the database",
     "synchronous_commit": "a crash may lose orders that were acknowledged",
@@ -125,7 +125,7 @@ async def check_database(settings: Settings) -> list[CheckResult]:
     try:
         try:
             findings = await _look_as(Role.APP, settings)
-        except MayNotAct as failure:  # the login of a worker, which does not serve
+        except MayNotAct as failure:  # the login is a worker's, which does not serve
             try:
                 findings = await _look_as(Role.WORKER, settings)
             except MayNotAct:
@@ -141,7 +141,7 @@ async def _look_as(role: Role, settings: Settings) -> list[CheckResult]:
 
 
 async def _check_owner(url: str | None) -> list[CheckResult]:
-    """Connects as commands do, where they have an address of their own."""
+    """Connects with the address of commands, if they have a separate one."""
     if url is None:
         return []
     try:

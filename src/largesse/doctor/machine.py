@@ -95,10 +95,10 @@ async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE)
 
 
 def _reason(away: MailServerAwayError) -> str:
-    """Returns what is wrong, and what to do about it if known."""
+    """Returns the reason, and what to do about it if known."""
     cause = away.__cause__
     while cause is not None and isinstance(cause.__cause__, ssl.SSLError | OSError):
-        cause = cause.__cause__  # the library wraps what the socket said
+        cause = cause.__cause__  # the library wraps the error of the socket
     match cause:
         case ssl.SSLCertVerificationError():
             return (
@@ -163,7 +163,7 @@ async def check_master_key_fits(connection: Connection, settings: Settings) -> l
 
 
 def _rotation(vault: Vault, known: Sequence[KeyRecord]) -> list[CheckResult]:
-    """Returns what is left to do of a key rotation."""
+    """Returns the steps that are left of a key rotation."""
     newest, *others = vault.key_ids
     older = {key.id: key for key in known if key.id != newest}
     needed = [key.name for key in older.values() if key.is_needed]
@@ -189,7 +189,7 @@ _FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 
 
 async def check_suppliers(settings: Settings, *, has_database: bool = True) -> list[CheckResult]:
-    """Opens each supplier of the setting, and names the products whose suppliers are not described if there is a database to look at."""
+    """Opens each supplier of the setting. With `has_database`, also names products whose suppliers are not described."""
     findings: list[CheckResult] = []
     names = {STOCK}
     try:
@@ -207,7 +207,7 @@ async def check_suppliers(settings: Settings, *, has_database: bool = True) -> l
         async with open_database(settings) as database, database.connection(OPERATOR) as connection:
             naming = await list_naming(connection)
     except _FAILED:
-        return findings  # other checks say what is wrong with the database
+        return findings  # other checks report errors of the database
     missing = sorted({name for row in naming for name in row["suppliers"]} - names)
     if missing:
         findings.append(

@@ -16,7 +16,7 @@ from largesse.doctor.checks import CheckResult, error, warning
 from largesse.mail.server import MailServer
 
 _PREFIX = "LARGESSE_"
-# Variables of `serve` for its processes, of the tests, of `largesse-mcp`, and of samples in the docs for their key.
+# Variables that are not settings: of `serve` for its processes, of the tests, of `largesse-mcp`, and of samples in the docs.
 _OTHERS = (
     *(f"LARGESSE_SERVE_{name}" for name in ("HOST", "WITH_WORKER", "METRICS_HOST", "METRICS_PORTS")),
     "LARGESSE_TEST_",
@@ -50,7 +50,7 @@ def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
 
 
 def doubtful_settings(settings: Settings) -> list[CheckResult]:
-    """Returns valid settings that are probably mistakes in production. Staging may run on anybody's own machine."""
+    """Returns valid settings that are probably mistakes in production. Staging may run on a developer's machine."""
     return [
         *_about_public_url(settings.public_url_of("production")),
         *_about_mail_from(settings.mail_from),
@@ -167,9 +167,9 @@ def warn_of_unknown_settings() -> None:
 
 
 def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
-    """Logs doubtful settings in production. Staging may run on anybody's own machine.
+    """Logs doubtful settings in production. Staging may run on a developer's machine.
 
-    A process that delivers handles mail of production, whichever environment it serves.
+    A process that `delivers` handles mail of production too, even if it serves staging.
     """
     if settings.environment == "production":
         _warn_of([*doubtful_settings(settings), *doubtful_proxies(os.environ)])

@@ -1,1 +1,1 @@
-"""Sends that people prepare in the web application: recipients from a form or a file, checked row by row, then placed as one order."""
+"""Drafts: sends that people prepare in the web application. Recipients come from a form or a file, are checked, and become one order."""

@@ -1,6 +1,6 @@
 """Asking others to approve a draft, and sending what they approved.
 
-The draft is quoted when approval is asked for, and the quote is stored with the request. What is sent is what was quoted, at that price, or nothing.
+A draft is quoted when its approval is requested, and the quote is stored with the request. Only the quoted send, at that price, can be sent.
 """
 
 from datetime import timedelta
@@ -20,21 +20,21 @@ from largesse.db.statements import read_now
 from largesse.drafts import store
 from largesse.drafts.service import DraftService, Placed
 
-# As long as a draft is stored after its last change. A decision takes at most MOST_DAYS of that time.
+# A quote holds as long as a draft is stored after its last change. A decision takes at most MOST_DAYS of that time.
 QUOTE_HOLDS = timedelta(days=MOST_DAYS + 4)
 
 
 async def ask_approval(
     drafts: DraftService, database: Database, caller: Caller, actor: Actor, draft_id: str
 ) -> ApprovalRequest:
-    """Requests approval of the person's draft as it is, and returns the request.
+    """Requests approval of the person's draft, and returns the request.
 
-    Raises NotFound, NobodyMayApprove, QuoteChanged for a draft that was changed at the same moment, InvalidRequest for one that needs no approval,
-    and what quoting it raises.
+    Raises NotFound, NobodyMayApprove, QuoteChanged if the draft changes at the same moment, and InvalidRequest if it needs no approval. Also
+    raises as `DraftService.quote` does.
     """
     async with database.connection(caller.principal.scope) as connection:
         draft = await store.read_draft(connection, caller.principal, draft_id)
-    # The defaults count from now, but an approval is for one date and its reminders.
+    # Fixes the defaults, which count from now, as an approval is for one date and its reminders.
     claim_by, reminder_days = draft.claim_by(caller), draft.reminder_days(caller)
     content = msgspec.structs.replace(draft.content, claim_by=claim_by, has_claim_by=True, reminder_days=reminder_days)
     draft = msgspec.structs.replace(draft, content=content)
@@ -50,11 +50,11 @@ async def ask_approval(
         locked = await store.read_draft(connection, actor, draft_id, lock=True)
         if locked.changed_at != draft.changed_at:
             raise QuoteChanged("The draft was changed meanwhile.")
-        # Saving keeps it for two weeks from now.
+        # After this, the draft is stored for two weeks from now.
         await store.save_draft(connection, actor, draft_id, content)
         now = await read_now(connection)
         expires_at = now + timedelta(days=min(rule.expires_days for rule in quote.rules))
-        # After these it cannot be placed.
+        # After either of these times, it cannot be placed.
         last = (None if content.code_quantity is not None else content.send_at, claim_by)
         expires_at = min([expires_at, *(at for at in last if at is not None)])
         assert principal.user_id is not None, "a person"
@@ -85,7 +85,7 @@ async def ask_approval(
 async def send_approved(drafts: DraftService, database: Database, request: ApprovalRequest) -> Placed:
     """Places the order of an approved request, as its person. A repeat returns the order of the first call.
 
-    Raises Unauthorized for a person who may not send any more, and what `DraftService.send` raises.
+    Raises Unauthorized for a person who may no longer send, and raises as `DraftService.send` does.
     """
     async with database.connection(for_customer(request.customer_id, request.environment)) as connection:
         current = await approvals.find_request(connection, request.customer_id, request.environment, request.id)

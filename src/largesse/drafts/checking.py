@@ -1,4 +1,4 @@
-"""Checks the rows of a sheet by the rules of an order: finds all faults of each row, and repeated recipients. Corrects a sheet: replaces and adds rows."""
+"""Checks the rows of a sheet by the rules of an order, and finds all faults and repeated recipients. Also replaces and adds rows."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -57,12 +57,12 @@ class CheckedRow(msgspec.Struct, frozen=True, gc=False):
     name: str
     quantity: str
     problems: tuple[RowProblem, ...] = ()
-    same_as: int | None = None  # of a valid row: the number of the first valid row with that address
-    members: int = 1  # recipients in it: a cell may hold a list
+    same_as: int | None = None  # the number of the first valid row with the same address, for a valid row
+    members: int = 1  # the number of recipients in the row, as a cell may hold a list
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The checked rows of a sheet. `recipients` are those of the valid rows, in their order."""
+    """The checked rows of a sheet. `recipients` are the recipients of the valid rows, in their order."""
 
     rows: tuple[CheckedRow, ...]
     recipients: tuple[OrderRecipient, ...]
@@ -98,7 +98,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
-    """Returns all checked rows except the heading. Checks one row a step, as an address with a domain beyond ASCII takes milliseconds."""
+    """Returns all checked rows except the heading. Checks one row in each step: an address with a domain beyond ASCII takes milliseconds."""
     rows: list[CheckedRow] = []
     recipients: list[OrderRecipient] = []
     seen: dict[str, int] = {}
@@ -118,13 +118,13 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
 def _check(
     row: SheetRow, columns: Columns, unused: Sequence[int]
 ) -> tuple[CheckedRow, list[Mailbox], list[OrderRecipient]]:
-    """Returns the checked row, the name and address of each recipient in it (a cell may hold a list), and those who get a gift."""
+    """Returns the checked row, the name and address of each recipient in it, and the recipients who get a gift: none if it has a fault."""
     cell, name = _cell(row, columns.email), _name(row, columns)
     quantity = plain_quantity(_cell(row, columns.quantity))
     listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
     if name and not quantity and len(listed) == 1 and listed[0][0] and is_quantity(name):
         name, quantity = "", name  # `Ada <ada@example.com>, 3` between rows of three cells
-    if name:  # from the column; in a cell with several, each keeps its own
+    if name:  # the name from its column; in a list, it applies only to addresses without a name
         listed = [(name if len(listed) == 1 else own or name, address) for own, address in listed]
     email = cell
     if len(listed) == 1:
@@ -201,7 +201,7 @@ _HEADING = ("email", "name", "quantity", "row", "what is wrong")
 
 
 def bad_rows_file(checked: Checked) -> bytes:
-    """Returns a CSV file of rows with faults. Its first columns can be imported again. The others are the row's number and its faults."""
+    """Returns a CSV file of rows with faults. Its first columns can be imported again. The others have the row's number and its faults."""
     rows = [
         (row.email, row.name, row.quantity, str(row.number), " ".join(problem.message for problem in row.problems))
         for row in checked.bad
@@ -245,7 +245,7 @@ def as_typed(row: CheckedRow) -> Typed:
 
 
 def _with_room(columns: Columns, width: int, typed: Collection[Typed]) -> Columns:
-    """Returns the columns with new ones behind the last for a name or quantity that the sheet has no column for."""
+    """Returns the columns. Adds new ones at the end for a name or a quantity for which the sheet has no column."""
     if columns.email is None:
         columns = msgspec.structs.replace(columns, email=width)
         width += 1
@@ -260,7 +260,7 @@ def _with_room(columns: Columns, width: int, typed: Collection[Typed]) -> Column
 def _written(typed: Typed, cells: Sequence[str], columns: Columns) -> list[str]:
     """Returns the cells of a row with the typed values.
 
-    Removes an address in an unused column: the person saw it beside the row, and used it or not.
+    Removes an address in an unused column, as the person saw it beside the row and could use it.
     """
     written: dict[int | None, str] = dict(zip(columns.names, (typed.name, ""), strict=False))
     written |= {columns.email: typed.email, columns.quantity: typed.quantity}

@@ -10,7 +10,7 @@ from largesse.drafts.mailboxes import common_domains, suggested
 from largesse.drafts.sheet import Sheet
 from largesse.orders.recipients import MAX_QUANTITY
 
-# Headings of each, in the languages of the pages; compared without case, blanks and punctuation.
+# Headings of each kind of column, in the languages of the pages, as `plain_heading` returns them.
 _EMAILS = {
     "email", "mail", "emailaddress", "mailaddress", "recipientemail", "workemail", "courriel", "adresseemail", "adressemail",
     "adressecourriel", "emailadresse", "mailadresse", "epost", "adressemel", "mel",
@@ -23,7 +23,7 @@ _NAMES = {
 _FIRST_NAMES = {"firstname", "first", "fname", "givenname", "forename", "prenom", "vorname"}
 _LAST_NAMES = {"lastname", "last", "lname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
 _QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
-# Headings of words that are no names.
+# Headings of columns whose words are not names.
 _OTHERS = {
     "company", "organisation", "organization", "firma", "unternehmen", "entreprise", "societe", "department", "abteilung", "departement",
     "service", "team", "jobtitle", "position", "funktion", "fonction", "poste", "city", "ort", "stadt", "ville", "country", "land", "pays",
@@ -33,9 +33,9 @@ _ALL_NAMES = _NAMES | _FIRST_NAMES | _LAST_NAMES
 _KNOWN = _EMAILS | _ALL_NAMES | _QUANTITIES
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
 _SIGNS = re.compile(r"[\W_]+")
-# What people type for a number of codes, right or wrong. Longer numbers are of telephones and the like.
+# What people type for a number of codes, valid or not. Longer numbers are telephone numbers and the like.
 _NUMBER = re.compile(r"[0-9]{1,4}(?:[.,]0{1,2})?")
-# A number of personnel or of a telephone: `101`, `EMP-0012`, `+44 7700 900123`.
+# A personnel number or a telephone number: `101`, `EMP-0012`, `+44 7700 900123`.
 _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _DECIMALS = re.compile(r"([0-9]+)[.,]00?")
 _SAMPLED_ROWS = 100
@@ -75,7 +75,11 @@ def guess_columns(sheet: Sheet) -> Columns:
 
 
 def below_title(sheet: Sheet) -> Sheet:
-    """Returns the sheet without the titles above its headings: rows without addresses before the first row that has the heading of an address, or two others."""
+    """Returns the sheet without the titles above its headings.
+
+    The headings are the first row that has the heading of an address, otherwise the first with two other known headings. No row above
+    them has an address.
+    """
     of_two: int | None = None
     for at, row in enumerate(sheet.rows[:_MOST_TITLE_ROWS]):
         if any("@" in cell for cell in row.cells):
@@ -91,8 +95,8 @@ def below_title(sheet: Sheet) -> Sheet:
 def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
     """Returns the columns of rows below the label "address, name, how many".
 
-    The column after the address and the name is the count if most of its cells are numbers, so that a wrong one is found. Otherwise
-    what stands beside the address is the name, whatever else people put there.
+    The column after the address and the name is the quantity if most of its cells are numbers, so that wrong ones are found. The other
+    column beside the address is the name if it has letters.
     """
     email = columns.email
     if columns.has_heading or email is None or email > 1:
@@ -108,7 +112,7 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
 
 
 def plain_quantity(cell: str) -> str:
-    """Returns a number of codes without the decimals that some programs write: `2` for `2.0`."""
+    """Returns a number of codes without decimals, which some programs write: `2` for `2.0`."""
     found = _DECIMALS.fullmatch(cell)
     return found[1] if found else cell
 
@@ -122,7 +126,7 @@ def is_quantity(text: str) -> bool:
 
 
 def heading_key(sheet: Sheet, columns: Columns) -> bytes | None:
-    """Returns the key of sheets with these headings, under which a choice is stored; None without headings."""
+    """Returns the key under which a choice of columns is stored for sheets with these headings; None without headings."""
     if not columns.has_heading:
         return None
     return hashlib.sha256("\n".join(map(plain_heading, sheet.rows[0].cells)).encode()).digest()
@@ -137,7 +141,7 @@ def fits(columns: Columns, sheet: Sheet) -> bool:
 
 
 def unread_columns(sheet: Sheet, used: Collection[int], *, has_heading: bool) -> list[int]:
-    """Returns the columns without a meaning that have a cell below the heading. Pages name them, as nothing of them is used."""
+    """Returns the columns without a meaning that have a cell below the heading. Pages name them, as they are not used."""
     rows = sheet.rows[int(has_heading) :]
     return [at for at in range(sheet.width) if at not in used and any("".join(row.cells[at : at + 1]) for row in rows)]
 
@@ -168,13 +172,13 @@ def _by_heading(headings: list[str], sheet: Sheet) -> Columns:
 
 
 def _has_full_names(sheet: Sheet, name: int, part: int) -> bool:
-    """Returns whether a column of names repeats the first or last names beside it."""
+    """Returns whether a column `name` has full names, which repeat the first or last names of the column `part`."""
     pairs = [(row.cells[name : name + 1], row.cells[part : part + 1]) for row in sheet.rows[1:_SAMPLED_ROWS]]
     return any(one and one[0] and one[0] in "".join(full).replace(",", " ").split() for full, one in pairs)
 
 
 def _is_recipient(sheet: Sheet) -> bool:
-    """Returns whether a first row without an address is one of the list, and no headings: a number, or an address with a mistake."""
+    """Returns whether a first row without a valid address is a recipient, not headings: it has a number, or an address with a mistake."""
     first, email = sheet.rows[0].cells, _addresses_at(sheet, has_heading=True)
     if email is None:
         return False
@@ -185,13 +189,13 @@ def _is_recipient(sheet: Sheet) -> bool:
 
 
 def _holds_numbers(sheet: Sheet, at: int) -> bool:
-    """Returns whether most cells of a column are numbers as people type them for a quantity."""
+    """Returns whether most cells of a column are numbers that people type as a quantity."""
     cells = _cells(sheet, at)
     return 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
 def _holds_names(sheet: Sheet, at: int) -> bool:
-    """Returns whether at least half of the cells below a heading may be names. `Contact` may have addresses, and `Employee #` numbers."""
+    """Returns whether at least half of the cells below a heading may be names. A column `Contact` may have addresses instead."""
     cells = _cells(Sheet(sheet.rows[1:_SAMPLED_ROWS]), at)
     return 2 * sum("@" in cell or _IDENTIFIER.fullmatch(cell) is not None for cell in cells) <= len(cells)
 
@@ -206,7 +210,7 @@ def _has_letters(cell: str) -> bool:
 
 
 def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
-    """Returns the column with the most different cells that may be addresses: that of managers beside it has few."""
+    """Returns the column with the most different cells that may be addresses. A column with managers' addresses has fewer."""
     found: list[set[str]] = [set() for _ in range(sheet.width)]
     for row in sheet.rows[int(has_heading) : _SAMPLED_ROWS]:
         for at, cell in enumerate(row.cells):
@@ -217,7 +221,7 @@ def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
 
 
 def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
-    """Returns the first other column of words without a known heading; none if all have headings with another meaning."""
+    """Returns the first other column with words whose heading has no other meaning; an empty tuple if there is none."""
     if known.email is not None or email is None:
         return ()
     sampled = Sheet(sheet.rows[:_SAMPLED_ROWS])

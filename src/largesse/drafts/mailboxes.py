@@ -16,7 +16,7 @@ from largesse.base.text import folded, trimmed
 from largesse.drafts.sheet import MAX_ROWS, lines_of
 from largesse.orders.placeholders import NO_FIRST_NAMES
 
-# A quoted name, an address in brackets, a separator, and what is between them. Each character is read once.
+# The tokens of a list: a quoted name, an address in brackets, a separator, or the text between them. Each character is read once.
 _TOKENS = re.compile(
     r'"[^"]*"|[\u201c\u201e\xab][^\u201c\u201d\u201e\xab\xbb\n]*[\u201c\u201d\xbb]|<[^<>]*>|[,;\t\n]'
     r'|[^,;\t\n"<\u201c\u201e\xab]+|["<\u201c\u201e\xab]'
@@ -29,13 +29,13 @@ _NAMED = re.compile(
 )
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTED = re.compile(r"""".*"|'.*'|[\u201c\u201e].*[\u201c\u201d]|\xab.*\xbb""")
-# What stands before the recipients where the head of a mail is copied, in the languages of the pages.
+# The word before the recipients in the copied head of a mail, in the languages of the pages.
 _HEADER = re.compile(r"\s*(?:to|cc|bcc|an|kopie|blindkopie|\xe0|cci)\s*:", re.IGNORECASE)
 _CHARACTERS_A_STEP = 2_000
 _PARTS_A_STEP = 50
 _TOKENS_A_STEP = 200
 _COUNTED_AT_ONCE = 16_384  # characters
-_MAX_HEADINGS = 10_000  # characters of a first line that are examined
+_MAX_HEADINGS = 10_000  # how many characters of a first line are examined
 
 Mailbox = tuple[str, str]  # name and address
 
@@ -59,7 +59,7 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
 def one_mailbox_a_line(text: str) -> Steps[str]:
     """Replaces each line that is a list of mailboxes by lines of CSV with one mailbox each. Other lines stay.
 
-    A text that begins with headings of several columns is a table, whatever is in its cells.
+    A text that begins with headings of several columns is a table and stays unchanged.
     """
     first = next((line for line in lines_of(text) if line.strip()), "")
     if first[:4].lower() == "sep=":  # the text says that it is a table
@@ -73,7 +73,7 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
     for line in lines_of(text):
         if within_quotes:
             members = None
-        elif line == first:  # its mistakes last: in the first row they would pass for headings
+        elif line == first:  # mistakes go last, as they would look like headings in the first row
             members = first_list and sorted(first_list, key=lambda part: isinstance(part, str))
         else:
             members = yield from _list_in(line)
@@ -94,7 +94,7 @@ def one_mailbox_a_line(text: str) -> Steps[str]:
 def _list_in(line: str) -> Steps[list[Mailbox | str] | None]:
     """Returns the parts of a line that cannot be a row of a table: several mailboxes, or one with a name or in brackets.
 
-    Two mailboxes and two brackets make a list of a line that has other parts, too. Those are returned as typed.
+    A line with other parts is also a list if it has at least two mailboxes and two brackets. The other parts are returned as typed.
     """
     addresses = _count(line, "@", MAX_ROWS + 1)
     most = 3 * addresses + 3
@@ -114,7 +114,7 @@ def _list_in(line: str) -> Steps[list[Mailbox | str] | None]:
 
 
 def _count(line: str, signs: str, most: int) -> int:
-    """Returns how often a line has one of the signs. Does not count much further than `most`: a line may be nothing but signs."""
+    """Returns how often a line has one of the signs. Stops soon after `most`, as a line may consist only of signs."""
     count = 0
     for at in range(0, len(line), _COUNTED_AT_ONCE):
         count += sum(line.count(sign, at, at + _COUNTED_AT_ONCE) for sign in signs)
@@ -136,7 +136,7 @@ def _csv(parts: list[Mailbox | str]) -> str:
 
 
 def _parts_of(text: str) -> Iterator[Mailbox | str]:
-    """Yields the parts of a list: the mailboxes, and what is none as it was typed. Yields "" where the caller may pause."""
+    """Yields the parts of a list: mailboxes, and other parts as they were typed. Yields "" where the caller may pause."""
     for part in _split(text, ";\t\n"):
         words = part.replace(",", " ").split()
         if not part:
@@ -171,7 +171,7 @@ def _mailboxes_among(parts: list[Mailbox | str]) -> list[Mailbox]:
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
-    """Yields the parts between separators that are not quoted, without blanks around them and without those that are blank.
+    """Yields the parts between separators outside quotation marks. Strips blanks around parts, and skips blank parts.
 
     Yields "" where the caller may pause.
     """
@@ -197,7 +197,7 @@ def _mailbox(part: str) -> Mailbox | None:
     name = trimmed(" ".join((named["name"] or named["name_2"] or "").split())).rstrip(", ")
     is_quoted = _QUOTED.fullmatch(name) is not None
     bare, address = name[1:-1].strip() if is_quoted else name, trimmed(named["address"] or named["address_2"])
-    if bare.lower() == address.lower():  # as mail programs write somebody whose name they do not know
+    if bare.lower() == address.lower():  # mail programs repeat the address if they do not know the name
         return "", address
     if not is_quoted and ("@" in name or '"' in name):
         return None  # another address before it, or a quotation mark that is not closed
@@ -205,7 +205,7 @@ def _mailbox(part: str) -> Mailbox | None:
 
 
 def _turned(name: str) -> str:
-    """Returns "Ada Byron (Sales)" for "Byron, Ada (Sales)", as directories of companies write names."""
+    """Returns "Ada Byron (Sales)" for "Byron, Ada (Sales)", the order of names in companies' directories."""
     last, _, rest = name.partition(", ")
     first, bracket, more = rest.partition(" (")
     is_one = last and first and "," not in last + rest
@@ -215,7 +215,7 @@ def _turned(name: str) -> str:
 
 _AT = re.compile(r"\s*(?:\(at\)|\[at\]|\{at\}|\s+at\s+|\uff20)\s*", re.IGNORECASE)
 _ROUND = " \t\"'<>()[].,;:"
-# What word processors write for an apostrophe and for a hyphen.
+# The characters that word processors write instead of an apostrophe and a hyphen.
 _PLAIN_SIGNS = str.maketrans("\u2018\u2019\u02bc\u2010\u2011\u2012\u2013\u2014\u2212", "'''------")
 _MAILTO = re.compile(r"mailto:", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
@@ -223,10 +223,10 @@ _AND_MORE = re.compile(r"@\s*[^\s@]+\.[^\s@]+\s+[^\s.@]")  # an address, and a n
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _DOTS = re.compile(r"\.{2,}")
 _COMMAS = re.compile(r"[,;]+")
-# Providers whose domain people leave incomplete, beside the domains of the list itself.
+# Providers whose incomplete domains are completed, in addition to the domains of the list.
 _PROVIDERS = ("gmail.com", "outlook.com", "hotmail.com", "icloud.com", "yahoo.com")
 _MOST_DOMAINS = 50
-_MAX_LENGTH = 320  # of a text that is examined
+_MAX_LENGTH = 320  # characters of the longest text that is examined
 
 
 def fault_of(email: str) -> str:
@@ -248,13 +248,13 @@ def fault_of(email: str) -> str:
 
 
 def common_domains(emails: Iterable[str]) -> Sequence[str]:
-    """Returns the domains that most of these addresses are at, the most frequent first."""
+    """Returns the most common domains of these addresses, the most frequent first."""
     counts = Counter(email.rpartition("@")[2] for email in emails)
     return [domain for domain, _ in counts.most_common(_MOST_DOMAINS)]
 
 
 def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
-    """Returns the valid address that was probably meant, None if nothing is likely. `domains` are those of the other recipients."""
+    """Returns the valid address that was probably meant; None if no address is likely. `domains` are those of the other recipients."""
     if not email or len(email) > _MAX_LENGTH:
         return None
     text = _plain(email)
@@ -263,7 +263,7 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     *before, local = text.partition("@")[0].split() or [""]
     if before and "@" in text:
         if not _is_name_or_mark(before, local):
-            return None  # `ada byron@example.com`: whose it is cannot be known
+            return None  # `ada byron@example.com`: either word may be the address
         text = f"{local}@{text.partition('@')[2]}".strip(_ROUND)
     text = _DOTS.sub(".", _BLANKS.sub("", text))
     while "@@" in text:
@@ -275,14 +275,14 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     whole, *more = _COMMAS.split(domain.strip(".,;"))
     domain = ".".join((whole, *more))
     if more and "." in whole and domain.lower() not in known:
-        return None  # `ada@example.com;Ada`: an address, and another cell
+        return None  # `ada@example.com;Ada` is an address and another cell
     if "." not in domain:
         domain = next((one for one in known if domain and one.startswith(f"{domain.lower()}.")), domain)
     return _valid(f"{local.strip('.')}@{domain}", unlike=email)
 
 
 def name_before(email: str) -> str:
-    """Returns the name before an address, `Ada Byron` of `2. Ada Byron: ada@example.com`, for a text with a `suggested` address."""
+    """Returns the name before an address: `Ada Byron` for `2. Ada Byron: ada@example.com`. For a text with a `suggested` address."""
     before, at, _ = _plain(email).partition("@")
     words = before.split()[:-1] if at else []
     first = next((number for number, word in enumerate(words) if not _NO_LETTERS.fullmatch(word)), len(words))
@@ -290,19 +290,22 @@ def name_before(email: str) -> str:
 
 
 def _plain(email: str) -> str:
-    """Returns a text without what copying adds to an address, and with an @ for what people write instead."""
+    """Returns a text without the signs that copying adds to an address. Replaces what people write instead of an @, such as `(at)`."""
     plain = unicodedata.normalize("NFKC", email).translate(_PLAIN_SIGNS)
     return _MAILTO.sub("", _AT.sub("@", plain)).strip(_ROUND)
 
 
 def _is_name_or_mark(before: Sequence[str], local: str) -> bool:
-    """Returns whether words before an address are the mark of a list, such as `1.`, or a name that the address has: `Ada Byron ada@example.com`."""
+    """Returns whether the words before an address are a list mark such as `1.`, or a name that is part of the address.
+
+    An example of the latter is `Ada Byron ada@example.com`.
+    """
     words = [_NO_LETTERS.sub("", folded(word)) for word in before]
     return not any(words) or any(len(word) > 1 and word in folded(local) for word in words)
 
 
 def _split_off(text: str, domains: Sequence[str]) -> str:
-    """Returns an address whose @ was left out: before a domain of the list, or with a dot in its place."""
+    """Returns an address whose @ is missing before one of `domains`, or is a dot there. Returns an empty text if there is none."""
     for domain in domains:
         if text.lower().endswith(domain) and len(text) > len(domain):
             return f"{text[: -len(domain)].rstrip('.')}@{domain}"

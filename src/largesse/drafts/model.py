@@ -1,4 +1,4 @@
-"""A draft: an unfinished send. And its price, line by line."""
+"""A draft, which is an unfinished send, and its price line by line."""
 
 from __future__ import annotations
 
@@ -36,47 +36,47 @@ class SheetName(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: str | None = None
     row: int = 0
     limit: int = 0
-    hidden: int = 0  # rows that it hides, as a filter does
+    hidden: int = 0  # how many rows it hides, for example by a filter
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file that a draft's rows come from, and how it is read."""
 
-    name: str = ""  # of the file; none for rows that were typed or pasted
-    encoding: str | None = None  # of a text file that has letters beyond ASCII
-    encodings: tuple[str, ...] = ()  # that it can be read in
-    sheets: tuple[SheetName, ...] = ()  # of a workbook
-    sheet: int = 0  # the one whose rows are the recipients
+    name: str = ""  # the name of the file; empty for rows that were typed or pasted
+    encoding: str | None = None  # the encoding of a text file that has letters beyond ASCII
+    encodings: tuple[str, ...] = ()  # the encodings in which the file can be read
+    sheets: tuple[SheetName, ...] = ()  # the sheets of a workbook
+    sheet: int = 0  # the index of the sheet whose rows are the recipients
     by_hand: frozenset[int] = frozenset()  # rows that were typed later: another encoding does not change them
 
     @property
     def hidden(self) -> int:
-        """How many rows of the sheet its workbook hides."""
+        """The number of rows of the sheet that its workbook hides."""
         return self.sheets[self.sheet].hidden if self.sheets else 0
 
 
 class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The content so far, as it was given. At most one of the three gifts is set."""
+    """The content of a draft so far, as it was given. At most one of product, collection and template is set."""
 
     product_id: int | None = None
     collection_id: int | None = None
     template_id: int | None = None
     country: str | None = None
-    value: float | None = None  # of a code, in major units
-    code_quantity: int | None = None  # of anonymous codes: then there are no recipients
-    columns: Columns | None = None  # of its sheet; None until a file or rows are given
+    value: float | None = None  # the value of a code, in major units
+    code_quantity: int | None = None  # how many anonymous codes to order; then there are no recipients
+    columns: Columns | None = None  # the meaning of the sheet's columns; None until a file or rows are given
     source: Source = Source()
-    leaves_out: bool = False  # whether the order leaves out the rows to fix; any change of rows resets it
+    leaves_out: bool = False  # the order leaves out the rows to fix; any change of rows resets this
     wrapping_key: str | None = None
     from_name: str | None = None
     message: str | None = None
     send_at: datetime | None = None
     claim_by: datetime | None = None
-    has_claim_by: bool = False  # whether the person set it; until then the customer's default applies
-    reminder_days: tuple[int, ...] | None = None  # None: as the customer's default says
+    has_claim_by: bool = False  # the person set `claim_by`; until then the customer's default applies
+    reminder_days: tuple[int, ...] | None = None  # None: the customer's default applies
     account_id: int | None = None
     external_reference: str | None = None
-    is_campaign: bool = False  # its codes are the gifts of a campaign, which alone changes it
+    is_campaign: bool = False  # its codes are the gifts of a campaign, and only the campaign can change it
 
     @property
     def choice(self) -> Choice | None:
@@ -90,7 +90,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def chosen(self, choice: Choice) -> DraftContent:
-        """Returns the same with another gift. Texts and recipients stay."""
+        """Returns the content with another gift. Texts and recipients stay."""
         nothing = msgspec.structs.replace(
             self, product_id=None, collection_id=None, template_id=None, country=None, value=None
         )
@@ -98,7 +98,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A draft with its id, which becomes the external reference of its order, so that it is sent once, however often it is tried."""
+    """A draft with its id. The id becomes the external reference of its order, so that repeated attempts send it only once."""
 
     id: str
     content: DraftContent
@@ -112,7 +112,7 @@ class Draft(msgspec.Struct, frozen=True):
         return read_defaults(caller.follow_up).claim_by(content.send_at or caller.now)
 
     def reminder_days(self, caller: Caller) -> tuple[int, ...]:
-        """Returns after how many days its recipients are reminded: its own days, otherwise its customer's default."""
+        """Returns the days after which its recipients are reminded: its own, otherwise its customer's default."""
         days = self.content.reminder_days
         if days is not None:
             return days
@@ -121,7 +121,7 @@ class Draft(msgspec.Struct, frozen=True):
         return tuple(one for one in default if claim_by is None or after(sent_at, timedelta(days=one)) < claim_by)
 
     def to_request(self, caller: Caller, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
-        """Returns the person's request to send it to some recipients, or as anonymous codes. Its gift must be chosen."""
+        """Returns the person's request to send the draft to these recipients, or as anonymous codes. Its gift must be chosen."""
         content = self.content
         choice = content.choice
         assert choice is not None, "a request has a gift"
@@ -150,13 +150,13 @@ class PriceLines(msgspec.Struct, frozen=True):
     currency: str
     value_minor: int
     postage_minor: int  # 0 for a digital gift
-    vat_minor: int  # on value and postage; 0 for a digital gift
+    vat_minor: int  # the VAT on value and postage; 0 for a digital gift
     count: int
     total_minor: int
 
 
 def price_lines(quote: Quote, product: Product | None, country: str) -> PriceLines:
-    """Returns the lines of a quote; `product` is the one sent, None for a collection.
+    """Returns the price lines of a quote. `product` is what the draft sends; None for a collection.
 
     VAT is the rest of the price: it is rounded together with value and postage, so that the lines add up.
     """

@@ -1,4 +1,4 @@
-"""The rows of a draft: taken from files, corrected, added and removed one by one, and checked; and the list of them, searched, sorted and in pages."""
+"""The rows of a draft: reads them from files, corrects, adds, removes and checks them. Also lists them, searched, sorted and in pages."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 
 
 class Taking(Enum):
-    """What happens to the rows of a draft when more are added."""
+    """What happens to the existing rows of a draft when new rows are read."""
 
     REPLACE = "replace"  # the new ones replace them
     ADD = "add"  # the new ones follow them
@@ -34,14 +34,14 @@ class Taking(Enum):
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """What people do not see of a file whose rows were added to a list: the columns that were not read, with their headings, and how many rows its workbook hides."""
+    """The parts of an added file that the list does not show: unread columns with their headings, and the number of hidden rows."""
 
     unread: Sequence[tuple[int, str]] = ()
     hidden: int = 0
 
 
 class RecipientService:
-    """The operations on the rows of drafts. What changes a draft raises NotFound if the person has no draft with that id."""
+    """The operations on the rows of drafts. Operations that change a draft raise NotFound if the person has no draft with that id."""
 
     def __init__(self, database: Database, timeouts: Timeouts) -> None:
         self._database = database
@@ -63,7 +63,7 @@ class RecipientService:
     ) -> Unseen:
         """Reads the recipients from a CSV or XLSX file, or without a file name from typed or pasted cells.
 
-        Takes the sheet of a workbook that has the most addresses. Returns what its page does not show. Raises SheetRefused.
+        Takes the sheet of a workbook that has the most addresses. Returns the parts that the page does not show. Raises SheetRefused.
         """
         source, sheets = await self.read(principal, data)
         sheet = sheets[source.sheet]
@@ -85,7 +85,7 @@ class RecipientService:
         return Unseen([(at, "".join(headings[at : at + 1])) for at in unread], source.hidden)
 
     async def set_quantity(self, actor: Actor, draft_id: str, code_quantity: int | None) -> None:
-        """Makes it a draft of anonymous codes. None removes the recipients, so that they can be entered again."""
+        """Makes it a draft of that many anonymous codes. None removes the recipients, so that they can be entered again."""
         await self._replace(actor, draft_id, {}, code_quantity=code_quantity, columns=None, source=Source())
 
     async def set_columns(self, actor: Actor, draft_id: str, sheet: Sheet, columns: Columns) -> None:
@@ -109,7 +109,7 @@ class RecipientService:
             change.content = msgspec.structs.replace(change.content, columns=columns, source=source, leaves_out=False)
 
     async def choose_encoding(self, actor: Actor, draft_id: str, encoding: str) -> None:
-        """Reads the file in another encoding. Rows that were typed since stay as they are. Raises NotFound for one not offered."""
+        """Reads the file in another encoding. Rows that were typed since do not change. Raises NotFound for an encoding that is not offered."""
         async with self._changing(actor, draft_id) as change:
             source = change.content.source
             if source.encoding is None or encoding not in source.encodings:
@@ -129,7 +129,7 @@ class RecipientService:
             await store.write_rows(change.connection, actor, draft_id, at, *_differing(sheet, repaired(sheet)))
 
     async def _columns_of(self, principal: Principal, sheet: Sheet) -> Columns:
-        """Returns the columns that people last chose for a sheet with these headings, otherwise those that are likely."""
+        """Returns the columns that people last chose for a sheet with these headings, otherwise the likely ones."""
         columns = guess_columns(sheet)
         async with self._database.connection(principal.scope) as connection:
             known = await store.remembered_columns(connection, principal, heading_key(sheet, columns))
@@ -160,7 +160,7 @@ class RecipientService:
             await store.write_rows(change.connection, actor, draft_id, source.sheet, typed.keys(), rows)
 
     async def remove(self, actor: Actor, draft_id: str, numbers: Collection[int]) -> None:
-        """Removes the rows of these numbers."""
+        """Removes the rows with these numbers."""
         async with self._changing(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, leaves_out=False)
             await store.write_rows(change.connection, actor, draft_id, change.content.source.sheet, numbers, ())
@@ -171,13 +171,13 @@ class RecipientService:
         await self.remove(actor, draft.id, [row.number for row in checked.bad])
 
     async def remove_repeated(self, actor: Actor, principal: Principal, draft: Draft) -> int:
-        """Removes the rows whose address is in a row before them. Returns how many."""
+        """Removes the rows whose address is also in an earlier row. Returns how many."""
         numbers = [row.number for row in (await self.checked(principal, draft)).repeated]
         await self.remove(actor, draft.id, numbers)
         return len(numbers)
 
     async def use_suggestions(self, actor: Actor, principal: Principal, draft: Draft, numbers: Collection[int]) -> None:
-        """Replaces the addresses in the rows of these numbers by the ones suggested for them. Keeps a name that was typed before an address."""
+        """Replaces the addresses in the rows with these numbers by their suggestions. A name that was typed before an address stays."""
         checked = await self.checked(principal, draft)
         rows = {row.number: row for row in checked.bad if row.number in set(numbers)}
         found = suggestions(checked, rows.values())
@@ -190,7 +190,7 @@ class RecipientService:
     # Reading
 
     async def read(self, principal: Principal, data: bytes) -> tuple[Source, dict[int, Sheet]]:
-        """Returns the sheets of a file by their place in it, and how it was read. Raises SheetRefused."""
+        """Returns the source of a file, which says how it was read, and its sheets by index. Raises SheetRefused."""
         if not is_workbook(data):
             file = read_text_file(data)
             sheet = await self.finish(principal, read_text_sheet(file.text))
@@ -225,20 +225,20 @@ class RecipientService:
         return await self.check(principal, await self.sheet(principal, draft), columns)
 
     async def finish(self, principal: Principal, steps: Steps[Result]) -> Result:
-        """Runs `steps` in the customer's turn. The time this takes depends on their file, so no timeout applies."""
+        """Runs `steps` in the customer's turn. No time-out applies, as the time depends on their file."""
         with self._timeouts.suspended():
             return await self._runner.finish(principal.customer_id, steps)
 
     @asynccontextmanager
     async def _changing(self, actor: Actor, draft_id: str) -> AsyncIterator[store.DraftChange]:
-        """Changes a draft in the customer's turn, as many rows may be written."""
+        """Changes a draft in the customer's turn, as it may write many rows."""
         with self._timeouts.suspended():
             async with self._runner.turn(actor.customer_id), store.changing_draft(actor, draft_id) as change:
                 yield change
 
 
 def _to_add(columns: Columns, checked: Checked) -> list[Typed]:
-    """Returns rows for a list that has columns of its own. Raises SheetRefused for addresses that would get lost."""
+    """Returns rows to add to a list that has its own columns. Raises SheetRefused for addresses that would get lost."""
     if columns.email is None:
         raise SheetRefused("no_email")
     for row in checked.bad:
@@ -248,13 +248,13 @@ def _to_add(columns: Columns, checked: Checked) -> list[Typed]:
 
 
 def _differing(old: Sheet, new: Sheet) -> tuple[list[int], list[SheetRow]]:
-    """Returns the rows that differ, and their numbers."""
+    """Returns the numbers of the rows that differ, and the new rows."""
     rows = [row for before, row in zip(old.rows, new.rows, strict=True) if before.cells != row.cells]
     return [row.number for row in rows], rows
 
 
 def _with_most_addresses(sheets: Mapping[int, Sheet]) -> Steps[int]:
-    """Returns the key of the sheet with the most cells that may be addresses, the first of equal ones."""
+    """Returns the key of the sheet with the most cells that may be addresses, or the first of several."""
     counts = dict.fromkeys(sheets, 0)
     for at, sheet in sheets.items():
         for row in sheet.rows:
@@ -264,7 +264,7 @@ def _with_most_addresses(sheets: Mapping[int, Sheet]) -> Steps[int]:
 
 
 def suggestions(checked: Checked, rows: Iterable[CheckedRow]) -> dict[int, str]:
-    """Returns the address that was probably meant, by the number of the row, for rows with a wrong address and no other fault."""
+    """Returns the addresses that were probably meant, by row number, for rows whose only fault is a wrong address."""
     domains = common_domains(one.email for one in checked.recipients)
     found = {row.number: suggested(row.email, domains) for row in rows if _may_be_meant(row)}
     return {number: email for number, email in found.items() if email is not None}
@@ -276,18 +276,18 @@ def _may_be_meant(row: CheckedRow) -> bool:
 
 
 PAGE_ROWS = 50
-# Rows on a page that shows rows to fix alone: all of them are fields of one form.
+# Rows on a page that shows only rows to fix. All of them are fields of one form.
 FIX_ROWS = 200
 _GROUPED = str.maketrans("", "", " ,.'\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
 
 
 class View(msgspec.Struct, frozen=True):
-    """Which rows of the list to show. Unknown values are ignored."""
+    """The part of the list to show. Unknown values are ignored."""
 
-    words: str = ""  # that the name, the address or the number contains
+    words: str = ""  # words that the name, the address or the number contains
     state: str = ""  # one of STATES
-    sort: str = ""  # one of SORTS, after a minus for the other direction
-    page: int = 1  # from 1
+    sort: str = ""  # one of SORTS; with a minus before it, in descending order
+    page: int = 1  # the first page is 1
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -297,9 +297,8 @@ class Listed(msgspec.Struct, frozen=True):
     found: int  # recipients on all pages
     page: int
     pages: int
-    counts: Mapping[
-        str, int
-    ]  # recipients by state and in all, whatever the search; the first of several duplicates does not count as one
+    # Recipients in all and by state, regardless of the search. The first of several duplicates does not count as repeated.
+    counts: Mapping[str, int]
 
 
 STATES = ("ready", "fix", "repeated", "earlier")
@@ -314,7 +313,7 @@ SORTS: Mapping[str, Callable[[CheckedRow], Any]] = {
 def list_rows(checked: Checked, view: View, earlier: Collection[str] = ()) -> Listed:
     """Returns the page of the list that a view shows. Without a chosen order, the rows to fix come first.
 
-    `earlier` are the addresses that had the gift before, as returned by `email_key`.
+    `earlier` has the `email_key` of each address that had the gift before.
     """
     of_state = _by_state(checked, earlier)
     counts = {"all": _recipients(checked.rows), **{name: _recipients(rows) for name, rows in of_state.items()}}
@@ -334,7 +333,7 @@ def _recipients(rows: Sequence[CheckedRow]) -> int:
 
 
 def _by_state(checked: Checked, earlier: Collection[str]) -> dict[str, list[CheckedRow]]:
-    """Returns the rows of each of STATES. Among the repeated ones are the first rows of their addresses."""
+    """Returns the rows of each of STATES. The repeated ones include the first row of each repeated address."""
     rows = checked.rows
     firsts = {row.same_as for row in rows if row.same_as is not None}
     return {
@@ -355,7 +354,7 @@ def _order(view: View) -> Callable[[CheckedRow], Any]:
 
 
 def _matches(row: CheckedRow, words: str) -> bool:
-    """Returns whether a row has all these words, without regard to letter case and accents, or is the row with that number."""
+    """Returns whether a row has all these words, ignoring letter case and accents, or is the row with that number."""
     if words.translate(_GROUPED) == str(row.number):
         return True
     return has_words(f"{row.name} {row.email}", search_words(words))

@@ -30,11 +30,11 @@ class Placed(msgspec.Struct, frozen=True):
     """The order that a draft became."""
 
     reference: str
-    is_new: bool  # whether this call placed it, not an earlier one
+    is_new: bool  # True if this call placed it, False if an earlier call did
 
 
 class DraftService:
-    """The operations on drafts. What changes a draft raises NotFound if the person has no draft with that id."""
+    """The operations on drafts. Operations that change a draft raise NotFound if the person has no draft with that id."""
 
     def __init__(self, database: Database, orders: OrderService, quoter: Quoter, timeouts: Timeouts) -> None:
         self._database = database
@@ -43,12 +43,12 @@ class DraftService:
         self.rows = RecipientService(database, timeouts)
 
     async def begin(self, actor: Actor, now: datetime, content: DraftContent) -> Draft:
-        """Returns a new draft of that content."""
+        """Returns a new draft with that content."""
         async with actor.transaction(Right.SEND) as transaction:
             return await store.begin_draft(transaction.connection, actor, now, content)
 
     async def change(self, actor: Actor, draft_id: str, **fields: object) -> None:
-        """Replaces these fields of the draft's content. What another page changed meanwhile stays."""
+        """Replaces these fields of the draft's content. Other fields, which another page may have changed, stay."""
         async with store.changing_draft(actor, draft_id) as change:
             change.content = msgspec.structs.replace(change.content, **fields)
 
@@ -63,7 +63,7 @@ class DraftService:
     # Price and order
 
     async def gift(self, caller: Caller, draft: Draft) -> tuple[Gift, Options]:
-        """Returns what the draft sends, priced, and its texts completed from its template. Its gift must be chosen.
+        """Returns the gift of the draft with its price, and the draft's texts completed from its template. Its gift must be chosen.
 
         Raises InvalidRequest if it cannot be sent.
         """
@@ -75,14 +75,14 @@ class DraftService:
         return gift, spec.options
 
     async def gift_name(self, caller: Caller, draft: Draft) -> str:
-        """Returns the name of what the draft sends. Raises as `gift` does."""
+        """Returns the name of the draft's gift. Raises as `gift` does."""
         gift, _ = await self.gift(caller, draft)
         return await self._orders.gift_name(caller, gift)
 
     async def quote(self, caller: Caller, draft: Draft, checked: Checked, *, holds: timedelta = QUOTE_HOLDS) -> Quote:
-        """Returns what sending the draft would cost, with a token that holds for a while. Its gift must be chosen.
+        """Returns the price of sending the draft, with a token that is valid for `holds`. Its gift must be chosen.
 
-        Raises what placing it would raise, with all that is wrong in `errors`.
+        Raises what placing the order would raise, with all faults in `errors`.
         """
         return await self._quoter.quote(caller, draft.to_request(caller, checked.recipients), RequestFaults(), holds)
 
@@ -93,8 +93,8 @@ class DraftService:
 
         `check` gets the order before it is placed, and may raise.
 
-        Raises NotFound if there is no such draft and no order of it, InvalidRequest if it lacks its gift or has rows that
-        are not valid, and what `OrderService.send` raises.
+        Raises NotFound if there is no such draft and no order of it, and InvalidRequest if it has no gift or has invalid rows. Also
+        raises as `OrderService.send` does.
         """
         principal = caller.principal
         try:
@@ -111,7 +111,7 @@ class DraftService:
             if used.holder != draft.id:
                 raise
             return await self._placed_before(principal, draft_id)
-        except asyncpg.UniqueViolationError:  # placed at the same time under another reference of the caller
+        except asyncpg.UniqueViolationError:  # it was placed at the same time with another external reference
             return await self._placed_before(principal, draft_id)
         async with self._database.connection(principal.scope) as connection:
             await store.drop_draft(connection, principal.customer_id, principal.environment, draft_id)
@@ -119,7 +119,7 @@ class DraftService:
 
     @staticmethod
     def require_ready(draft: Draft, checked: Checked) -> None:
-        """Raises InvalidRequest if the draft lacks its gift or has rows that are not valid."""
+        """Raises InvalidRequest if the draft has no gift or has invalid rows."""
         if draft.content.choice is None:
             raise InvalidRequest("`product_id` is required: no gift has been chosen.")
         if checked.bad and not draft.content.leaves_out:

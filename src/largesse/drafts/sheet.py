@@ -9,11 +9,11 @@ from largesse.base.text import trimmed, without_apostrophe
 from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
-MAX_ROWS = MAX_CODES  # beside a heading
-MAX_COLUMNS = 100  # Outlook saves 92
+MAX_ROWS = MAX_CODES  # without the heading
+MAX_COLUMNS = 100  # Outlook exports 92
 MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
-# Marks that programs copy along and nobody sees; the database cannot hold the first.
+# Invisible marks that programs copy with a text. The database cannot store the first one.
 _UNSEEN = dict.fromkeys(map(ord, "\0\u200b\u200e\u200f\u061c\ufeff"))
 # Why a sheet is refused, in English; pages have their own texts.
 REFUSALS = {
@@ -45,7 +45,7 @@ class SheetRefused(InvalidRequest):
         self.limit = limit
 
 
-# Many thousands may live at a time. They form no cycles, so that garbage collections may skip them: `gc=False`, and a tuple of cells.
+# Many thousands may exist at a time. They form no cycles, so garbage collections may skip them: `gc=False`, and a tuple of cells.
 class SheetRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row that is not blank: its number in its file, from 1, and its trimmed cells."""
 
@@ -57,11 +57,11 @@ class Sheet(msgspec.Struct, frozen=True):
     """The rows that are not blank, in order."""
 
     rows: list[SheetRow]
-    hidden: int = 0  # how many of them their workbook hides, as a filter does
+    hidden: int = 0  # how many of the rows their workbook hides, for example by a filter
 
     @property
     def width(self) -> int:
-        """The number of columns of its widest row."""
+        """The number of columns in the widest row."""
         return max((len(row.cells) for row in self.rows), default=0)
 
 
@@ -82,7 +82,7 @@ class SheetMaker:
         self._characters = 0
 
     def add(self, number: int, cells: Iterable[str]) -> None:
-        """Adds the row with that number unless it is blank, without invisible marks. Raises SheetRefused."""
+        """Adds a row, without invisible marks, unless it is blank. Raises SheetRefused."""
         kept: list[str] = []
         for at, raw in enumerate(cells):
             cell = without_apostrophe(trimmed(raw.replace("\0", "") if raw.isascii() else raw.translate(_UNSEEN)))
@@ -103,7 +103,7 @@ class SheetMaker:
             raise SheetRefused("rows", limit=MAX_ROWS)
 
     def sheet(self, *, may_be_blank: bool = False, hidden: int = 0) -> Sheet:
-        """Returns the sheet, some of whose rows are hidden. Raises SheetRefused for one that is blank, unless it may be."""
+        """Returns the sheet, of which `hidden` rows are hidden. Raises SheetRefused for a blank sheet, unless `may_be_blank` is set."""
         if not self._rows and not may_be_blank:
             raise SheetRefused("empty")
         return Sheet(self._rows, hidden)

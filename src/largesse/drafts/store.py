@@ -1,4 +1,4 @@
-"""Drafts in the database. Each belongs to one person in one environment, and is not found for anybody else."""
+"""The SQL of drafts. Each draft belongs to one person in one environment, and is not found for anybody else."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -74,7 +74,7 @@ _SAVE_COLUMNS = """
     VALUES ($1, $2, $3::text::jsonb, clock_now())
     ON CONFLICT (customer_id, heading) DO UPDATE SET columns = excluded.columns, used_at = excluded.used_at
 """
-# The products that a person sent in the newest 100 orders of their customer, the latest first.
+# The products that a person sent, among the newest 100 orders of their customer, the latest first.
 _PRODUCTS_SENT = """
     SELECT product_id FROM (
         SELECT id, product_id, user_id FROM orders
@@ -100,7 +100,7 @@ _DELETE_WITH_ADDRESS = compose("DELETE FROM drafts {contains_address}", contains
 
 
 async def begin_draft(connection: Connection, owner: Owner, now: datetime, content: DraftContent) -> Draft:
-    """Returns a new draft of that content. Call it inside a transaction."""
+    """Adds a draft with that content and returns it. Call it inside a transaction."""
     draft = Draft(new_reference(now), content, now)
     person = _person(owner)
     await connection.execute(_DELETE_OLD, *person, MAX_DRAFTS - 1)
@@ -109,7 +109,7 @@ async def begin_draft(connection: Connection, owner: Owner, now: datetime, conte
 
 
 async def list_drafts(connection: Connection, owner: Owner) -> list[Draft]:
-    """Returns the person's drafts, the one changed last first."""
+    """Returns the person's drafts, the last changed first."""
     rows = await connection.fetch(_LIST, *_person(owner))
     return [Draft(row["id"], _CONTENT.decode(row["content"]), row["changed_at"]) for row in rows]
 
@@ -130,7 +130,7 @@ async def read_draft(connection: Connection, owner: Owner, draft_id: str, *, loc
 
 
 class DraftChange:
-    """A draft that is being changed: `content` is saved when the change ends."""
+    """A draft that is being changed. Its `content` is saved when the change ends."""
 
     def __init__(self, connection: Connection, draft: Draft) -> None:
         self.connection = connection
@@ -150,12 +150,12 @@ async def changing_draft(actor: Actor, draft_id: str) -> AsyncIterator[DraftChan
 
 
 async def save_draft(connection: Connection, owner: Owner, draft_id: str, content: DraftContent) -> None:
-    """Replaces the content of a draft. The draft must be there, and locked."""
+    """Replaces the content of a draft. The draft must exist and be locked."""
     await connection.execute(_UPDATE, owner.customer_id, owner.environment, draft_id, _encode(content).decode())
 
 
 async def drop_draft(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> None:
-    """Deletes a draft with its rows, if it is still there. Its person may be anybody."""
+    """Deletes a draft of any person with its rows, if it still exists."""
     await connection.execute(_DELETE, customer_id, environment, draft_id)
 
 
@@ -191,7 +191,7 @@ async def write_rows(
 
 
 async def remembered_columns(connection: Connection, owner: Owner, heading: bytes | None) -> Columns | None:
-    """Returns what people of the customer last chose for a sheet of that heading (`heading_key`), None if nothing."""
+    """Returns the columns that people of the customer last chose for a sheet with that `heading_key`; None if there are none."""
     if heading is None:
         return None
     text = await connection.fetchval(_READ_COLUMNS, owner.customer_id, heading)
@@ -199,7 +199,7 @@ async def remembered_columns(connection: Connection, owner: Owner, heading: byte
 
 
 async def remember_columns(connection: Connection, owner: Owner, heading: bytes | None, columns: Columns) -> None:
-    """Saves the columns that somebody chose for a sheet of that heading."""
+    """Saves the columns that a person chose for a sheet with that `heading_key`."""
     if heading is not None:
         await connection.execute(_SAVE_COLUMNS, owner.customer_id, heading, _encode(columns).decode())
 

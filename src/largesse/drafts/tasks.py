@@ -1,4 +1,4 @@
-"""The retention of drafts: those that nobody changed for two weeks are deleted, with their recipients."""
+"""The retention of drafts: a draft that was not changed for two weeks is deleted with its recipients."""
 
 from largesse.jobs.registry import Old, RoomTasks
 

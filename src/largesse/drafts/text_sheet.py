@@ -1,7 +1,7 @@
 """Sheets written as text: CSV files of any spreadsheet, and cells pasted from one.
 
-The separator is the one that gives most rows the same width. The encoding is guessed, and changed when names show that the guess was wrong:
-the cells are converted as they are, so that no file has to be stored for it.
+The separator is the one that gives most rows the same width. The encoding is guessed. If names show that the guess was wrong, the cells are
+converted, so that the file need not be stored.
 """
 
 import csv
@@ -31,7 +31,7 @@ from largesse.drafts.sheet import (
 _SEPARATORS = "\t;,|"
 _SAMPLED_ROWS = 50
 _CHARACTERS_A_STEP = 8_000
-_MAX_LINES = 20 * MAX_ROWS  # blank ones, and those within quotation marks, are lines too
+_MAX_LINES = 20 * MAX_ROWS  # this also counts blank lines and lines within quotation marks
 # The limits of a row before it is split. Blank columns at its end and doubled quotation marks count.
 _MAX_SEPARATORS = 16_384  # as many as a workbook has columns
 _MAX_ROW_CHARACTERS = 131_072
@@ -40,7 +40,7 @@ _QUOTED = {one: re.compile(rf'({re.escape(one)}) +("[^"]*(?:""[^"]*)*") *(?=[{on
 
 
 def read_text_sheet(text: str) -> Steps[Sheet]:
-    """Returns the sheet of a CSV file, or of cells pasted from a spreadsheet, some rows a step. Raises SheetRefused."""
+    """Returns the sheet of a CSV file, or of cells pasted from a spreadsheet. Reads some rows in each step. Raises SheetRefused."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") > _MAX_LINES:
         raise SheetRefused("rows", limit=MAX_ROWS)
@@ -56,7 +56,7 @@ def read_text_sheet(text: str) -> Steps[Sheet]:
             raise SheetRefused("quotes", row=rows.number) from None
         if cells is None:
             return maker.sheet()
-        if len(cells) == 1 and "\t" in cells[0]:  # pasted from a spreadsheet among typed lines
+        if len(cells) == 1 and "\t" in cells[0]:  # a row pasted from a spreadsheet between typed lines
             cells = cells[0].split("\t")
         maker.add(rows.number, cells)
         if rows.is_step:
@@ -67,15 +67,16 @@ class _Rows:
     """Splits a text into rows. Checks the limits of each row before it is split."""
 
     def __init__(self, text: str, separator: str, *, strict: bool) -> None:
-        self.number = 0  # of the row that was read last, from 1
+        self.number = 0  # the number of the row that was read last, from 1
         self._separator = separator
-        self._separators = self._characters = 0  # of the row so far: one in quotation marks has several lines
+        # Counts of the current row, which may have several lines in quotation marks.
+        self._separators = self._characters = 0
         self._since_step = 0
         self._reader = csv.reader(self._lines(text), delimiter=separator, strict=strict)
 
     @property
     def is_step(self) -> bool:
-        """Whether a step has been read. Then counts again."""
+        """Whether enough for a step has been read. If so, starts to count the next step."""
         if self._since_step < _CHARACTERS_A_STEP:
             return False
         self._since_step = 0
@@ -100,7 +101,10 @@ class _Rows:
 
 
 def _separator_of(text: str) -> Steps[tuple[str, str]]:
-    """Returns the text and its separator: the one it names (`sep=;`, as Excel writes it), else the one that fits best. Raises SheetRefused."""
+    """Returns the text and its separator. If the text does not name one, as Excel does by `sep=;`, returns the one that fits best.
+
+    Raises SheetRefused.
+    """
     if text[:4].lower() == "sep=" and len(text) > 4 and text[4] in _SEPARATORS:
         return text.partition("\n")[2], text[4]
     fits = {}
@@ -110,7 +114,7 @@ def _separator_of(text: str) -> Steps[tuple[str, str]]:
 
 
 def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
-    """Returns how many of the first rows have the same width, above one cell, with a separator; and that width."""
+    """Returns how many of the first rows have the same width with a separator, and that width. Ignores rows of one cell."""
     rows = _Rows(text, separator, strict=False)
     widths: Counter[int] = Counter()
     try:
@@ -127,11 +131,11 @@ def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
     return max(((count, width) for width, count in widths.items() if count), default=(0, 0))
 
 
-TWICE = "twice"  # not an encoding: text that was read as Windows-1252 and saved so, though it was UTF-8
+TWICE = "twice"  # not an encoding, but UTF-8 text that was read as Windows-1252 and saved again
 _ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
 _CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
 _NAME_SIGNS = frozenset("\u2019\u00b7\u00aa\u00ba\u2010\u2013\u00a0")
-# Letters that western European and Turkish names have, Cyrillic and Greek vowels, and frequent Arabic letters; others count less.
+# Letters of western European and Turkish names, Cyrillic and Greek vowels, and frequent Arabic letters. Other letters count less.
 _FREQUENT = frozenset(
     "\u011f\u0131\u015f\u0430\u0435\u0438\u043e\u0443\u044b\u044f\u0456\u03b1\u03b5\u03b7\u03b9\u03bf\u03c5\u03c9\u03ac\u03ad\u03ae\u03af\u03cc\u03cd\u03ce"
     "\u0627\u062d\u062f\u0631\u0639\u0644\u0645\u0646\u0647\u0648\u064a"
@@ -139,13 +143,13 @@ _FREQUENT = frozenset(
 )
 _GREEK = "\u0370"  # the first character after those of the Latin alphabet
 _SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARABIC"})
-# Names that are examined, and how long each may be.
+# How many names are examined, and how long each may be.
 _MOST_NAMES = 200
 _LONGEST_NAME = 60
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A better encoding: that of a file, or TWICE, and an example of a name before and after."""
+    """A better encoding of a file, or TWICE, with an example of a name before and after."""
 
     encoding: str
     before: str
@@ -178,7 +182,7 @@ def repaired(sheet: Sheet) -> Sheet:
 
 
 def better_encoding(names: Iterable[str], encoding: str, offered: Sequence[str]) -> Offer | None:
-    """Returns the encoding in which these names make more sense. None if they have no odd letters, or none is better."""
+    """Returns the encoding in which these names look more like names. None if they have no odd letters, or if no encoding is better."""
     looked_at = list(islice((one for one in names if len(one) <= _LONGEST_NAME and not one.isascii()), _MOST_NAMES))
     odd = [name for name in looked_at if _oddness(name)]
     if not odd:
@@ -195,7 +199,7 @@ def better_encoding(names: Iterable[str], encoding: str, offered: Sequence[str])
 
 
 def _score(names: Iterable[str]) -> float:
-    """Returns how much names look like names: letters that are frequent count most, odd ones against it."""
+    """Returns how much the texts look like names. Frequent letters raise the score most, and odd letters lower it."""
     score = 0.0
     for name in names:
         score -= 2 * _oddness(name)
@@ -204,7 +208,7 @@ def _score(names: Iterable[str]) -> float:
 
 
 def _oddness(name: str) -> int:
-    """Returns how much does not belong in a name: signs, capitals within a word, accents in a row, and words of two alphabets."""
+    """Returns how many odd parts a name has: signs, capitals within a word, accents in a row, and words with two alphabets."""
     signs = sum(
         not one.isascii() and one not in _NAME_SIGNS and unicodedata.category(one)[0] not in "LM" for one in name
     )
@@ -215,7 +219,7 @@ def _oddness(name: str) -> int:
 
 
 def _scripts(word: str) -> frozenset[str]:
-    """Returns the alphabets of a word's letters; none for others, several of which Japanese words have."""
+    """Returns the alphabets of a word's letters. Ignores other scripts, as Japanese words may have several."""
     return _SCRIPTS & {unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()}
 
 

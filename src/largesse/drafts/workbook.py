@@ -26,7 +26,7 @@ from largesse.drafts.sheet import (
 )
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")
-# The environment variables that the interpreter needs; it gets no settings and no secrets.
+# The environment variables that the interpreter needs. The process gets no settings and no secrets.
 _ENVIRONMENT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
 _TIMEOUT_S = 30.0
 ZIP = b"PK\x03\x04"
@@ -40,7 +40,7 @@ class _Line(msgspec.Struct):
 
     name: str | None = None
     rows: list[tuple[int, list[str]]] = []
-    hidden: int = 0  # of these rows
+    hidden: int = 0  # how many of these rows are hidden
     refused: str | None = None
     limit: int = 0
     row: int = 0
@@ -52,19 +52,19 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 
 def is_workbook(data: bytes) -> bool:
-    """Returns whether a file begins as a workbook, of a supported kind or not."""
+    """Returns whether a file begins like a workbook, of a supported kind or not."""
     return data.startswith((ZIP, OLD_WORKBOOK))
 
 
 class Workbooks:
-    """Runs the program, for two workbooks at a time and one of each customer."""
+    """Runs the program for at most two workbooks at a time, and one of each customer."""
 
     def __init__(self) -> None:
         self._turns: FairTurns[int] = FairTurns(at_once=2, each=1, max_waiting=20)
 
     @asynccontextmanager
     async def unpacked(self, customer_id: int, data: bytes) -> AsyncIterator[bytes]:
-        """The output of the program, for `read_sheets`: many times the file, so the turn lasts until it is read.
+        """Yields the output of the program, for `read_sheets`. It may be many times the file, so the turn lasts until the block ends.
 
         Raises SheetRefused, and Unavailable if too many wait.
         """
@@ -111,7 +111,7 @@ def _sheet(maker: SheetMaker, hidden: int) -> Sheet | SheetRefused:
 
 
 async def _ask(data: bytes) -> bytes:
-    """Returns the output of the program for a file. Raises SheetRefused if the program failed, as then the file is broken."""
+    """Returns the output of the program for a file. Raises SheetRefused if the program fails, as the file is broken then."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -124,7 +124,7 @@ async def _ask(data: bytes) -> bytes:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-        start_new_session=True,  # a signal to the terminal's group is for the service
+        start_new_session=True,  # signals to the terminal's group, such as Ctrl-C, are only for the service
     )
     try:
         async with asyncio.timeout(_TIMEOUT_S):

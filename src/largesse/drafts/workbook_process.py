@@ -1,7 +1,7 @@
-"""The program that reads a workbook: the file on its input, the rows as lines of JSON on its output.
+"""The program that reads a workbook from its input, and writes the rows as lines of JSON to its output.
 
-A process of its own, since a workbook unpacks to many times its size, and a file made for it takes any reader's memory and time:
-here both are bounded by the system, and whatever ends it ends nothing else. It imports nothing of ours, so that it starts at once.
+It is a separate process, as a workbook unpacks to many times its size, and a malicious one could use up all memory and time. The system
+bounds both for the process, and a crash ends nothing else. It imports none of our modules, so that it starts quickly.
 """
 
 import html
@@ -23,14 +23,14 @@ _MEMORY_BYTES = 1024 * 1024 * 1024
 _CPU_S = 10
 _MAX_UNPACKED = 64 * 1024 * 1024
 _MAX_PARTS = 2_000
-_CHARACTERS_A_LINE = 20_000  # a cell counts as one more
+_CHARACTERS_A_LINE = 20_000  # each cell counts as one more than its characters
 _MAX_SHEETS = 20
-_OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and around what is encrypted
+_OLD = b"\xd0\xcf\x11\xe0"  # the first bytes of files of Excel before 2007, and of encrypted workbooks
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 # The type of a cell with an error, such as `#N/A`.
 _ERROR_TYPE = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt=["'])e(?=["'])""")
-# A cell with a formula and no value: the program that wrote the file computes none. A formula whose value is an empty text has `t="str"`.
+# A cell with a formula and no value, from a program that computes no values. A formula whose value is an empty text has `t="str"`.
 _NOT_COMPUTED = re.compile(
     rb"<((?:\w+:)?)c((?:\s+(?!t=)[\w:]+=(?:\"[^\"<>]*\"|'[^'<>]*'))*)\s*>\s*"
     rb"<\1f(?:\s[^<>]*)?(?:/>|>[^<>]*</\1f>)\s*(?:<\1v\s*(?:/>|></\1v\s*>)\s*)?</\1c\s*>"
@@ -38,7 +38,7 @@ _NOT_COMPUTED = re.compile(
 
 
 class _Refused(Exception):
-    """Why, the limit, and the row if it is one row's fault."""
+    """A workbook or a sheet cannot be read: the reason, the limit, and the row if one row is the cause."""
 
     def __init__(self, why: str, limit: int, row: int = 0) -> None:
         super().__init__(why)
@@ -49,13 +49,14 @@ class _Limits(NamedTuple):
     rows: int
     characters: int
     columns: int
-    cell: int  # characters of one
+    cell: int  # characters of one cell
 
 
 def main() -> None:
-    """Writes `{"name": …, "rows": [[number, [cell, …]], …]}` for the rows of each sheet, some in a line. Its arguments are the limits.
+    """Writes lines of JSON such as `{"name": …, "rows": [[number, [cell, …]], …]}`, each with some rows of a sheet.
 
-    `hidden` is how many of the rows are hidden, as a filter does. A sheet that is not read has `refused`, `limit` and `row` instead of rows. If the workbook cannot be read, the only line has no name.
+    `hidden` is how many of the rows are hidden, for example by a filter. A sheet that cannot be read has `refused`, `limit` and `row` instead of
+    rows. If the workbook cannot be read, the only line has no name. The arguments of the program are the limits.
     """
     limits = _Limits(*(int(argument) for argument in sys.argv[1:]))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
@@ -73,7 +74,7 @@ def main() -> None:
 
 
 def _check(data: bytes) -> None:
-    """Raises _Refused for what is no workbook, or unpacks to more than is read: nothing is unpacked beyond what is declared."""
+    """Raises _Refused if the file is not a workbook, or declares that it unpacks to too much. Nothing unpacks to more than it declares."""
     if data.startswith(_OLD):
         raise _Refused("old", 0)
     try:
@@ -88,7 +89,7 @@ def _check(data: bytes) -> None:
 
 
 def _with_errors(data: bytes) -> bytes:
-    """Returns a workbook whose errors are texts: calamine leaves these cells blank, and a blank quantity means one gift."""
+    """Returns a workbook with errors as texts. Calamine would leave these cells blank, and a blank quantity means one gift."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = dict.fromkeys(archive.namelist())
@@ -106,13 +107,13 @@ def _with_errors(data: bytes) -> bytes:
 
 
 def _named_errors(xml: bytes) -> bytes:
-    """Returns a sheet whose errors are texts. One of them is that a formula has no value yet."""
+    """Returns a sheet with errors as texts. A formula without a value counts as an error too."""
     typed = _ERROR_TYPE.sub(rb"\1str", xml)
     return _NOT_COMPUTED.sub(rb'<\1c\2 t="str"><\1v>#CALC!</\1v></\1c>', typed)
 
 
 def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
-    """Yields the sheets that are shown, but for blank ones. All sheets together may have as many characters as the limit."""
+    """Yields the visible sheets except blank ones. The limit of characters applies to all sheets together."""
     characters = 0
     hidden = _hidden_rows(data)
     workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
@@ -133,7 +134,7 @@ def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
 
 
 def _hidden_rows(data: bytes) -> dict[str, set[int]]:
-    """Returns the numbers of the hidden rows of each sheet, which calamine reads as others; nothing for what it does not find."""
+    """Returns the numbers of the hidden rows of each sheet, as calamine does not say which rows are hidden. Leaves out what it cannot find."""
     hidden: dict[str, set[int]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -177,7 +178,7 @@ def _cut(rows: list[tuple[int, list[str]]]) -> Iterator[list[tuple[int, list[str
 
 
 def _rows(sheet: CalamineSheet, limits: _Limits, characters: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of a sheet, but for blank ones. The sheets before it have `characters`."""
+    """Yields the rows of a sheet except blank ones. `characters` is the number in the sheets before it."""
     rows = 0
     for number, values in enumerate(sheet.iter_rows(), 1):
         cells = [_text(value) for value in values]
@@ -199,7 +200,7 @@ def _rows(sheet: CalamineSheet, limits: _Limits, characters: int) -> Iterator[tu
 
 
 def _text(value: Any) -> str:
-    """Returns a cell as a spreadsheet shows it in its plainest format."""
+    """Returns the text of a cell's value, as a spreadsheet shows it without a special format."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, float) and value.is_integer() and abs(value) < 10**15:

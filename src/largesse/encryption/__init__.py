@@ -1,1 +1,1 @@
-"""Encryption of codes and secrets, master keys and their rotation, and the chains of HMACs that show changes made from outside."""
+"""Encryption of codes and secrets, master keys and their rotation, and chains of HMACs, which show changes made without Largesse."""

@@ -4,7 +4,7 @@ The mark (`mac`) of a row is a keyed hash of its content and of the chain's head
 of the last mark, and is stored apart from the rows. Both need a key that is not in the database. So a row that was added, changed or moved
 has a mark that does not match. After a deleted row the next mark does not match, and after deleted last rows the head does not match.
 
-A wrong mark breaks the chain at its row alone: the next head follows from the mark, so a check continues after it.
+A wrong mark breaks the chain only at its row: the next head follows from the mark, so a check continues after it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from largesse.db.fragments import Fragment, compose, identifier
 
-_BYTES = 16  # of HMAC-SHA256, which RFC 2104 allows to cut to half
+_BYTES = 16  # half of an HMAC-SHA256: RFC 2104 allows to cut it to that
 START = bytes(_BYTES)  # the head of a chain that has no rows yet
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 
@@ -34,7 +34,7 @@ class _Keys:
 
 
 class Chain:
-    """The chains of one purpose, under numbered keys. The newest makes marks. Each checks its own."""
+    """The chains of one purpose, under numbered keys. The newest key makes marks. Each key checks its own marks."""
 
     def __init__(self, purpose: str, keys: Mapping[int, bytes], early: int = 0) -> None:
         """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did.
@@ -44,13 +44,13 @@ class Chain:
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
         self._early = early
-        # One key for all digests, so that they stay the same when a newer key is added.
+        # All digests use one key, so that they stay the same when a newer key is added.
         first = keys.get(early + 1)
         self._digest = None if first is None else _hmac(first, f"{purpose}/digest").copy
 
     @property
     def is_early(self) -> bool:
-        """Returns whether new marks are made as earlier releases made them."""
+        """Returns whether new marks have the format of earlier releases."""
         return self._newest <= self._early
 
     @property
@@ -64,7 +64,7 @@ class Chain:
         return self._newest > 0
 
     def marks_early(self, mac: bytes) -> bool:
-        """Returns whether a mark is one that earlier releases made."""
+        """Returns whether an earlier release made this mark."""
         return mac[0] <= self._early
 
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
@@ -81,11 +81,11 @@ class Chain:
         return mac, made.finalize()[:_BYTES]
 
     def mark(self, row: bytes) -> bytes:
-        """Returns the mark of a row that is in no chain."""
+        """Returns the mark of a row that is not in a chain."""
         return self.add(START, row)[0]
 
     def is_mark(self, row: bytes, mac: bytes) -> bool:
-        """Returns whether `mark` made this of that row."""
+        """Returns whether `mac` is the mark that `mark` returns for this row, under any key."""
         return self.fits(START, row, mac)
 
     def digest(self, row: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """The keys of chains: random, numbered, and encrypted in the database under the master key.
 
-They are not derived from the master key, so that an old master key can be retired while marks are still checked. A new master key comes with
-a new chain key, as somebody with the old master key may know the others. Earlier marks stay, and later ones secure them.
+They are not derived from the master key, so that an old master key can be retired while marks are still checked. With a new master key, a new
+chain key is made, as somebody with the old master key may know the older ones. Earlier marks stay, and later ones secure them.
 
 A key is encrypted together with the format of its marks. So a key of the current format proves that the installation is chained, and nobody
 can make one with the database alone. From then on, rows without marks are never accepted.
@@ -29,7 +29,7 @@ _ADD = "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_no
 
 _KEY_BYTES = 32
 _MOST_KEYS = 255
-# The format of marks. 1: of the first release, encrypted without this number. 2: an entry's mark also covers its account's details.
+# The format of marks. 1: that of the first release, encrypted without this number. 2: an entry's mark also covers its account's details.
 _FORMAT = 2
 _SEALED_EARLY_BYTES = 64  # the id of the master key, nonce, key and tag
 _ONE_AT_A_TIME = "LOCK TABLE chain_keys IN SHARE ROW EXCLUSIVE MODE"
@@ -48,7 +48,7 @@ class Chains(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, keys: Mapping[int, bytes], early: int = 0) -> Chains:
-        """Returns all chains under these keys. Those up to the number `early` have earlier formats."""
+        """Returns all chains under these keys. Keys up to the number `early` have earlier formats."""
         return cls(Chain("entries", keys, early), Chain("audit", keys), Chain("moves", keys))
 
 
@@ -146,7 +146,7 @@ async def _renew(connection: Connection, vault: Vault, sealed: dict[int, bytes])
             if max(opened) < _MOST_KEYS:
                 await _add(connection, vault, max(opened) + 1)
             return await _read(connection)
-    except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary does it
+    except asyncpg.ReadOnlySQLTransactionError:  # this is a standby: its primary does it
         return sealed
 
 

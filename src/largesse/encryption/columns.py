@@ -1,10 +1,10 @@
 """Encrypts a column again under the newest key, a few rows at a time, while the service works with them.
 
-A step reads rows in the order of their keys, without a lock. It locks those under an older key that nobody else has locked, so that no
-service waits and no deadlock is possible. A later pass takes the rest. A finished row is not encrypted again, so an interrupted run loses
-no work.
+A step reads rows in the order of their keys, without a lock. It locks rows under an older key, but skips rows that others have locked. So no
+service waits, and no deadlock is possible. A later pass takes the skipped rows. A finished row is not encrypted again, so an interrupted run
+loses no work.
 
-A package registers an encrypted column by a `SealedTable` in its `tasks.py`, which `sealed_column` makes for most.
+A package registers an encrypted column by a `SealedTable` in its `tasks.py`. `sealed_column` makes most of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,22 +32,22 @@ class RotationStep(NamedTuple):
     last: SealKey | None
     read: int
     resealed: int = 0
-    left: int = 0  # locked or changed by another transaction
-    broken: int = 0  # no key of the list decrypts them
+    left: int = 0  # rows that another transaction has locked or changed
+    broken: int = 0  # rows that no key of the list decrypts
 
 
 class SealedTable(NamedTuple):
     """An encrypted column, and the statements that bring its rows under the newest key.
 
-    `window` reads `$2` keys after the one whose parts are `$3` and on; each row ends with whether it is under another key than `$1`.
-    `take` locks the rows with the keys in the arrays `$2` and on that are under another key than `$1`. `renew` decrypts such a row and
-    returns the new values, the encrypted one first. `put` writes them: arrays of the parts of the keys, then of the values. For a
-    distributed table, `take` and `put` name the customers, so that each is for one node.
+    `window` reads `$2` keys after the one whose parts are `$3` and following. The last column of each row says whether it is under another key
+    than `$1`. `take` locks the rows with the keys in the arrays `$2` and following that are under another key than `$1`. `renew` decrypts such
+    a row and returns the new values, the encrypted one first. `put` writes them: arrays of the parts of the keys, then of the values. For a
+    distributed table, `take` and `put` name the customers, so that each runs on one node.
     """
 
     table: str
     column: str
-    before_all: SealKey  # less than every key
+    before_all: SealKey  # a key that is lower than all others
     part: Callable[[Vault], Compartment]
     window: str
     take: str
@@ -56,7 +56,7 @@ class SealedTable(NamedTuple):
     put_too: tuple[str, ...] = ()  # more statements with the same arguments
 
     async def reseal_next(self, database: Database, vault: Vault, after: SealKey, limit: int) -> RotationStep:
-        """Encrypts those of the next `limit` rows after a key that are under an older key."""
+        """Reads the next `limit` rows after a key, and encrypts again those that are under an older key."""
         newest = self.part(vault).newest_id
         rows = await database.fetch(OPERATOR, self.window, newest, limit, *after)
         if not rows:
@@ -115,9 +115,9 @@ def sealed_column(
     context: Callable[[Row], bytes],
     more: Sequence[str] = (),
 ) -> SealedTable:
-    """Returns a column whose values are each encrypted for the `context` of their row. `keys` has the names and types of the table's keys.
+    """Returns a column whose values are encrypted for the `context` of their row. `keys` has the names and types of the table's keys.
 
-    The context may need `more` columns than the keys.
+    `more` are columns that the context needs in addition to the keys.
     """
 
     def renew(vault: Vault, row: Row) -> tuple[bytes]:
@@ -165,7 +165,7 @@ def sealed_column(
 
 
 def _arrays(kinds: Iterable[str], first: int) -> Fragment:
-    """Returns the placeholders of arrays of these types, from `$first` on."""
+    """Returns the placeholders of arrays of these types, beginning with `$first`."""
     arrays = [compose("${place}::{kind}[]", place=at, kind=identifier(kind)) for at, kind in enumerate(kinds, first)]
     return join(Fragment(", "), arrays)
 

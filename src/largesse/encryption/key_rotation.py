@@ -1,4 +1,4 @@
-"""Key rotation: encrypts everything again under the newest master key while the service runs, until the older keys can go.
+"""Key rotation: encrypts everything again under the newest master key while the service runs, until the older keys can be removed.
 
 It repeats its passes over each registered column until one finds nothing under an older key. After each step it pauses as long as the step
 took, so that it uses at most half of a connection and of a processor.
@@ -35,19 +35,19 @@ class Resealed(msgspec.Struct):
     rows: dict[str, int]
     broken: dict[str, int]
     retired: list[str]
-    dispensable: list[str]  # keys that can be left out of the list: all that were ever retired
+    dispensable: list[str]  # keys that can be removed from the list: all that were ever retired
     seconds: float
 
 
 def encrypted_columns() -> list[SealedTable]:
-    """Returns everything that is encrypted in the database except the master keys. A test compares it with the schema."""
+    """Returns all encrypted columns of the database except those about master keys. A test compares them with the schema."""
     return [*sealed_tables(), CHAIN_KEYS]
 
 
 async def rotate_keys(
     actor: Actor, database: Database, vault: Vault, *, on_progress: OnProgress, rest: float = 1.0
 ) -> Resealed:
-    """Does what `reseal` does, and records it in the audit log."""
+    """Encrypts everything as `reseal` does, and records it in the audit log."""
     done = await reseal(database, vault, on_progress=on_progress, rest=rest)
     async with actor.transaction() as transaction:
         after = {"rows": sum(done.rows.values()), "retired": done.retired}
@@ -116,7 +116,7 @@ async def _rotate(
 
 
 async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) -> None:
-    """Waits until no process has reported another key for `idle`. Raises OperatorError for a process that goes on."""
+    """Waits until no process has reported another key for `idle`. Raises OperatorError if a process continues to report one."""
     first: dict[bytes, KeyRecord] = {}
     while True:
         async with database.connection(OPERATOR) as connection:

@@ -1,4 +1,4 @@
-"""Checks the master keys of a process: with a wrong key it would take orders, but could not decrypt the codes of others.
+"""Checks the master keys of a process. With a wrong key it would accept orders, but could not decrypt the codes of earlier ones.
 
 For each key that a process has used, the database stores a known text, encrypted under that key. A list of keys is right if it decrypts every
 text whose key is still needed. A key is needed until `largesse reseal` has retired it.
@@ -52,12 +52,12 @@ class KeyRecord(msgspec.Struct, frozen=True):
     sealed: bytes
     since: datetime
     sealing_at: datetime | None  # when a process last reported that it encrypts under it
-    retired_at: datetime | None  # since when nothing is encrypted under it
+    retired_at: datetime | None  # when it was found that nothing is encrypted under it
     sealed_rest: bytes | None
 
     @property
     def name(self) -> str:
-        """The name that operators see. It reveals nothing of the key."""
+        """The name that operators see. It reveals nothing about the key."""
         return self.id.hex()
 
     @property
@@ -69,12 +69,12 @@ class KeyRecord(msgspec.Struct, frozen=True):
 async def prove_master_key(connection: Connection, vault: Vault, *, keep: bool) -> None:
     """Raises OperatorError if the vault's keys are not those of this database, or lack one that is still needed.
 
-    With `keep`, stores new keys, and records that the newest one encrypts. Makes the claim links of retired keys work. `connection` must not be
-    in a transaction.
+    With `keep`, stores new keys, and records that the newest one encrypts. Lets the vault open claim links of retired keys. `connection` must
+    not be in a transaction.
     """
     try:
         async with connection.transaction():
-            if keep:  # if several processes start first at once, one decides
+            if keep:  # if several processes start for the first time together, one decides
                 await connection.execute(_LOCK)
             known = await list_master_keys(connection)
             await _require_all(connection, vault, known)
@@ -150,7 +150,7 @@ def _keep_rests(vault: Vault, known: Sequence[KeyRecord]) -> None:
 
 
 async def _keep(connection: Connection, vault: Vault) -> None:
-    """Stores the keys of the vault. The newest, which encrypts from now on, is needed even if it was retired before."""
+    """Stores the keys of the vault. The newest key encrypts from now on, so it is needed even if it was retired before."""
     await connection.execute(
         _KEEP,
         vault.key_ids,
@@ -180,8 +180,8 @@ def _wrong_key() -> OperatorError:
     )
 
 
-# Every few seconds, a process reports the key that it encrypts under. A process silent for this long no longer runs, and neither do
-# its transactions.
+# Every few seconds, a process reports the key that it encrypts under.
+# A process that was silent for this long no longer runs, and neither do its transactions.
 IDLE = timedelta(seconds=60)
 
 
@@ -196,7 +196,7 @@ async def sealing_elsewhere(connection: Connection, vault: Vault, idle: timedelt
 
 
 async def retire(connection: Connection, vault: Vault, idle: timedelta = IDLE) -> list[KeyRecord]:
-    """Retires every key but the newest. Returns those that it retired.
+    """Retires every key except the newest. Returns those that it retired.
 
     Call it when nothing is encrypted under them. Skips a key under which a process encrypts again. Encrypts the needed parts of keys that were
     retired before under the newest key.

@@ -2,8 +2,8 @@
 
 Every purpose is a compartment with its own keys (HKDF-SHA256, RFC 5869, with the purpose as `info`). Only the compartment that encrypted a
 value can decrypt it. Encryption is AES-256-GCM. Its output begins with the id of the key, so that older master keys still decrypt it after a
-rotation. Look-ups are HMAC-SHA256 (RFC 2104). Claim tokens are AES-SIV (RFC 5297): they depend on the code alone, so a code always has the
-same link. People keep links, so the part of a master key that links need outlives it, as its `RetiredKey`.
+rotation. Look-ups are HMAC-SHA256 (RFC 2104). Claim tokens are AES-SIV (RFC 5297): they depend only on the code, so a code always has the
+same link. People store links, so the part of a master key that links need is stored after it is retired, as its `RetiredKey`.
 
 In 0.1.0 all compartments shared the keys of codes. They still decrypt and find older values. New values use the compartment's own keys.
 """
@@ -32,7 +32,7 @@ from largesse.base.settings import Settings, decode_master_key
 KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
 _LOOKUP_BYTES = 8
-_CODE_BYTES, _CUSTOMER_BYTES = 10, 6  # of a token: together one block of the cipher
+_CODE_BYTES, _CUSTOMER_BYTES = 10, 6  # the parts of a token; together they are one block of the cipher
 SIGNATURE_BYTES = KEY_ID_BYTES + 32
 _REST_CONTEXT = b"rest-of-master-key/"
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648, section 5
@@ -60,12 +60,12 @@ class _Keys:
 
     @classmethod
     def of_codes(cls, master_key: bytes) -> _Keys:
-        """Returns the keys of codes. They have the names from before there were compartments."""
+        """Returns the keys of codes. Their names are older than compartments."""
         return cls(master_key, b"fingerprint", b"sealing", b"code-lookup")
 
     @classmethod
     def of(cls, purpose: str, master_key: bytes) -> _Keys:
-        """Returns the keys of every other purpose."""
+        """Returns the keys of any other purpose."""
         names = (f"{purpose}/{use}".encode("ascii") for use in ("key-id", "sealing", "lookup"))
         return cls(master_key, *names)
 
@@ -141,12 +141,12 @@ class Compartment:
         return [keys.lookups([message])[0] for keys in self._ring.values()]
 
     def name(self, message: bytes) -> str:
-        """Returns a look-up number as 16 hexadecimal digits: a name that reveals nothing of the message."""
+        """Returns the look-up number of a message as 16 hexadecimal digits. It reveals nothing about the message."""
         return _in_hex(self.lookup(message))
 
     def is_name(self, name: str, message: bytes) -> bool:
         """Returns whether `name` is the name of `message` under a key of the ring, compared in constant time."""
-        given = name.encode(errors="replace")  # a caller wrote it
+        given = name.encode(errors="replace")  # a caller may have sent any text
         return any(hmac.compare_digest(_in_hex(n).encode(), given) for n in self.lookups(message))
 
 
@@ -163,19 +163,19 @@ class Vault:
         def compartment(purpose: str) -> Compartment:
             return Compartment([*(_Keys.of(purpose, key) for key in master_keys), *codes])
 
-        self.codes = Compartment(codes)  # with their PINs
+        self.codes = Compartment(codes)  # codes with their PINs
         self.vouchers = compartment("vouchers")
-        self.addresses = compartment("addresses")  # of parcels
+        self.addresses = compartment("addresses")  # postal addresses of parcels
         self.emails = compartment("emails")  # addresses for notifications
         self.notes = compartment("notes")  # thank-you notes of recipients
-        self.webhooks = compartment("webhooks")  # their signing secrets
+        self.webhooks = compartment("webhooks")  # signing secrets of webhooks
         self.captured = compartment("captured")  # mail of staging and the demo
         self.sessions = compartment("sessions")  # cookies of recipients
-        self.handles = compartment("handles")  # in the addresses of a gift's pages
+        self.handles = compartment("handles")  # identifiers in the addresses of a gift's pages
         self.forms = compartment("forms")  # hidden fields of a session's forms
-        self.networks = compartment("networks")  # where guesses come from
+        self.networks = compartment("networks")  # hashes by which attempts are counted
         self.asks = compartment("asks")  # codes that are mailed to visitors of a campaign
-        self.second_steps = compartment("second-steps")  # authenticator apps of people
+        self.second_steps = compartment("second-steps")  # secrets of people's authenticator apps
         self.proof = compartment("proof")  # known texts that verify the master keys
         self.chains = compartment("chains")  # the keys of the chains of ledger and audit log
         self.rests = compartment("rests")  # the parts of retired master keys that are still needed
@@ -185,7 +185,7 @@ class Vault:
         self.key_ids = tuple(self._proofs)  # the newest first
         # For each master key, in that order: the key that the database requires before people's credentials are changed.
         self._credentials_keys = tuple(_derive(key, b"credentials", 32) for key in master_keys)
-        # Tokens and the signatures of quotes begin with the id of the codes' key of the same master key.
+        # Tokens and signatures of quotes begin with the id of a key: the codes' key of the same master key.
         rests = [
             RetiredKey(keys.id, _derive(key, b"claim-token", 64)) for keys, key in zip(codes, master_keys, strict=True)
         ]
@@ -222,7 +222,7 @@ class Vault:
         return self.rests.seal(self.rests.open(sealed, context), context)
 
     def keep_rest(self, key_id: bytes, sealed: bytes) -> None:
-        """Makes the claim links of a retired master key work, with the output of `rest_of`. Raises DecryptionFailed."""
+        """Lets the vault open claim links of a retired master key, with the output of `rest_of`. Raises DecryptionFailed."""
         rest = _decode_rest(self.rests.open(sealed, _REST_CONTEXT + key_id))
         self._tokens.setdefault(rest.links_id, AESSIV(rest.links))
 
@@ -275,7 +275,7 @@ def load_vault(settings: Settings) -> Vault:
 
 
 def master_key_file(settings: Settings) -> Path:
-    """Returns where the generated master key is, or will be."""
+    """Returns the path where the generated master key is, or will be."""
     return settings.data_dir / "master-key"
 
 
@@ -285,7 +285,7 @@ def is_key_to_be_generated(settings: Settings) -> bool:
 
 
 def _keys_of_file(path: Path) -> tuple[bytes, ...]:
-    """Returns the keys in the file at `path`, one a line, newest first. Makes the file with one key on first use."""
+    """Returns the keys in the file at `path`, one on each line, newest first. Makes the file with one key if it does not exist."""
     if not path.exists():
         _generate_master_key(path)
     keys = tuple(
