@@ -102,6 +102,9 @@ async def test_five_hundred_people_of_a_customer(database: Database) -> None:
     for email in ("beyond@full.example", "510@full.example"):
         with pytest.raises(InvalidRequest, match="at most 500 people"):
             await invite(actor, email, name=None, role="member", mails=False)
+    for email in ("1@full.example", "Last@full.example"):
+        again = await invite(actor, email, name=None, role=None, mails=False)
+        assert again.email == email, "who is there already needs no place"
 
 
 async def test_ten_passkeys_of_a_person(database: Database) -> None:

@@ -1,8 +1,14 @@
 """Mistakes in a seed file: each is refused with its line."""
 
 import pytest
-from tests.seed.conftest import refusal
+from tests.seed.conftest import parse, refusal
 from tests.seed.worlds import SMALL
+
+from largesse.catalogue.service import MOST_COLLECTIONS, MOST_PRODUCTS
+from largesse.customers.members import MOST_PEOPLE
+from largesse.customers.service_accounts import MOST_SERVICE_ACCOUNTS
+from largesse.ledger.accounts import MOST_ACCOUNTS
+from largesse.templates.service import MOST_TEMPLATES
 
 # One mistake each: a piece of SMALL, what stands there instead, and the refusal from the line on.
 MISTAKES = [
@@ -16,6 +22,9 @@ MISTAKES = [
     ("name: Acme Ltd", 'name: "Acme\\x07"', "3: customers[0].name: must not contain control characters"),
     ("name: Acme Ltd", 'name: "Acme\\nLtd"', "3: customers[0].name: must not contain control characters"),
     ("name: Acme Ltd", f"name: {'x' * 201}", "3: customers[0].name: must have at most 200 characters, not 201"),
+    ("name: Ada", f"name: {'x' * 101}", "7: customers[0].users[0].name: must have at most 100 characters, not 101"),
+    ("name: Bot", f"name: {'x' * 101}", "9: customers[0].service_accounts[0].name: must have at most 100 characters, not 101"),
+    ("name: Float", f"name: {'x' * 101}", "13: customers[0].funding_accounts[0].name: must have at most 100 characters, not 101"),
     ("key: acme", "key: a/b", "2: customers[0].key: must not contain a slash"),
     ("key: acme", f"key: {'x' * 101}", "2: customers[0].key: must have at most 100 characters, not 101"),
     ("value: 10}", f"value: 10, from_name: {'x' * 33}}}", "15: customers[0].templates[0].from_name: must have at most 32 characters, not 33"),
@@ -154,3 +163,51 @@ def test_a_digital_gift_that_does_not_say_so_is_not_read_as_a_physical_one(new: 
 
 def test_a_mistake_in_a_gift_is_not_repeated_for_its_templates() -> None:
     assert "\n" not in refusal(SMALL.replace("denominations: [5, 10]", "denominations: [5, 10.001]"))
+
+
+MOST = {"users": MOST_PEOPLE, "service_accounts": MOST_SERVICE_ACCOUNTS, "funding_accounts": MOST_ACCOUNTS, "templates": MOST_TEMPLATES}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_customer_has_no_more_of_anything_than_in_the_web_application(name: str) -> None:
+    one = {
+        "users": "{{email: u{n}@acme.example, name: U{n}}}",
+        "service_accounts": "{{key: s{n}, name: S{n}}}",
+        "funding_accounts": "{{key: f{n}, name: F{n}, currency: GBP}}",
+        "templates": "{{key: t{n}, product: coffee, value: 10}}",
+    }[name]
+    most = MOST[name]
+    before, after = SMALL.split(f"    {name}:\n")
+    there = 3 if name == "templates" else 1
+
+    def file(count: int) -> str:
+        return f"{before}    {name}:\n" + "".join(f"      - {one.format(n=n)}\n" for n in range(count - there)) + after
+
+    assert len(getattr(parse(file(most)).customers[0], name)) == most
+    assert f": customers[0].{name}: must have at most {most}, not {most + 1}" in refusal(file(most + 1))
+
+
+def test_people_who_were_removed_take_no_place() -> None:
+    removed = "".join(
+        f"      - {{email: u{n}@acme.example, name: U, active: {n < MOST_PEOPLE - 1}}}\n" for n in range(600)
+    )
+    assert parse(SMALL.replace("    users:\n", f"    users:\n{removed}", 1))
+
+
+def test_a_customer_has_no_more_collections_and_gifts_of_its_own_than_in_the_web_application() -> None:
+    def collections(count: int, products: int) -> str:
+        many = "".join(
+            f"  - {{key: p{n}, name: P, digital: true, currency: GBP, countries: [GB], denominations: [5]}}\n"
+            for n in range(products)
+        )
+        own = "".join(
+            f"  - {{key: c{n}, customer: globex, name: C, country: GB, currency: GBP, value: 5, products: [{keys}]}}\n"
+            for n in range(count)
+            for keys in [", ".join(f"p{m}" for m in range(products))]
+        )
+        return SMALL.replace("collections:\n", f"{many}collections:\n{own}", 1)
+
+    assert parse(collections(MOST_COLLECTIONS, 1))
+    assert "'globex' must have at most 200 collections of its own" in refusal(collections(MOST_COLLECTIONS + 1, 1))
+    assert parse(collections(1, MOST_PRODUCTS))
+    assert "collections[0].products: must have at most 100, not 101" in refusal(collections(1, MOST_PRODUCTS + 1))

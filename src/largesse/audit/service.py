@@ -28,7 +28,7 @@ from largesse.encryption.chain_keys import Chains
 INSTALLATION = 0  # in place of a customer's id, for acts that concern no customer
 
 _MOST_SUBJECT = MAX_EMAIL  # characters; the subject may be an e-mail address
-_MOST_JSON_BYTES = 16_384
+_MOST_JSON_BYTES = 128 * 1024  # more than the names of all funding accounts of a customer have
 _SECRET_MEMBERS = frozenset({"secret", "hash", "password", "pin", "code", "codes", "token", "sealed"})
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 

@@ -38,7 +38,7 @@ _SEARCH_MEMBERS = compose(
 )
 _COUNT_MEMBERS = "SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active) AS removed FROM users WHERE customer_id = $1"
 _PLACE = """
-    SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role,
+    SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role, u.is_active,
            u.is_active AND u.person_id IS NOT NULL AS is_there
     FROM (VALUES (1)) AS one LEFT JOIN users u ON u.customer_id = $1 AND lower(u.email) = lower($2)
 """
@@ -125,7 +125,7 @@ async def count_members(connection: Connection, customer_id: int) -> tuple[int, 
 
 
 async def read_place(connection: Connection, customer_id: int, email: str) -> Row:
-    """Returns how many people a customer has, and name, role and `is_there` of the member with an address, if there is one."""
+    """Returns how many people a customer has, and name, role, `is_active` and `is_there` of the member with an address, if there is one."""
     row = await connection.fetchrow(_PLACE, customer_id, email)
     assert row is not None, "VALUES has one row"
     return row

@@ -60,7 +60,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
         place = await store.read_place(connection, actor.customer_id, email)
         if place["is_there"]:
             raise AlreadyThere(email)
-        if place["people"] >= MOST_PEOPLE:
+        if not place["is_active"] and place["people"] >= MOST_PEOPLE:
             raise InvalidRequest(f"A customer has at most {MOST_PEOPLE} people.")
         role = role or place["role"] or "member"
         name = name or place["name"] or email.partition("@")[0]

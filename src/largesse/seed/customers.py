@@ -6,7 +6,10 @@ from typing import TypeVar
 import msgspec
 
 from largesse.customers.customers import MOST_CUSTOMER_NAME, PLANS
+from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.roles import ROLES
+from largesse.customers.service_accounts import MOST_SERVICE_ACCOUNTS
+from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.payment_sources import SOURCES
 from largesse.seed.document import (
     ApiKey,
@@ -21,10 +24,10 @@ from largesse.seed.document import (
 )
 from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import gift_value, sold_in
-from largesse.templates.service import MAX_EXPIRY_DAYS
+from largesse.templates.service import MAX_EXPIRY_DAYS, MAX_NAME, MOST_TEMPLATES
 
 ENVIRONMENTS = ("production", "staging")
-_NAME_LENGTH = 200
+_NAME_LENGTH = 100  # as in the web application
 _FROM_NAME_LENGTH = 32  # as in docs/contract.md, Limits
 _MESSAGE_LENGTH = 256  # as in docs/contract.md, Limits
 _WRAPPING_KEY_LENGTH = 64
@@ -43,21 +46,24 @@ class Gifts(msgspec.Struct, frozen=True):
 def read_customer(fields: Fields, gifts: Gifts) -> Customer:
     """Returns the customer that a mapping describes, with its lists. Mistakes are noted in `fields`."""
     key = fields.key()
-    return fields.finish(
-        Customer(
-            place=fields.place,
-            key=key,
-            name=fields.text("name", MOST_CUSTOMER_NAME, required=True) or "",
-            plan=fields.choice("plan", PLANS),
-            funding=fields.choice("funding", tuple(SOURCES)),
-            users=tuple(_read_user(user) for user in fields.objects("users")),
-            service_accounts=tuple(_read_service_account(account) for account in fields.objects("service_accounts")),
-            api_keys=tuple(_read_api_key(api_key) for api_key in fields.objects("api_keys")),
-            funding_accounts=tuple(_read_funding_account(account) for account in fields.objects("funding_accounts")),
-            templates=tuple(_read_template(template, key, gifts) for template in fields.objects("templates")),
-            managed=fields.managed(),
-        )
+    customer = Customer(
+        place=fields.place,
+        key=key,
+        name=fields.text("name", MOST_CUSTOMER_NAME, required=True) or "",
+        plan=fields.choice("plan", PLANS),
+        funding=fields.choice("funding", tuple(SOURCES)),
+        users=tuple(_read_user(user) for user in fields.objects("users")),
+        service_accounts=tuple(_read_service_account(account) for account in fields.objects("service_accounts")),
+        api_keys=tuple(_read_api_key(api_key) for api_key in fields.objects("api_keys")),
+        funding_accounts=tuple(_read_funding_account(account) for account in fields.objects("funding_accounts")),
+        templates=tuple(_read_template(template, key, gifts) for template in fields.objects("templates")),
+        managed=fields.managed(),
     )
+    fields.at_most("users", MOST_PEOPLE, [user for user in customer.users if user.active is not False])
+    fields.at_most("service_accounts", MOST_SERVICE_ACCOUNTS, customer.service_accounts)
+    fields.at_most("funding_accounts", MOST_ACCOUNTS, customer.funding_accounts)
+    fields.at_most("templates", MOST_TEMPLATES, customer.templates)
+    return fields.finish(customer)
 
 
 def _read_user(fields: Fields) -> User:
@@ -128,7 +134,7 @@ def _read_template(fields: Fields, customer: str, gifts: Gifts) -> Template:
         Template(
             place=fields.place,
             key=fields.key(),
-            name=fields.text("name", _NAME_LENGTH),
+            name=fields.text("name", MAX_NAME),
             product=product,
             collection=collection,
             value_minor=value_minor,

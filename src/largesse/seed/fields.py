@@ -6,7 +6,7 @@ A mistake does not stop the reading: it is noted and a substitute is returned, s
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sized
 from decimal import Decimal
 
 from largesse.base.errors import OperatorError
@@ -81,6 +81,11 @@ class Fields:
     def has(self, name: str) -> bool:
         """Returns whether the field is there and not null."""
         return name in self._items and not is_null(self._items[name][1])
+
+    def at_most(self, name: str, most: int, found: Sized) -> None:
+        """Notes a mistake in the list `name` if more was found in it than there may be."""
+        if len(found) > most:
+            self.mistake(name, f"must have at most {most}, not {len(found)}")
 
     def refuse(self, names: Collection[str], text: str) -> None:
         """Notes each of these fields that is there as a mistake."""

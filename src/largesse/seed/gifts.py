@@ -16,6 +16,7 @@ from largesse.catalogue.model import (
 from largesse.catalogue.model import Collection as catalogue_Collection
 from largesse.catalogue.model import Product as catalogue_Product
 from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read_picture
+from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.seed.document import Collection, Product
 from largesse.seed.fields import Fields
 from largesse.suppliers.model import NAME, NAME_RULE
@@ -169,6 +170,8 @@ def read_collection(fields: Fields) -> Collection:
         active=fields.flag("active", default=True),
         managed=fields.managed(),
     )
+    if customer is not None:
+        fields.at_most("products", MOST_PRODUCTS, collection.products)
     if customer is None and not fields.has("value_points") and not collection.allow_custom_value:
         fields.mistake("value_points", "is required, or `allow_custom_value: true`")
     return fields.finish(collection)

@@ -1,13 +1,16 @@
 """Reads a whole seed file."""
 
 import codecs
+from collections import Counter
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from largesse.base.errors import OperatorError
+from largesse.catalogue.service import MOST_COLLECTIONS
 from largesse.seed.customers import Gifts, check_customer, check_keys, read_customer
-from largesse.seed.document import SeedFile
+from largesse.seed.document import Collection, SeedFile
 from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import PictureFolder, read_collection, read_product
 from largesse.seed.nodes import compose
@@ -88,3 +91,15 @@ def _check(seed: SeedFile, mistakes: SeedErrors) -> None:
         for number, key in enumerate(collection.products):
             if key not in products:
                 mistakes.note(collection.place, f"products[{number}]", f"there is no product {key!r}")
+    _check_own(seed.collections, mistakes)
+
+
+def _check_own(collections: Sequence[Collection], mistakes: SeedErrors) -> None:
+    """Checks that no customer has too many collections of its own."""
+    counts = Counter[str]()
+    for collection in collections:
+        if collection.customer is not None and collection.active:
+            counts[collection.customer] += 1
+            if counts[collection.customer] == MOST_COLLECTIONS + 1:
+                text = f"{collection.customer!r} must have at most {MOST_COLLECTIONS} collections of its own"
+                mistakes.note(collection.place, "customer", text)

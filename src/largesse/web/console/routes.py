@@ -13,8 +13,10 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.contacts.model import MOST_GROUPS
+from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.roles import Right
 from largesse.drafts.sheet import MAX_FILE_BYTES
+from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.mail.resending import MAX_CHOSEN
 from largesse.web.console import (
     accounts,
@@ -284,7 +286,13 @@ ROUTES = (
     _page("/app/funding/owed", funding.show_owed, Right.SEE_OWED, text("Amount due")),
     _page("/app/funding/owed.csv", funding.download_owed, Right.SEE_OWED, text("Amount due")),
     _page("/app/funding/{account:int}/account", accounts.show, Right.TRANSFER, text("Account")),
-    _step_up("/app/funding/{account:int}/watch", accounts.set_watch, Right.TRANSFER, text("Account")),
+    _step_up(
+        "/app/funding/{account:int}/watch",
+        accounts.set_watch,
+        Right.TRANSFER,
+        text("Account"),
+        most_fields=MOST_PEOPLE + 10,
+    ),
     _step_up("/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account")),
     _step_up("/app/funding/{account:int}/close", accounts.close, Right.SETTINGS),
     _step_up("/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS),
@@ -340,13 +348,18 @@ ROUTES = (
     _step_up(
         "/app/service-accounts/{account:int}/limit", service_accounts.limit, Right.SETTINGS, text("Service account")
     ),
-    _step_up("/app/service-accounts/{account:int}/accounts", service_accounts.assign, Right.SETTINGS),
+    _step_up(
+        "/app/service-accounts/{account:int}/accounts",
+        service_accounts.assign,
+        Right.SETTINGS,
+        most_fields=MOST_ACCOUNTS + 10,
+    ),
     _step_up("/app/service-accounts/{account:int}/active", service_accounts.switch, Right.SETTINGS),
     _page("/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP, "users"),
     _page("/app/people.csv", people.download, Right.SETTINGS, text("People")),
     _step_up("/app/people", people.send_invitation, Right.SETTINGS, text("People")),
     _page("/app/people/{user:int}", people.one, Right.SETTINGS, text("Person")),
-    _step_up("/app/people/{user:int}/accounts", people.assign, Right.SETTINGS),
+    _step_up("/app/people/{user:int}/accounts", people.assign, Right.SETTINGS, most_fields=MOST_ACCOUNTS + 10),
     _step_up("/app/people/{user:int}/invitation", people.send_again, Right.SETTINGS),
     _page("/app/people/{user:int}/role", people.ask_role, Right.SETTINGS, text("Change your own role")),
     _step_up("/app/people/{user:int}/role", people.give_role, Right.SETTINGS),

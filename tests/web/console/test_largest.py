@@ -1,0 +1,54 @@
+"""The limits of a customer, each in full: all its accounts at once, and a contact whose every text is as long as it may be."""
+
+from __future__ import annotations
+
+import pytest
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser, acme_with, user_id
+
+from largesse.contacts.model import MAX_ADDRESS, MAX_EXTERNAL_ID, MAX_FIELD, MAX_FIELD_NAME, MAX_NAME, MOST_FIELDS
+from largesse.customers.members import MOST_PEOPLE
+from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
+
+WIDE = "\N{CJK UNIFIED IDEOGRAPH-6F22}"  # nine bytes in a form
+ACCOUNTS = ", ".join(
+    f"{{key: f{n}, name: {f'{n} '.ljust(LONGEST_NAME, WIDE)}, currency: JPY, service_accounts: []}}"
+    for n in range(MOST_ACCOUNTS)
+)
+OTHERS = f"service_accounts: [{{key: bot, name: Bot}}], funding_accounts: [{ACCOUNTS}]"
+WORLD = acme_with(ada="admin", cem="member").replace("]}", f"], {OTHERS}}}")
+
+
+@pytest.mark.parametrize("holder", ["people", "service-accounts"])
+def test_all_accounts_of_a_customer_are_assigned_at_once(service: Service, ada: Browser, holder: str) -> None:
+    holder_id = user_id(service, "cem@acme.example") if holder == "people" else service.ids["service_accounts"]["bot"]
+    page = f"/app/{holder}/{holder_id}"
+    for chosen in (service.ids["funding_accounts"].values(), ()):
+        done = ada.submit(page, f"{page}/accounts", may_use=list(map(str, chosen)))
+        assert done.headers.get("location") == page, done.text
+        assert ada.get(page).text.count(" checked") == len(chosen)
+    ada.sees("/app/audit", f"{MOST_ACCOUNTS - 1} {WIDE}")
+
+
+def test_too_many_watchers_are_refused_by_their_number(service: Service, ada: Browser) -> None:
+    page = f"/app/funding/{service.ids['funding_accounts']['f0']}"
+    many = list(map(str, range(MOST_PEOPLE)))
+    ada.page = ada.submit(f"{page}/account", f"{page}/watch", below="5", who=many)
+    assert ada.page.status_code == 422
+    ada.says(f"At most {MOST_WATCHERS} people.")
+
+
+def test_every_text_of_a_contact_is_as_long_as_it_may_be(ada: Browser) -> None:
+    for number in range(MOST_FIELDS):
+        ada.submit("/app/contacts/fields", name=f"{number}".ljust(MAX_FIELD_NAME, WIDE))
+    ada.get("/app/contacts/new")
+    fields = [part.partition('"')[0] for part in ada.page.text.split('name="field_')[1:]]
+    assert len(fields) == MOST_FIELDS
+    texts = {f"field_{key}": WIDE * MAX_FIELD for key in fields} | {
+        "name": WIDE * MAX_NAME,
+        "address": WIDE * MAX_ADDRESS,
+        "external_id": WIDE * MAX_EXTERNAL_ID,
+    }
+    saved = ada.post("/app/contacts", email="cy@example.com", **texts)
+    assert saved.status_code == 303, saved.text
+    assert ada.get(saved.headers["location"]).text.count(WIDE) >= sum(map(len, texts.values()))
