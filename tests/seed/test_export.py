@@ -115,7 +115,7 @@ async def test_a_template_that_cannot_be_sent_any_more_is_left_out(connection: a
 
     written = await exported(connection)
 
-    assert written.left_out == ["the template 'welcome' of 'acme': its gift is not sold so any more"]
+    assert written.left_out == ["the template 'welcome' of 'acme': its gift is no longer sold like this"]
     parse_seed(written.content.encode(), "world.yaml")
 
 

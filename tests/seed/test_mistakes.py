@@ -135,7 +135,7 @@ MISTAKES = [
     ("name: Acme Ltd", "name: !!python/name:os.system", "3: the tag 'tag:yaml.org,2002:python/name:os.system' is not supported"),
     ("name: Acme Ltd", "name: 'Acme", "27: this is not YAML: found unexpected end of stream (while scanning a quoted scalar, from line 3 on)"),
     ("name: Acme Ltd", "name: Acme\x01", "3: the character U+0001 is not allowed"),
-    ("products:\n", "---\nproducts:\n", "19: a seed file is one YAML document, and here a second one begins"),
+    ("products:\n", "---\nproducts:\n", "19: a seed file must be one YAML document, but a second one begins here"),
 ]  # fmt: skip
 
 

@@ -151,11 +151,11 @@ def test_aliases_that_multiply_are_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ("a: &a [*a]", "1: *a repeats nothing that stands complete above it"),
-        ("a: *b", "1: *b repeats nothing that stands complete above it"),
+        ("a: &a [*a]", "1: *a repeats nothing that is complete above it"),
+        ("a: *b", "1: *b repeats nothing that is complete above it"),
         ("a:\n  <<: {b: 1}", "2: merge keys (<<) are not supported"),
         ("[" * 500, "1: lists and mappings are nested too deeply"),
-        ("? [a]\n: b", "1: a field's name is a word, not a list or a mapping"),
+        ("? [a]\n: b", "1: the name of a field must be a word, not a list or a mapping"),
         ("", "1: the file is empty"),
         ("# nothing\n", "1: the file is empty"),
         ("- a", "1: the file: must be a mapping of fields"),

@@ -61,7 +61,7 @@ class Retention:
         return sum([await self._erase_of(customer_id, codes) for customer_id, codes in orders_due.items()])
 
     async def _erase_of(self, customer_id: int, codes: Mapping[int, int]) -> int:
-        """Erases the recipients of a customer's orders in one transaction. If that fails, erases each order in its own, so that one stops no other."""
+        """Erases the recipients of a customer's orders in one transaction. If that fails, each order gets its own, so that one stops no other."""
         try:
             async with self._actor.on_behalf_of(customer_id).transaction() as transaction:
                 await commit_as_one(transaction.connection)

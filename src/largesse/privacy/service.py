@@ -182,7 +182,7 @@ async def erase(
         if customer_id is None:
             erased += await erase_from_requeues(connection, email)
     if not (found or erased):
-        raise NotFound("nothing is held about that address as a recipient's")
+        raise NotFound("nothing is held about that address as a recipient")
     orders = []
     for order, numbers in found.lines.items():
         async with actor.transaction(StaffRight.PRIVACY) as transaction:

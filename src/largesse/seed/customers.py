@@ -1,4 +1,4 @@
-"""Reads the customers of a seed file with their lists, and checks what refers to them."""
+"""Reads the customers of a seed file with their lists, and checks the references within each customer."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
@@ -44,7 +44,7 @@ class Gifts(msgspec.Struct, frozen=True):
 
 
 def read_customer(fields: Fields, gifts: Gifts) -> Customer:
-    """Returns the customer that a mapping describes, with its lists. Mistakes are noted in `fields`."""
+    """Returns the customer that a mapping describes, with its lists. Adds mistakes to `fields`."""
     key = fields.key()
     customer = Customer(
         place=fields.place,
@@ -181,7 +181,7 @@ def _read_value(fields: Fields, gift: Product | Collection | None, country: str 
 
 
 def check_customer(customer: Customer, mistakes: SeedErrors) -> None:
-    """Checks the references inside a customer, and that no key of a list comes twice."""
+    """Checks the references inside a customer, and that no key of a list is used twice."""
     for keyed in (customer.service_accounts, customer.api_keys, customer.funding_accounts, customer.templates):
         check_keys(((one.place, one.key) for one in keyed), mistakes)
     check_keys(((user.place, user.email.lower()) for user in customer.users), mistakes, "email")
@@ -200,7 +200,7 @@ def check_customer(customer: Customer, mistakes: SeedErrors) -> None:
 
 
 def check_keys(keys: Iterable[tuple[Place, str]], mistakes: SeedErrors, name: str = "key") -> None:
-    """Checks that no key of a list comes twice."""
+    """Checks that no key of a list is used twice."""
     seen = set()
     for place, key in keys:
         if key and key in seen:

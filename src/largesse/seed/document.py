@@ -32,13 +32,13 @@ class Place(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person of a customer, identified by e-mail address without regard to case."""
+    """A person of a customer, identified by e-mail address, in any letter case."""
 
     place: Place = field(compare=False, repr=False)
     email: str
     name: str
     role: str  # admin, member, finance or viewer
-    active: bool | None  # None: not given
+    active: bool | None  # None if the file does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ServiceAccount:
     place: Place = field(compare=False, repr=False)
     key: str
     name: str
-    active: bool | None  # None: not given
+    active: bool | None  # None if the file does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FundingAccount:
     currency: str
     environment: str  # production or staging
     balance_minor: int  # the opening balance
-    service_accounts: tuple[str, ...] | None  # None: open to all
+    service_accounts: tuple[str, ...] | None  # None if it is open to all
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Template:
     place: Place = field(compare=False, repr=False)
     key: str
     name: str | None
-    product: str | None  # this or a collection
+    product: str | None  # either this or a collection
     collection: str | None
     value_minor: int  # in the gift's currency
     country: str
@@ -106,7 +106,7 @@ class Customer:
     api_keys: tuple[ApiKey, ...]
     funding_accounts: tuple[FundingAccount, ...]
     templates: tuple[Template, ...]
-    managed: str  # by the file or, once the first load is done, by the office
+    managed: str  # `file`, or `office`: then the back office manages it after the first load
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +118,22 @@ class Product:
     name: str
     digital: bool
     currency: str
-    countries: tuple[str, ...]  # digital only, like the next three
+    countries: tuple[str, ...]  # only for digital gifts, like the next three
     denominations_minor: tuple[int, ...]  # ascending
     min_amount_minor: int | None
     max_amount_minor: int | None
-    cost_minor: int | None  # physical only, like the next three
+    cost_minor: int | None  # only for physical gifts, like the next three
     markup_percent: Decimal
     postage_minor: Mapping[str, int]  # by country
     vat_percent: Mapping[str, Decimal]  # by country
-    customers: tuple[str, ...] | None  # None: sold to all
+    customers: tuple[str, ...] | None  # None if it is sold to all
     active: bool
     picture: Picture | None
     description: str | None
     how_to_redeem: str | None
     terms: str | None
-    suppliers: tuple[str, ...]  # `stock` or names of suppliers, in the order in which they are asked
-    managed: str  # as for a customer
+    suppliers: tuple[str, ...]  # `stock` or names of suppliers, in the order in which they are tried
+    managed: str  # `file` or `office`, as for a customer
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +142,16 @@ class Collection:
 
     place: Place = field(compare=False, repr=False)
     key: str
-    customer: str | None  # None: curated
+    customer: str | None  # None if it is curated
     name: str
     country: str
     currency: str
-    value_minor: int | None  # custom only
-    value_points_minor: tuple[int, ...]  # curated only, ascending
-    allow_custom_value: bool  # curated only
+    value_minor: int | None  # only for custom collections
+    value_points_minor: tuple[int, ...]  # only for curated collections, ascending
+    allow_custom_value: bool  # only for curated collections
     products: tuple[str, ...]
     active: bool
-    managed: str  # as for a customer
+    managed: str  # `file` or `office`, as for a customer
 
 
 class SeedFile(msgspec.Struct, frozen=True):

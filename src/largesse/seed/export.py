@@ -1,4 +1,4 @@
-"""Writes a seed file from the database, with its pictures. Loaded into an empty database and exported again, it is the same file."""
+"""Writes a seed file from the database, with its pictures. If you load it into an empty database and export that, you get the same file."""
 
 import re
 from collections import defaultdict
@@ -27,7 +27,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
 _POSTAGE = msgspec.json.Decoder(dict[str, int])
 _VAT = msgspec.json.Decoder(dict[str, Decimal])
 
-# What a seed file describes, in the order in which a load would make it again.
+# The objects that a seed file describes, in the order in which a load would create them again.
 _CUSTOMERS = "SELECT id, key, name, plan, funding, managed FROM customers ORDER BY id"
 _USERS = "SELECT customer_id, email, name, role, is_active FROM users ORDER BY customer_id, id"
 _SERVICE_ACCOUNTS = """
@@ -37,7 +37,7 @@ _API_KEYS = """
     SELECT customer_id, key, service_account_id, environment, coalesce(scopes::text, networks::text) IS NOT NULL AS is_narrowed
     FROM api_keys WHERE deleted_at IS NULL ORDER BY customer_id, id
 """
-# Open ones, with what is in them now.
+# Open funding accounts, with their current balances.
 _ACCOUNTS = """
     SELECT a.customer_id, a.id, a.key, a.name, a.is_master, a.open_to_all, a.currency, a.environment, a.balance_minor,
            ARRAY(SELECT s.service_account_id FROM account_service_accounts s
@@ -66,7 +66,7 @@ _OWNED = {
     "users": _USERS,
 }
 
-_Fields = Mapping[str, object]  # of an object; None: left out
+_Fields = Mapping[str, object]  # the fields of an object; None for one that is left out
 
 
 class Exported(Confidential, frozen=True):
@@ -78,7 +78,7 @@ class Exported(Confidential, frozen=True):
 
 
 async def export_seed(actor: Actor, output: Path | None = None) -> Exported:
-    """Reads the database as a seed file, and records it. With `output` writes the file, and its pictures beside it.
+    """Reads the database as a seed file, and records that. With `output`, writes the file, and its pictures into the same folder.
 
     Raises OperatorError if the file cannot be written, or would be larger than a seed file may be.
     """
@@ -109,14 +109,14 @@ async def _write(connection: Connection, exported: Exported, output: Path) -> No
 
 
 def _replaceable(output: Path) -> Path:
-    """Returns the file behind a link, which stays one. Raises OperatorError for a device or a pipe, which the file would replace."""
+    """Returns the file to replace: for a link, the file that it points to. Raises OperatorError for a device or a pipe."""
     if output.exists() and not output.is_file():
         raise OperatorError(f"{output} is not a regular file: without --output the seed file goes to standard output")
     return output.resolve()
 
 
 async def _read(connection: Connection) -> Exported:
-    """Reads what refers to other objects before these: nothing that is referred to is ever deleted, so each reference finds its object."""
+    """Reads objects before those they refer to. As these are never deleted, each reference then finds its object."""
     owned = {name: await connection.fetch(statement) for name, statement in _OWNED.items()}
     collections = await connection.fetch(_COLLECTIONS)
     products = await connection.fetch(_PRODUCTS)
@@ -187,12 +187,14 @@ class _Exporter:
         }
 
     def _template(self, customer: Row, row: Row) -> _Fields | None:
-        """Describes a template; None where the file cannot: it is the customer's own, or what it sends is not sold so any more."""
+        """Describes a template. Returns None if the file cannot: people of the customer made it, or its gift is no longer sold like this."""
         if "/" in row["key"]:
             self._made_by_people += 1
             return None
         if not self._can_be_sent(row):
-            self._unfit.append(f"the template {row['key']!r} of {customer['key']!r}: its gift is not sold so any more")
+            self._unfit.append(
+                f"the template {row['key']!r} of {customer['key']!r}: its gift is no longer sold like this"
+            )
             return None
         by_collection = row["collection_id"] is not None
         return {
@@ -261,7 +263,7 @@ def _by_customer(rows: Sequence[Row]) -> dict[int, list[Row]]:
 
 
 def _unlimited(customer: str, own: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Returns what service accounts and API keys of a customer may do beyond today once the file is loaded."""
+    """Returns the limits of service accounts and API keys of a customer that the file cannot contain, so that a load removes them."""
     accounts = [row["key"] for row in own["service_accounts"] if row["is_limited"]]
     keys = [row["key"] for row in own["api_keys"] if row["is_narrowed"]]
     return [
@@ -313,13 +315,13 @@ def _percent(percent: Decimal) -> Decimal:
 
 
 def _list(name: str, objects: Iterable[_Fields]) -> str:
-    """Writes a list of the top level; empty where it has nothing."""
+    """Returns the YAML of a list of the top level; empty if it has no objects."""
     lines = [line for one in objects for line in _block(one)]
     return "\n".join([f"{name}:", *lines, ""]) if lines else ""
 
 
 def _block(fields: _Fields) -> list[str]:
-    """Writes an object with a field on each line, and each object of its lists on one."""
+    """Returns the YAML lines of an object: one for each field, and one for each object in its lists."""
     lines: list[str] = []
     for name, value in fields.items():
         lead = "    " if lines else "  - "
@@ -349,7 +351,7 @@ def _text(text: str) -> str:
 
 
 def _character(char: str) -> str:
-    """Returns a character as it is if it is printed, else its escape: a line separator would be a line break in YAML."""
+    """Returns a printable character as it is, and any other as its escape: a line separator would be a line break in YAML."""
     if char.isprintable():
         return char
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"

@@ -1,6 +1,6 @@
 """Reads the fields of a mapping, each by the rule of its kind (`values`), and collects mistakes with their lines.
 
-A mistake does not stop the reading: it is noted and a substitute is returned, so that one run shows many mistakes.
+A mistake does not stop the reading: it is recorded, and a substitute is returned, so that one run shows many mistakes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class SeedErrors:
         return len(self._found)
 
     def add(self, line: int, path: str, text: str) -> None:
-        """Notes a mistake at a line and a path of the file. Its text is made safe for a terminal."""
+        """Adds a mistake at a line and a path of the file, and makes its text safe for a terminal."""
         self._found.append((line, cleaned(f"{self.file}:{line}: {path}: {text}", "\ufffd")))
 
     def note(self, place: Place, name: str, text: str) -> None:
-        """Notes a mistake in a field of an object that was read."""
+        """Adds a mistake in a field of an object that was read."""
         self._found.append((place.line_of(name), place.mistake(name, text)))
 
     def refuse_any(self) -> None:
@@ -50,7 +50,7 @@ _KEY_LENGTH = 100
 
 
 class Fields:
-    """Reads one mapping. `finish` notes each field that was not read.
+    """Reads one mapping. `finish` adds a mistake for each field that was not read.
 
     Each reader returns None, or its `default`, for a field that is missing or null. With `required` that is a mistake.
     """
@@ -71,11 +71,11 @@ class Fields:
 
     @property
     def is_valid(self) -> bool:
-        """Whether no mistake was noted since this mapping began."""
+        """Whether this mapping has no mistakes so far."""
         return len(self._mistakes) == self._count_before
 
     def mistake(self, name: str, text: str) -> None:
-        """Notes a mistake in the field `name`, at its line, or at the mapping's if it is missing."""
+        """Adds a mistake in the field `name`, at its line, or at the line of the mapping if it is missing."""
         self._mistakes.add(self._lines.get(name, self._line), self._path_of(name), text)
 
     def has(self, name: str) -> bool:
@@ -88,14 +88,14 @@ class Fields:
             self.mistake(name, f"must have at most {most}, not {len(found)}")
 
     def refuse(self, names: Collection[str], text: str) -> None:
-        """Notes each of these fields that is there as a mistake."""
+        """Adds a mistake for each of these fields that is given."""
         for name in names:
             self._read_names.append(name)
             if self.has(name):
                 self.mistake(name, text)
 
     def finish(self, value: Value) -> Value:
-        """Returns `value`, and notes every field that was not read as a mistake, with the name it is probably meant to have."""
+        """Returns `value`. Adds a mistake for every field that was not read, with the name that was probably meant."""
         for name in self._items.keys() - set(self._read_names):
             near = difflib.get_close_matches(name, self._read_names, n=1)
             self.mistake(name[:40], f"unknown field{f', did you mean `{near[0]}`?' if near else ''}")

@@ -21,11 +21,11 @@ from largesse.seed.document import Collection, Product
 from largesse.seed.fields import Fields
 from largesse.suppliers.model import NAME, NAME_RULE
 
-_MAX_TOTAL_BYTES = 128 * 2**20  # of all pictures of one seed file
+_MAX_TOTAL_BYTES = 128 * 2**20  # for all pictures of one seed file
 
 
 class PictureFolder:
-    """Reads the pictures in a folder and below it, each once. Without a folder there are none."""
+    """Reads the pictures in a folder and its subfolders, each once. Without a folder there are none."""
 
     def __init__(self, folder: Traversable | None) -> None:
         self._folder = folder
@@ -47,9 +47,9 @@ class PictureFolder:
     def _content(self, name: str) -> bytes:
         parts = name.split("/")
         if "\\" in name or ":" in name or any(part in {"", ".", ".."} for part in parts):
-            raise PictureRefused("must be the name of a file beside the seed file, as pictures/coffee.png")
+            raise PictureRefused("must be the name of a file beside the seed file, such as pictures/coffee.png")
         if self._folder is None:
-            raise PictureRefused("is not there: the seed file is in no folder")
+            raise PictureRefused("cannot be found: the seed file is not in a folder")
         try:
             with self._folder.joinpath(*parts).open("rb") as file:
                 content: bytes = file.read(MAX_BYTES + 1)
@@ -66,9 +66,9 @@ _PHYSICAL = ("cost", "markup_percent", "postage", "vat_percent")
 
 
 def read_product(fields: Fields, folder: PictureFolder) -> Product:
-    """Returns the product that a mapping describes, with its picture from the folder. Mistakes are noted in `fields`."""
+    """Returns the product that a mapping describes, with its picture from the folder. Adds mistakes to `fields`."""
     digital = fields.flag("digital")
-    if not fields.is_valid:  # the other fields tell the kind, so that this is the only mistake
+    if not fields.is_valid:  # guessed from the other fields, so that the missing kind is the only mistake
         digital = any(map(fields.has, _DIGITAL))
     currency = fields.currency()
     fields.refuse(_PHYSICAL if digital else _DIGITAL, f"is for {'physical' if digital else 'digital'} gifts only")
@@ -149,7 +149,7 @@ def _check_prices(product: Product, fields: Fields) -> None:
 
 
 def read_collection(fields: Fields) -> Collection:
-    """Returns the collection that a mapping describes. Mistakes are noted in `fields`."""
+    """Returns the collection that a mapping describes. Adds mistakes to `fields`."""
     currency = fields.currency()
     customer = fields.reference("customer")
     if customer is None:
@@ -178,9 +178,9 @@ def read_collection(fields: Fields) -> Collection:
 
 
 def gift_value(gift: Product | Collection, country: str, value_minor: int | None) -> int:
-    """Returns the value of one code: `value_minor`, or the implied one if it is None.
+    """Returns the value of one code: `value_minor`, or the only possible value if it is None.
 
-    Raises ValueError, naming the limit, if the gift cannot be sent so.
+    Raises ValueError, naming the limit, if the gift cannot be sent at that value.
     """
     value = None if value_minor is None else to_number(value_minor, gift.currency)
     try:
@@ -189,7 +189,7 @@ def gift_value(gift: Product | Collection, country: str, value_minor: int | None
         if gift.value_minor is None:
             return collection_price(_catalogue_collection(gift), value).value_minor
     except InvalidRequest as error:
-        # The text without the member's name, which the mistake names already.
+        # Without the name of the field, which the mistake already names.
         raise ValueError(error.detail.removeprefix("`value` ").removesuffix(".")) from None
     if value_minor not in (None, gift.value_minor):
         raise ValueError(f"must be {canonical(gift.value_minor, gift.currency)}, the collection's, or left out")

@@ -42,7 +42,7 @@ from largesse.seed.document import (
 from largesse.seed.fields import SeedErrors
 from largesse.templates.store import TEMPLATES
 
-_ONE_LOAD_AT_A_TIME = 7_526_913_001  # an advisory lock of this installation's database
+_ONE_LOAD_AT_A_TIME = 7_526_913_001  # the key of an advisory lock
 _FIELDS = {
     "customer_id": "customer",
     "is_digital": "digital",
@@ -70,12 +70,12 @@ class LoadedSeed(Confidential, frozen=True):
     """
 
     ids: Mapping[str, Mapping[str, int]]
-    api_keys: Mapping[str, str]  # secrets: shown once, to the operator
+    api_keys: Mapping[str, str]  # the secrets by key, which the operator sees only once
     warnings: Sequence[str] = ()  # each with its place in the file
     new_users: Sequence[int] = ()  # ids of the active people whom this load added
 
     def to_json(self) -> str:
-        """Returns all of it as one JSON object, secrets included; `warnings` only if there are any."""
+        """Returns everything as one JSON object, with the secrets. It has `warnings` only if there are any."""
         content: dict[str, object] = {"ids": self.ids, "api_keys": self.api_keys}
         if self.warnings:
             content["warnings"] = list(self.warnings)
@@ -100,7 +100,7 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
 
     Opening balances become entries of the ledger's `chain`.
 
-    Raises OperatorError, with the place in the file, for an unknown currency and for a change of what cannot change.
+    Raises OperatorError, with the place in the file, for an unknown currency, and for a change of a field that cannot change.
     """
     loader = _Loader(connection, seed)
     async with connection.transaction():
@@ -130,7 +130,7 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
 
 
 class _Loader:
-    """Saves a seed file list by list, each after those it refers to."""
+    """Saves a seed file list by list, each after the lists that it refers to."""
 
     def __init__(self, connection: Connection, seed: SeedFile) -> None:
         self._connection = connection
@@ -138,8 +138,8 @@ class _Loader:
         self.warnings: list[str] = []
         self.new_users: list[int] = []
         self.customers: _Ids = {}
-        self._known: list[int] = []  # ids of customers that were there before
-        self._written: list[Customer] = []  # customers that are as the file says
+        self._known: list[int] = []  # ids of customers that existed before
+        self._written: list[Customer] = []  # customers that are now as in the file
         self.service_accounts: _OwnIds = {}
         self.products: _Ids = {}
         self.collections: _Ids = {}
@@ -198,7 +198,7 @@ class _Loader:
     def _is_active(
         self, customer: Customer, one: User | ServiceAccount, name: str, inactive: set[tuple[int, str]]
     ) -> bool:
-        """Returns what the file says. If it says nothing, returns what holds now, and warns of what is not active."""
+        """Returns whether it is active: as the file says, otherwise as it is now, with a warning if it is inactive."""
         if one.active is not None:
             return one.active
         is_off = (self.customers[customer.key], name) in inactive
@@ -220,7 +220,7 @@ class _Loader:
             is_digital=product.digital,
             markup_percent=None if product.digital else str(product.markup_percent),
             postage_minor=dict(product.postage_minor),
-            # Few enough digits that the shortest text of the double is the number itself.
+            # It has so few digits that the shortest text of the float is the number itself.
             vat_percent={country: float(percent) for country, percent in product.vat_percent.items()},
             customer_ids=None
             if product.customers is None
@@ -352,8 +352,8 @@ class _Loader:
     ) -> Saved:
         """Adds the rows that are missing and updates those that differ. `described` are the objects of the rows.
 
-        Warns of objects that differ and stay as they are, since people or the office changed them: `why` says so, and what to do.
-        Raises OperatorError, with the place in the file, if a column would change that cannot.
+        Warns of objects that differ but stay as they are, as people or the office changed them. `why` says so, and what to do.
+        Raises OperatorError, with the place in the file, for a change of a column that cannot change.
         """
         try:
             saved = await table.save(self._connection, rows)
@@ -369,7 +369,7 @@ class _Loader:
 
 
 def _values(table: Table, described: object, **others: object) -> Values:
-    """Returns the values of a row: what the object has by the name of a column, and others."""
+    """Returns the values of a row: the fields of the object that have the name of a column, and the other values."""
     return {name: getattr(described, name) for name in table.columns if hasattr(described, name)} | others
 
 

@@ -1,8 +1,7 @@
 """Reads YAML text as a tree in which every value has its line and its text as written.
 
 Values are read as text: `1000.00` stays exact, and the country `NO` is not the boolean that YAML 1.1 makes of it. The tree is
-built from the parser's events, without recursion, so that depth, size and repetition by aliases are limited before they cost
-anything. Decision 55 says why PyYAML's `compose` is not used.
+built from the parser's events, without recursion, so that depth, size and repetition by aliases are limited early. Decision 55 says why PyYAML's `compose` is not used.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from largesse.base.errors import OperatorError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_DEPTH = 16
-_MAX_NODES = 5_000_000  # repetitions by aliases count again
+_MAX_NODES = 5_000_000  # values repeated by aliases count each time
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")
 )
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # as the parser counts lines
+_LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")  # the line ends that the parser counts
 
 
 class Scalar(msgspec.Struct, frozen=True):
@@ -43,7 +42,7 @@ class Sequence(msgspec.Struct, frozen=True):
 class Mapping(msgspec.Struct, frozen=True):
     """Names and values in the order of the file. No name comes twice."""
 
-    items: dict[str, tuple[int, Node]]  # the line of the name, the value
+    items: dict[str, tuple[int, Node]]  # the line and the value of each name
     line: int
 
 
@@ -51,7 +50,7 @@ Node = Scalar | Sequence | Mapping
 
 
 def compose(text: str, file: str) -> Node | None:
-    """Returns the tree of a YAML text, None for an empty one.
+    """Returns the tree of a YAML text, or None if it is empty.
 
     Raises OperatorError with file and line for anything but one plain YAML document: broken syntax, tags of
     programming languages, repeated names, and nesting or repetition beyond the limits.
@@ -92,7 +91,7 @@ class _Builder(msgspec.Struct):
     file: str
     root: Node | None = None
     _open: list[_Open] = []
-    _anchors: dict[str, tuple[Node, int]] = {}  # with the number of nodes inside
+    _anchors: dict[str, tuple[Node, int]] = {}  # each with the number of nodes in it
     _nodes: int = 0
     _documents: int = 0
 
@@ -121,11 +120,11 @@ class _Builder(msgspec.Struct):
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise self._refuse(line, "a seed file is one YAML document, and here a second one begins")
+                raise self._refuse(line, "a seed file must be one YAML document, but a second one begins here")
 
     def _repeat(self, event: yaml.AliasEvent, line: int) -> None:
         if event.anchor not in self._anchors:
-            raise self._refuse(line, f"*{event.anchor} repeats nothing that stands complete above it")
+            raise self._refuse(line, f"*{event.anchor} repeats nothing that is complete above it")
         node, nodes = self._anchors[event.anchor]
         self._add(node, line, nodes)
 
@@ -148,7 +147,7 @@ class _Builder(msgspec.Struct):
     def _name(self, parent: _Open, node: Node, line: int) -> None:
         assert isinstance(parent.node, Mapping)
         if not isinstance(node, Scalar):
-            raise self._refuse(line, "a field's name is a word, not a list or a mapping")
+            raise self._refuse(line, "the name of a field must be a word, not a list or a mapping")
         if node.plain and node.text == "<<":
             raise self._refuse(line, "merge keys (<<) are not supported")
         if node.text in parent.node.items:

@@ -74,7 +74,7 @@ def _read(fields: Fields, mistakes: SeedErrors, folder: PictureFolder) -> SeedFi
 
 
 def _check(seed: SeedFile, mistakes: SeedErrors) -> None:
-    """Checks that no key comes twice, and the references between the three lists."""
+    """Checks that no key is used twice, and the references between the three lists."""
     for keyed in (seed.customers, seed.products, seed.collections):
         check_keys(((one.place, one.key) for one in keyed), mistakes)
     for customer in seed.customers:

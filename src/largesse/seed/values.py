@@ -17,7 +17,7 @@ from largesse.seed.nodes import Node, Scalar
 Value = TypeVar("Value")
 Rule: TypeAlias = Callable[[Node], Value]
 
-# Plain scalars of YAML 1.1. Octal numbers (leading zero) and underscores are refused.
+# Numbers of YAML 1.1, without octal numbers (leading zero) and underscores.
 _NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)")
 _NUMBER_LENGTH = 24  # Decimal arithmetic rounds beyond 28 digits
 _LIKE_A_NUMBER = re.compile(r"[-+]?\.?[0-9][0-9_]*(?:\.[0-9_]*)?")
@@ -122,7 +122,7 @@ def percent(node: Node) -> Decimal:
 
 
 def balance(currency: str) -> Rule[int | None]:
-    """Returns the rule for a balance, which several top-ups may have brought above the largest amount."""
+    """Returns the rule for a balance. Unlike an amount, it may be above the largest amount, as several top-ups may add up to more."""
 
     def rule(node: Node) -> int | None:
         number = _number(node)

@@ -1,6 +1,6 @@
 """Buys vouchers: a worker leases supplier orders, calls the supplier outside of any transaction, and writes the outcome under the lease.
 
-The order call of an order is made at most once: the state `asked` is stored before it. After that, workers poll the supplier for the order.
+Each order is placed at the supplier at most once: the state `asked` is stored before the call. After that, workers poll for the order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CALLS = Counter("largesse_supplier_calls_total", "Calls of suppliers, by outcome
 LATE = Counter(
     "largesse_supplier_late_total", "Orders that a supplier had after all, after they were given up.", ["supplier"]
 )
-_WRITING_S = 20.0  # of a lease: for the writing after the calls
+_WRITING_S = 20.0  # the part of a lease for writing outcomes after the calls
 # Lanes of a worker for one supplier. Each polls for work, so there are fewer lanes than calls at once.
 _LANES = 4
 
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 
 
 def open_lanes(database: Database, vault: Vault, supplier: OpenSupplier) -> list[Buyer]:
-    """Returns the buyers of a worker at one supplier. They share the number of calls that the supplier allows at once.
+    """Returns the buyers of a worker for one supplier. They share the number of calls that the supplier allows at once.
 
     A step waits for the slowest of its calls, so a slow answer delays only its own lane.
     """
@@ -73,7 +73,7 @@ class Buyer:
         self.name = supplier.description.name
 
     async def step(self) -> bool:
-        """Serves as many orders as it may call at once. Returns True if more may be due."""
+        """Serves as many orders as it may make calls at once. Returns True if more may be due."""
         orders, at = await self._take()
         if not orders:
             return False
@@ -82,7 +82,7 @@ class Buyer:
         return True
 
     async def _record(self, done: Sequence[Done]) -> None:
-        """Writes outcomes together. If that fails, each is written alone. The supplier is asked again about one that cannot be written."""
+        """Writes outcomes together. If that fails, writes each alone. An order whose outcome cannot be written is polled again later."""
         try:
             async with self._database.transaction(WORKER) as connection:
                 await record(connection, self._vault, self._supplier.policy, done)
@@ -107,7 +107,7 @@ class Buyer:
                     columns = [row["customer_id"] for row in new], [row["id"] for row in new]
                     await connection.execute(store.BEGIN_ASKING, *columns)
                 return await self._read(connection, rows), await read_now(connection)
-        except StillHeldError:  # between two steps it has no leases
+        except StillHeldError:  # never, as it has no leases between two steps
             return [], clock.now()
 
     async def _read(self, connection: Connection, rows: Sequence[Row]) -> list[SupplierOrder]:
@@ -157,7 +157,7 @@ class Buyer:
             if isinstance(answer, Cancelled | Unknown | Refused):
                 answer = SupplierFailed(
                     "unclear"
-                )  # it could not be cancelled, so it is not taken for gone by one answer
+                )  # cancelling failed, so one such answer does not mean that the order is gone
         if order.state not in WATCHED:
             fault = fault_of(answer, order.wanted, at.date()) if isinstance(answer, Bought) else None
             if isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS:

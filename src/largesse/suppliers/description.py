@@ -17,10 +17,10 @@ from largesse.suppliers.model import NAME, NAME_RULE, RetryPolicy, Setup, Suppli
 from largesse.webhooks.targets import Network
 from largesse.webhooks.transport import HttpTransport
 
-_MOST_BYTES = 262_144  # of a description
+_MOST_BYTES = 262_144  # the most bytes of a description file
 _MOST_SECRET_BYTES = 16_384
 MOST_SUPPLIERS = 50
-GROUP = "largesse.suppliers"  # of entry points
+GROUP = "largesse.suppliers"  # the group of entry points
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0.05, le=7 * 86_400.0)]
 
@@ -37,12 +37,14 @@ class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     name: str
     kind: str = "http"
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4  # calls of one worker
-    timeout_s: Annotated[float, msgspec.Meta(ge=0.05, le=60.0)] = 15.0  # of one call, the look-up of the name included
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4  # the most calls of one worker at the same time
+    timeout_s: Annotated[float, msgspec.Meta(ge=0.05, le=60.0)] = (
+        15.0  # the time limit of a call, including the look-up of the host name
+    )
     poll_s: _Seconds = 15.0
     unknown_after_s: _Seconds = 60.0
     give_up_after_s: _Seconds = 86_400.0
-    pace: Annotated[float, msgspec.Meta(ge=0.001, le=1.0)] = 1.0  # multiplies pauses, to try a supplier out
+    pace: Annotated[float, msgspec.Meta(ge=0.001, le=1.0)] = 1.0  # multiplies all pauses, for trying out a supplier
     attempts: Annotated[int, msgspec.Meta(ge=1, le=10)] = 3
     allowed_networks: tuple[str, ...] = ()
     secrets: dict[str, Secret] = {}

@@ -31,10 +31,10 @@ from largesse.suppliers.model import (
 
 _Word = Literal["delivered", "pending", "refused", "unknown", "cancelled", "not_cancellable"]
 _MOST_OFFERS = 10_000
-_MOST_AMOUNT = 10**18  # as an integer, "1E+999999" would keep the process busy for half a minute
-# These failed before anything was sent.
+_MOST_AMOUNT = 10**18  # larger ones are refused: to convert "1E+999999" to an integer takes half a minute
+# Errors of calls that failed before anything was sent.
 _NOT_SENT = frozenset({"forbidden_target", "forbidden_address", "dns", "connect"})
-_NO_DAY = "0000-00-00"  # as some databases write it
+_NO_DAY = "0000-00-00"  # how some databases write that there is no date
 _PLACE = re.compile(r"\{([a-z_.]+)\}")
 _PLACES = frozenset({"id", "sku", "value", "value_minor", "currency", "country", "recipient_email"})
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
@@ -66,7 +66,7 @@ class AnswerPaths(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     number: str
     pin: str | None = None
     use_by: str | None = None
-    value: str | None = None  # what the voucher is worth; `currency` too, if that may be another
+    value: str | None = None  # the path of the voucher's value; add `currency` if it may differ from the order's
     currency: str | None = None
     cost: str | None = None
     cost_currency: str | None = None
@@ -174,7 +174,9 @@ class HttpSupplier:
                 raise SupplierFailed(f"status_{status}")
             word = self._options.statuses.get(_text(content, self._options.answer.status) or "")
             if word != "delivered" and _text(content, self._options.answer.id) not in {None, line.id}:
-                raise SupplierFailed("foreign_answer")  # a delivered one is refused with its voucher
+                raise SupplierFailed(
+                    "foreign_answer"
+                )  # not checked if delivered: then the check of the voucher refuses it
         if word is None:
             raise SupplierFailed("unknown_status")
         return self._bought(content, line) if word == "delivered" else _ANSWERS[word]
@@ -202,7 +204,7 @@ class HttpSupplier:
             raise SupplierFailed("malformed_voucher") from None
 
     def _major(self, amount: object, currency: str) -> str:
-        """Returns an amount of the catalogue in major units. Raises SupplierFailed for one that is none in minor units."""
+        """Returns an amount of the catalogue in major units. Raises SupplierFailed if it is not an amount."""
         if self._options.amounts == "major":
             return str(amount)
         minor = self._minor(amount, currency)
@@ -211,7 +213,7 @@ class HttpSupplier:
         return canonical(minor, currency)
 
     def _minor(self, amount: object, currency: str | None) -> int | None:
-        """Returns an amount of an answer in whole minor units; None where there is none. Raises SupplierFailed."""
+        """Returns an amount of an answer in whole minor units; None if there is none. Raises SupplierFailed if it is not an amount."""
         if amount is None:
             return None
         try:
@@ -226,7 +228,7 @@ class HttpSupplier:
             raise SupplierFailed("malformed_voucher") from None
 
     async def _request(self, call: Call, values: Mapping[str, str]) -> tuple[int, object]:
-        """Sends a request and returns its status and the JSON of the answer; None where it is not JSON, if the status says all."""
+        """Sends a request, and returns the status and the JSON of the answer. The JSON may be None if `http_statuses` lists the status."""
         path = _PLACE.sub(lambda place: quote(values[place[1]], safe=""), call.path)
         body = b"" if call.body is None else msgspec.json.encode(_filled(call.body, values))
         headers = {"Accept": "application/json", **{n: self._with_secrets(v) for n, v in self._options.headers.items()}}
@@ -268,7 +270,7 @@ _ANSWERS: Mapping[str, Answer] = {
 
 
 def _check(options: HttpOptions, secrets: Mapping[str, str]) -> None:
-    """Raises ValueError with the field for faults that the types of the options do not find."""
+    """Checks what the types of the options cannot. Raises ValueError with the name of the wrong field."""
     for name, places in (
         ("order", _PLACES),
         ("poll", _PLACES),
@@ -297,7 +299,7 @@ def _places(call: Call | CataloguePaths | BalancePaths) -> set[str]:
 
 
 def _filled(template: Any, values: Mapping[str, str]) -> Any:
-    """Returns a body with its placeholders replaced. The text `{value_minor}` alone becomes a number."""
+    """Returns a body with its placeholders replaced. A text that is only `{value_minor}` becomes a number."""
     if isinstance(template, dict):
         return {key: _filled(value, values) for key, value in template.items()}
     if isinstance(template, list):

@@ -1,4 +1,4 @@
-"""What a supplier is, and what its answers mean for an order: types and rules without I/O."""
+"""Types of suppliers and their answers, and the rules for the outcome of an order. Without I/O."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from largesse.webhooks.transport import HttpTransport
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 NAME_RULE = "must have 1 to 40 lower-case letters, digits and hyphens, and begin with a letter"
-LONGEST_NUMBER = 100  # characters of a voucher number or PIN
+LONGEST_NUMBER = 100  # the most characters of a voucher number or PIN
 MOST_COST_MINOR = 10**12
 
 
 class SupplierLine(Confidential, frozen=True):
-    """What a supplier is asked for: one voucher worth `value_minor` of `currency`. `id` is the same in every call about it."""
+    """The request to a supplier for one voucher worth `value_minor` of `currency`. `id` is the same in every call about it."""
 
     id: str
     product: str  # the product's key in the seed file
@@ -36,7 +36,7 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class Bought(Confidential, frozen=True):
-    """The supplier has delivered. `id` is the order the voucher is for, as the supplier says. The cost is in minor units."""
+    """The supplier has delivered. `id` is the id of the order in its answer. The cost is in minor units."""
 
     id: str
     number: str
@@ -66,7 +66,7 @@ Answer = Pending | Bought | Refused | Unknown | Cancelled | NotCancellable
 
 
 class SupplierFailed(Exception):
-    """A call without a clear answer. `error` is one word for logs; `arrived` is False where the supplier certainly got nothing."""
+    """A call without a clear answer. `error` is one word for logs; `arrived` is False if the request certainly did not arrive."""
 
     def __init__(self, error: str, *, arrived: bool = True) -> None:
         super().__init__(error)
@@ -85,7 +85,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Balance(msgspec.Struct, frozen=True):
-    """What is left of the money at a supplier, in minor units."""
+    """The balance at a supplier, in minor units."""
 
     amount_minor: int
     currency: str
@@ -101,9 +101,9 @@ class Setup(Confidential, frozen=True):
 
 
 class Supplier(Protocol):
-    """Sells vouchers. Calls may run at the same time; each raises SupplierFailed where the answer is unclear."""
+    """Sells vouchers. Calls may run at the same time; each raises SupplierFailed if the answer is unclear."""
 
-    needs_recipient: bool  # whether `order` is given the recipient's address
+    needs_recipient: bool  # whether `order` needs the recipient's address
 
     async def order(self, line: SupplierLine) -> Answer:
         """Orders the voucher. Called at most once for each `line.id`."""
@@ -118,11 +118,11 @@ class Supplier(Protocol):
         ...
 
     async def catalogue(self) -> list[Offer]:
-        """Returns what the supplier sells."""
+        """Returns the products that the supplier sells."""
         ...
 
     async def balance(self) -> Balance | None:
-        """Returns what is left of the money there; None where the supplier does not say."""
+        """Returns the balance at the supplier; None if the supplier does not report one."""
         ...
 
 
@@ -153,10 +153,10 @@ WATCH_S = (60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How long a supplier is waited for, from its description. `pace` multiplies the pauses; tests make it small."""
+    """The times of polling and giving up for a supplier, from its description. `pace` multiplies the pauses; tests make it small."""
 
     poll_s: float = 15.0
-    unknown_after_s: float = 60.0  # until then, "does not have it" may mean that the call is on its way
+    unknown_after_s: float = 60.0  # until then, an `unknown` order may still be on its way to the supplier
     give_up_after_s: float = 86_400.0
     attempts: int = 3
     failures: int = 8
@@ -164,7 +164,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 
 class SupplierOrder(msgspec.Struct, frozen=True):
-    """An order that is leased, as it was before the call."""
+    """A leased supplier order, with its state before the call."""
 
     customer_id: int
     id: int
@@ -182,7 +182,7 @@ class SupplierOrder(msgspec.Struct, frozen=True):
 
 
 class Outcome(Confidential, frozen=True):
-    """The next state of an order, when it is due again (None: never) and how many calls in a row had no clear answer."""
+    """The next state of an order. It is due again after `again_s`, never if that is None. `failures` counts unclear answers in a row."""
 
     state: State
     again_s: float | None
@@ -192,21 +192,21 @@ class Outcome(Confidential, frozen=True):
 
     @property
     def goes_on(self) -> bool:
-        """Whether another attempt, or the next supplier, is to be asked if the order was open until now."""
+        """Whether the next attempt or the next supplier follows, if the order was open until now."""
         return self.state in {State.REFUSED, State.LOST, State.CANCELLED}
 
 
 def supplier_order_id(line: LineKey, supplier: str, attempt: int, since: datetime) -> UUID:
-    """Returns the id under which a supplier is asked. It follows from the line, when it was settled, the supplier and the attempt."""
+    """Returns the id of an order for the supplier. It follows from the line, the time at which it was settled, the supplier and the attempt."""
     return uuid5(_NAMESPACE, f"{'/'.join(map(str, line))}/{since.timestamp():.6f}/{supplier}/{attempt}")
 
 
 def next_step(
     suppliers: Sequence[str], supplier: str, attempt: int, *, again: bool, attempts: int
 ) -> tuple[str, int] | None:
-    """Returns which of a product's suppliers is asked next, and in which attempt; None after the last.
+    """Returns the next supplier for a product and the number of the attempt there; None after the last.
 
-    `again` says that the order was lost, so that the same supplier may have another. A supplier that is no longer on the list is followed by none.
+    With `again`, the order was lost, and the same supplier may get another attempt. After a supplier that is no longer listed, there is none.
     """
     if again and attempt < attempts:
         return supplier, attempt + 1
@@ -216,7 +216,7 @@ def next_step(
 
 
 def judge(order: SupplierOrder, answer: Answer | SupplierFailed, now: datetime, policy: RetryPolicy) -> Outcome:
-    """Returns the outcome of an answer for an order. A voucher in it has been checked before."""
+    """Returns the outcome of an answer for an order. The caller has checked the voucher in it."""
     if order.state is State.LATE:
         return _judge_late(order, answer, policy)
     if order.state in WATCHED:
@@ -235,7 +235,7 @@ def judge(order: SupplierOrder, answer: Answer | SupplierFailed, now: datetime, 
 
 
 def _judge_open(order: SupplierOrder, answer: Answer, now: datetime, policy: RetryPolicy) -> Outcome:
-    """Returns the outcome where the supplier may still have the order, or does not have it."""
+    """Returns the outcome for an order that the supplier still has, may have, or does not have."""
     if isinstance(answer, Unknown) and order.state is not State.NEW:
         asked_s = (now - order.asked_at).total_seconds() if order.asked_at else policy.unknown_after_s
         if asked_s >= policy.unknown_after_s:
@@ -253,7 +253,7 @@ def _judge_failure(order: SupplierOrder, failed: SupplierFailed, policy: RetryPo
     again_s = _AGAIN.delay_s(failures) * policy.pace
     if order.state is not State.NEW:
         if failed.error in BAD_VOUCHERS and failures >= policy.failures:
-            if order.reason == NOT_CANCELLABLE:  # it is paid, but the line needs another voucher
+            if order.reason == NOT_CANCELLABLE:  # the voucher is paid, but useless, so the line needs another one
                 return Outcome(State.LOST, _watch_s(0, policy), reason=failed.error)
             return Outcome(State.CANCELLING, 0.0, reason=failed.error)
         return Outcome(order.state, again_s, failures, order.reason or failed.error)
@@ -302,11 +302,14 @@ def _watch_s(looked: int, policy: RetryPolicy) -> float | None:
     return WATCH_S[looked] * policy.pace if looked < len(WATCH_S) else None
 
 
-# What may be wrong with a voucher that a supplier delivered, as logs and metrics name it.
+# Faults of a delivered voucher, as logs and metrics name them.
 FOREIGN, TWICE, MALFORMED, OTHER_VALUE = "foreign_voucher", "voucher_twice", "malformed_voucher", "other_value"
 EXPIRED = "expired_voucher"
 BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED, OTHER_VALUE, EXPIRED})
-_FIRST_YEAR, _LAST_YEAR = 2000, 9998  # of a last day; others, such as 1970-01-01 and 9999-12-31, stand for none
+_FIRST_YEAR, _LAST_YEAR = (
+    2000,
+    9998,
+)  # years of a last day; in others, such as 1970-01-01 or 9999-12-31, it means that there is none
 
 
 def last_day_of(bought: Bought) -> date | None:
@@ -316,7 +319,7 @@ def last_day_of(bought: Bought) -> date | None:
 
 
 def fault_of(bought: Bought, line: SupplierLine, today: date) -> str | None:
-    """Returns what is wrong with a delivered voucher by itself; None where nothing is. Whether it came before, the database says."""
+    """Returns the fault of a delivered voucher; None if it has none. The database finds out if it was delivered before."""
     if bought.id != line.id:
         return FOREIGN
     last_day = last_day_of(bought)

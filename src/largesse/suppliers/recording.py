@@ -1,4 +1,4 @@
-"""Writing the outcomes of calls of suppliers, many at once: the voucher goes to its line, or the next supplier is asked."""
+"""Writes the outcomes of calls to suppliers, many at once: hands the voucher to its line, or orders at the next supplier."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 def refuse_voucher(order: SupplierOrder, fault: str) -> SupplierFailed:
-    """Reports a voucher that was refused, without what it is, and returns what the answer is then taken for."""
+    """Logs and counts a refused voucher, without its number. Returns the failure that replaces the answer."""
     assert fault in BAD_VOUCHERS, "reasons are labels of a metric"
     BAD.labels(order.supplier, fault).inc()
     log.error("supplier.voucher_refused", supplier=order.supplier, supplier_order_id=order.wanted.id, reason=fault)
@@ -58,7 +58,7 @@ def refuse_voucher(order: SupplierOrder, fault: str) -> SupplierFailed:
 
 
 async def record(connection: Connection, vault: Vault, policy: RetryPolicy, done: Sequence[Done]) -> None:
-    """Writes the outcomes of orders whose lease still holds. What another worker has taken meanwhile is left to it."""
+    """Writes the outcomes of orders whose lease is still valid. Skips orders that another worker has leased meanwhile."""
     await commit_as_one(connection)
     held = await connection.fetch(
         store.LOCK_HELD,
@@ -76,14 +76,14 @@ async def record(connection: Connection, vault: Vault, policy: RetryPolicy, done
             goes_on |= is_due
             if outcome.state in _PAID:
                 paid.append(_cost_of(one.order, outcome))
-    if paid:  # at the end and in one order, so that two workers do not wait for each other
+    if paid:  # last and sorted, so that two workers cannot deadlock
         await connection.execute(store.ADD_COSTS, now, *(list(column) for column in zip(*paid, strict=True)))
     if goes_on:
         await notify(connection)
 
 
 def _cost_of(order: SupplierOrder, outcome: Outcome) -> tuple[object, ...]:
-    """Returns the columns of ADD_COSTS after the first."""
+    """Returns the values of ADD_COSTS for an order, without the time."""
     bought, is_kept = outcome.bought, outcome.state is State.KEPT
     currency = bought.cost_currency if bought is not None else None
     cost_minor = bought.cost_minor if bought is not None else None
@@ -102,7 +102,7 @@ def _cost_of(order: SupplierOrder, outcome: Outcome) -> tuple[object, ...]:
 async def _record(
     connection: Connection, vault: Vault, policy: RetryPolicy, done: Done, now: datetime
 ) -> tuple[Outcome, bool]:
-    """Writes one outcome. Returns what it became, and whether another supplier order is due by it."""
+    """Writes one outcome. Returns the outcome as it was written, and whether another supplier order is due now."""
     order, outcome = done.order, done.outcome
     if outcome.bought is not None:
         outcome = await _take_voucher(connection, vault, policy, done, outcome.bought, now)
@@ -148,7 +148,7 @@ async def _take_voucher(
 async def _ask_next(
     connection: Connection, vault: Vault, policy: RetryPolicy, order: SupplierOrder, outcome: Outcome, now: datetime
 ) -> bool:
-    """Makes the next attempt, asks the next supplier, or lets the line wait for stock. Returns True if a supplier order is due."""
+    """Makes the next attempt, orders at the next supplier, or lets the line wait for stock. Returns True if a supplier order is due."""
     (product,) = await connection.fetch(store.PRODUCTS, [order.product_id])
     supplier, attempt, again = (
         order.supplier,

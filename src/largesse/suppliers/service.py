@@ -1,4 +1,4 @@
-"""What operators ask about suppliers: what is described, a trial of it, its catalogue as a seed file, its orders and costs."""
+"""Commands of operators about suppliers: finds a description, tries it out, reads the catalogue as a seed file, and lists costs."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -22,11 +22,11 @@ from largesse.suppliers.description import Description, OpenSupplier, open_suppl
 from largesse.suppliers.model import Offer, SupplierFailed, SupplierLine, Unknown
 from largesse.webhooks.resolver import Resolver
 
-# The id of an order that no supplier has: our ids are never all zeros.
+# An order that no supplier has, as our ids are never all zeros.
 _NO_ORDER = SupplierLine("00000000-0000-0000-0000-000000000000", "none", 1, "GBP", "GB")
 
 _NOT_ALLOWED = "its url must be https and lead to a public address, unless allowed_networks names its network"
-# Why a call has no clear answer, by the word for logs.
+# Explanations for a call without a clear answer, by the word for logs.
 _WHY = {
     "bad_answer": "its answer is not JSON, or lacks what the description says",
     "connect": "nothing listens at its url",
@@ -69,7 +69,7 @@ async def opened(description: Description) -> AsyncIterator[OpenSupplier]:
 
 
 def _said(error: str) -> str:
-    """Returns the word for logs with what it means, if that is known."""
+    """Returns the word for logs with its explanation, if there is one."""
     status = error.removeprefix("status_")
     if status != error:
         return f"{error}: http_statuses does not list the HTTP status {status} that it answers with"
@@ -77,13 +77,13 @@ def _said(error: str) -> str:
 
 
 async def try_out(description: Description) -> str:
-    """Polls for an order that does not exist, which costs nothing, and returns a sentence. Raises OperatorError for any other answer."""
+    """Polls for an order that does not exist, which costs nothing. Returns a sentence for the operator. Raises OperatorError for a wrong answer."""
     async with opened(description) as supplier:
         answer = await supplier.supplier.poll(_NO_ORDER)
         if not isinstance(answer, Unknown):
             raise OperatorError(
                 f"supplier {description.name} answers a poll for an order that does not exist with `{type(answer).__name__.lower()}`: "
-                "it must be `unknown`, else a lost answer could be taken for an order"
+                "it must be `unknown`, otherwise an order that never arrived could be taken for one that did"
             )
         balance = await supplier.supplier.balance()
     left = "" if balance is None else f" Its balance is {balance.amount_minor:,} minor units of {balance.currency}."
@@ -91,7 +91,7 @@ async def try_out(description: Description) -> str:
 
 
 def as_seed(supplier: str, offers: Sequence[Offer]) -> str:
-    """Returns the offers as the products of a seed file, not active, so that a person decides what is sold."""
+    """Returns the offers as products of a seed file. They are inactive, so that a person decides which are sold."""
     products = [
         {
             "key": _key(supplier, offer),
@@ -113,17 +113,17 @@ def _number(amount: str) -> float | int | str:
     try:
         number = float(amount)
     except ValueError:
-        return amount  # loading it names the mistake
+        return amount  # a load then reports the mistake
     return int(number) if number.is_integer() else number
 
 
 async def list_costs(connection: Connection, since: date, until: date) -> list[Row]:
-    """Returns what was bought from `since` to `until`, both included, by supplier, product and currency of the cost."""
+    """Returns the costs of vouchers bought from `since` to `until`, both included, by supplier, product and currency."""
     return await connection.fetch(store.COSTS, since, until)
 
 
 class ImportedOffers(msgspec.Struct, frozen=True):
-    """What became of a supplier's offers: how many are drafts now, how many products there were already, and what is wrong with others."""
+    """The result of importing offers: how many were saved as drafts, how many products existed already, and the faults of the others."""
 
     saved: int
     known: int

@@ -19,7 +19,7 @@ _ADD = """
         (customer_id, order_id, number, supplier, attempt, supplier_order_id, product_id, value_minor, created_at, due_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
 """
-# Before the order call of a new one. A worker that dies here leaves `asked`: the next one polls.
+# Runs before the order call of a new order. If a worker ends after it, the state `asked` remains, and the next worker polls.
 BEGIN_ASKING = """
     UPDATE supplier_orders SET state = 'asked', asked_at = clock_now()
     FROM unnest($1::int[], $2::bigint[]) AS begun (customer_id, id)
@@ -78,7 +78,7 @@ NAMED = "SELECT key, suppliers FROM products WHERE active AND suppliers <> '{sto
 
 
 async def begin_buying(connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-    """Makes an order at the first supplier of a product due for a line, and wakes the workers. False: only stock is named."""
+    """Makes an order due at the first supplier of a product, and wakes the workers. Returns False if the product comes from stock alone."""
     first = next((name for name in wanted.suppliers if name != STOCK), None)
     if first is None:
         return False
@@ -90,7 +90,7 @@ async def begin_buying(connection: Connection, wanted: VoucherRequest, at: datet
 async def add_order(
     connection: Connection, line: LineKey, product_id: int, value_minor: int, supplier: str, attempt: int, at: datetime
 ) -> None:
-    """Stores the order of an attempt at a supplier, before anything is called."""
+    """Stores the order of an attempt at a supplier, before the first call."""
     of_supplier = supplier_order_id(line, supplier, attempt, at)
     await connection.execute(_ADD, *line, supplier, attempt, of_supplier, product_id, value_minor, at)
 

@@ -1,4 +1,4 @@
-"""What the worker measures of supplier orders."""
+"""Measures supplier orders for the worker's metrics."""
 
 from prometheus_client import Gauge
 

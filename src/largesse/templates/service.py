@@ -21,7 +21,7 @@ class TooManyTemplates(BrokenRule):
 
 
 async def create_template(actor: Actor, content: TemplateContent, *, of_order: bool = False) -> int:
-    """Creates a template and returns its id. If it was made from an order (`of_order`), the audit entry has only its name. Raises TooManyTemplates."""
+    """Creates a template and returns its id. If it was made from an order (`of_order`), the audit log has only its name. Raises TooManyTemplates."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         if await store.count_templates(transaction.connection, actor.customer_id) >= MOST_TEMPLATES:
             raise TooManyTemplates

@@ -1,7 +1,7 @@
 """Anchors: the end of each chain at some time. An anchor that is stored elsewhere shows if a chain was rewritten or rolled back since.
 
 An anchor names the last entry of every account, the last event of every audit log and the last mark of line events, each with its mark.
-Nobody can forge a mark with it: the heads that chains continue from are in the database alone.
+Nobody can forge a mark with it: the heads from which chains continue are only in the database.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _MOST_BYTES = 1_000_000_000
 
 
 class Anchored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last row of a chain: `of` is the account's or customer's id, `name` what people call it."""
+    """The last row of a chain. `of` is the id of the account or customer, and `name` its name for people."""
 
     name: str
     of: int
@@ -30,7 +30,7 @@ class Anchored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where all chains ended."""
+    """The ends of all chains at a time."""
 
     made_at: datetime
     entries: list[Anchored]
@@ -38,7 +38,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     moves: list[Anchored] = []  # of line events; earlier releases made none
 
     def to_json(self) -> str:
-        """Returns the text that `read_anchor` reads."""
+        """Returns the anchor as JSON, as `read_anchor` reads it."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def rows(self) -> Sequence[tuple[str, str]]:
@@ -48,7 +48,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def take_anchor(database: Database, *, note: bool) -> Anchor:
-    """Returns the ends of all chains. With `note`, also records it for the customers' people."""
+    """Returns the ends of all chains. With `note`, also records for the customers' people that the anchor was made."""
     async with (
         database.connection(OPERATOR) as connection,
         connection.transaction(isolation="repeatable_read", readonly=not note),

@@ -39,7 +39,7 @@ CHECKS: tuple[Check, ...] = (
     *REPORTS,
     *RIGHTS,
 )
-# The rules of checks without SQL.
+# The rules of checks that are written in Python.
 RULES = {**RIGHTS_RULES, **CODE_RULES, **CHAIN_RULES}
 
 _COUNTED = ("orders", "lines", "entries")

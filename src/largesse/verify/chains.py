@@ -1,4 +1,4 @@
-"""Checks every chain: that each row has its mark, that the chain ends at its head, and that it agrees with an anchor."""
+"""Checks every chain: each row has its mark, the chain ends at its head, and it matches the anchor."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 
@@ -61,13 +61,13 @@ async def check_chains(
 
 
 class _Seen:
-    """The rows of one kind of chain that an anchor names and that were not found yet with their mark."""
+    """The rows that an anchor names for one kind of chain, without those that were found with the same mark."""
 
     def __init__(self, anchored: Iterable[Anchored]) -> None:
         self._missing = {(one.of, one.id): one for one in anchored}
 
     def note(self, of: int, id_: int, mac: bytes) -> None:
-        """Counts a row of a chain."""
+        """Records that a row was found. It no longer counts as missing if its mark is the one in the anchor."""
         one = self._missing.get((of, id_))
         if one is not None and one.mac == mac.hex():
             del self._missing[of, id_]
@@ -86,7 +86,7 @@ class _Walk:
         self._names: dict[int, str] = {}
 
     async def ledger(self, chain: Chain, seen: _Seen) -> None:
-        """Checks every account that has entries, or should have some."""
+        """Checks every account that has entries or, by its head, should have some."""
         owner: tuple[int, int] = (0, 0)
         account: Along | None = None
         name = ""
@@ -99,7 +99,7 @@ class _Walk:
                 if (columns[0], columns[1]) != owner:
                     self._end(account, name)
                     owner = (columns[0], columns[1])
-                    # Another check reports a missing one.
+                    # Another check reports a missing account.
                     account = self._along(chain, found[owner]) if owner in found else None
                     name = found[owner]["name"] if owner in found else ""
                 if account is not None:

@@ -1,4 +1,4 @@
-"""Checks, their results and the report; and the progress of a long audit, which is one line on a terminal."""
+"""Checks, their results and the report. Also the progress of a long audit, which is shown as one line on a terminal."""
 
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -27,7 +27,7 @@ class Progress:
         self._show()
 
     def add(self, rows: int) -> None:
-        """Counts rows that were checked, and shows the count now and then."""
+        """Counts checked rows, and updates the line now and then."""
         self._done += rows
         if clock.passed_s() - self._shown_at >= _EVERY_S:
             self._show()
@@ -50,12 +50,12 @@ SHOWN_IDS = 20
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One rule that must hold: `sql` gives one column, the id of each row that breaks it. It takes no parameters."""
+    """A rule that must hold. `sql` returns the id of each row that breaks it, in one column, and has no parameters."""
 
     name: str
     rule: str  # a sentence
     sql: str
-    of: str = ""  # what an id is of, where it does not say so itself
+    of: str = ""  # the kind of object that an id names, if the id does not say so
 
     @property
     def statement(self) -> Fragment:
@@ -68,7 +68,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A check that failed: how often, and the ids of the first rows that break it. Never a code or a PIN."""
+    """A failed check: how many rows break the rule, and the ids of the first ones. It never contains a code or PIN."""
 
     check: str
     rule: str
@@ -92,21 +92,21 @@ class Tally:
         self._ids: list[str] = []
 
     def add(self, id_: str) -> None:
-        """Returns one more."""
+        """Counts a row that breaks the rule, and stores its id if it is one of the first."""
         self.count += 1
         if self.count <= SHOWN_IDS:
             self._ids.append(id_)
 
     def finding(self) -> Finding:
-        """Returns what there is to say of it, where there is any."""
+        """Returns the finding. Call it only if `count` is above 0."""
         return Finding(self._check, self._rule, self.count, tuple(self._ids), self._of)
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What an audit checked, and what it found."""
+    """The checks of an audit, and their findings."""
 
     checks: tuple[str, ...]
-    counted: dict[str, int]  # rows by table
+    counted: dict[str, int]  # the number of rows by table
     findings: Sequence[Finding]
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checks of the ledger: balanced transfers, unbroken chains of entries, balances that follow from them."""
+"""Checks of the ledger: balanced transfers, unbroken chains of entries, and balances that follow from the entries."""
 
 from largesse.verify.check import Check
 

@@ -88,7 +88,7 @@ BUDGETS = (
         """,
         of="budget",
     ),
-    # Not for roles and groups, whose people change. An order that began before a budget ended may be placed afterwards.
+    # Not for budgets of roles and groups, whose people change. Allows for orders that began before a budget ended and were placed after it.
     Check(
         "budgets-miss-no-order",
         "Each order of a person, a service account or a funding account counts towards the budgets they had.",

@@ -24,7 +24,7 @@ def _belongs_to_order(table: str, of: str, row_id: Fragment, condition: Fragment
     )
 
 
-# Tables whose customer nothing else checks: no foreign key, and no check of the object that a row belongs to.
+# Tables whose customer is checked nowhere else: by no foreign key, and by no check of the object that a row belongs to.
 NAMING_CUSTOMERS = (
     "approval_requests",
     "approval_rules",

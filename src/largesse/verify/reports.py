@@ -1,4 +1,4 @@
-"""Checks that the read models agree with the orders. An order with a change that no worker has applied yet may differ."""
+"""Checks that the read models match the orders. An order with a change that no worker has applied yet may differ."""
 
 from largesse.db.fragments import Fragment, compose, each, names
 from largesse.verify.check import Check
@@ -7,12 +7,12 @@ _SUMS = (
     "orders", "codes", "spent_minor", "claimed", "claimed_minor", "cancelled", "refunded_minor",
     "within_hour", "within_day", "within_week", "within_month", "later",
 )  # fmt: skip
-# Orders whose changes wait, read once for all the checks that leave them out.
+# Orders with changes that are not applied yet. Checks leave them out.
 _WAITING = Fragment("""
     waiting AS MATERIALIZED (
         SELECT order_id FROM order_changes UNION SELECT order_id FROM events WHERE fanned_out_at IS NULL AND order_id IS NOT NULL)
 """)
-# Not `NOT IN`: after an upgrade all orders may wait, and a list too large for memory would be scanned once for each order.
+# Not `NOT IN`: after an upgrade, all orders may wait. A list that is too large for memory would be scanned for each order.
 _TAKEN_IN = Fragment("NOT EXISTS (SELECT FROM waiting WHERE waiting.order_id = o.id)")
 
 REPORTS = (

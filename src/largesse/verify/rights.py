@@ -92,10 +92,10 @@ async def check_schema(connection: Connection) -> list[Finding]:
 
 
 async def check_rights(connection: Connection) -> list[Finding]:
-    """Compares every role's rights with the declared ones; missing ones only if the roles' owner owns the schema."""
+    """Compares every role's rights with the declared ones. Reports missing rights only if `Role.OWNER` owns the schema."""
     found = await differences(connection)
     handed = await connection.fetchval(IS_OWNED_BY, Role.OWNER)
-    # Until the schema has its owner, everybody may call functions, PostgreSQL's default, and no role exists that could lack a right.
+    # Before that, no role exists that could lack a right, and everybody may call functions, which is PostgreSQL's default.
     wrong = [f"not {right.grant}" for right in found.missing if handed]
     wrong += [right.grant for right in found.extra if handed or right.kind == "TABLE"]
     if not wrong:

@@ -1,4 +1,4 @@
-"""Checks of supplier orders: each fits its line, what was delivered is the line's voucher, and costs add up."""
+"""Checks of supplier orders: each matches its line, its voucher is the voucher of the line, and costs add up."""
 
 from largesse.verify.check import Check
 
