@@ -1,1 +1,1 @@
-"""Webhooks: subscriptions, signed deliveries with retries, and the guard that dials only public addresses."""
+"""Webhooks: subscriptions, signed deliveries with retries, and connections to public addresses only."""

@@ -9,8 +9,8 @@ from typing import cast
 import httptools
 import msgspec
 
-KEPT_BYTES = 2_048  # of an answer's body, by default
-_MAX_HEAD_BYTES = 65_536  # status line and headers, interim answers included
+KEPT_BYTES = 2_048  # the start of an answer's body that is stored, by default
+_MAX_HEAD_BYTES = 65_536  # for the status line and headers, including interim answers
 _MAX_BODY_BYTES = 65_536  # a longer body is cut off
 
 

@@ -23,16 +23,18 @@ from largesse.webhooks.signing import Signer
 from largesse.webhooks.store import secret_context
 from largesse.webhooks.transport import HttpTransport
 
-IN_FLIGHT = 4  # attempts of one subscription
-QUEUES_AT_ONCE = 128  # in each lane of one worker
+IN_FLIGHT = 4  # attempts of one subscription at the same time
+QUEUES_AT_ONCE = 128  # queues in each lane of one worker
 _TURN_S = 5.0  # after this time, a queue starts no more attempts, and others go first
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
-_LONG_TURN_JOBS = 64  # after as many, the queue probably has more, and its next turn does not wait for a batch to fill
+_LONG_TURN_JOBS = (
+    64  # with so many jobs, a queue probably has more, so its outcomes are written at once and its next turn can begin
+)
 
 log = structlog.get_logger(__name__)
 
-Report = Attempted | Lease  # an attempt to write down, or a queue to give back
+Report = Attempted | Lease  # an attempt whose outcome to write, or a queue to give back
 
 
 class _Turn(msgspec.Struct):
@@ -48,7 +50,7 @@ class _Turn(msgspec.Struct):
 
 
 class Deliverer:
-    """Delivers the webhooks of a worker. `step` starts what is due. `close` ends the turns and gives the queues back.
+    """Delivers the webhooks of a worker. `step` starts due deliveries. `close` ends the turns and gives the queues back.
 
     Calls `on_freed` at the end of each turn, since its queue may be due again.
     """
@@ -91,7 +93,7 @@ class Deliverer:
         return bool(taken)
 
     async def renew(self) -> None:
-        """Prolongs the leases of all turns."""
+        """Extends the leases of all turns."""
         if self._held:
             async with self._database.connection(WORKER) as connection:
                 await SUBSCRIPTION_QUEUES.renew(connection, self._held, lease_s=self._lease_s)
@@ -152,7 +154,7 @@ class Deliverer:
             if turn.gone or self._draining or clock.passed_s() >= turn.ends:
                 return
             if self._recorder.is_stuck:
-                return  # its outcome could not be written, and it would probably be repeated
+                return  # outcomes cannot be written now, so the attempt would probably be repeated
             attempted = await self._attempt(turn, job)
             if attempted.verdict.outcome == "gone":
                 turn.gone = True

@@ -18,8 +18,8 @@ from largesse.jobs.notifier import notify
 from largesse.webhooks.queues import wake_queue
 from largesse.webhooks.store import HOLD_OWN, OWN, own_events
 
-MOST_REDELIVERED = 1_000  # at a time
-FIRST = 0, UUID(int=0)  # before all failing webhooks
+MOST_REDELIVERED = 1_000  # deliveries that one call makes due
+FIRST = 0, UUID(int=0)  # a position before all failing webhooks
 
 _COLUMNS = Fragment("""
     deliveries.id, deliveries.event, event_id, state, attempts, attempts_left, due_at, deliveries.created_at, finished_at
@@ -35,7 +35,7 @@ _DELIVERIES = compose(
 _DELIVERY = compose(
     "SELECT {columns} FROM deliveries WHERE deliveries.customer_id = $1 AND deliveries.id = $2", columns=_COLUMNS
 )
-# Finds rows by time, which is quick: an event has the time of its order, and its deliveries have the time of its fan-out.
+# Finds rows quickly by their time: an event has the time of its order, and its deliveries have the time of its fan-out.
 _EVENT_OF_ORDER = "SELECT id, fanned_out_at FROM events WHERE customer_id = $1 AND created_at = $2 AND order_id = $3"
 _DELIVERIES_OF_EVENT = compose(
     """
@@ -83,7 +83,7 @@ _SUBSCRIPTION = Fragment("""
     s.customer_id, c.name AS customer, s.environment, s.id, s.target_url, coalesce(q.failing, false) AS is_failing, f.failed
     FROM webhook_subscriptions s JOIN customers c ON c.id = s.customer_id
 """)
-# BETWEEN and the order keep the planner from reading the deliveries of every subscription for each, as in `store`.
+# As in `store`, BETWEEN and the sort order make the planner read only the deliveries of the subscription.
 _FAILED = Fragment("""
     CROSS JOIN LATERAL (
         SELECT count(*)::int AS failed FROM (
@@ -115,8 +115,8 @@ class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     started_at: datetime
     duration_ms: int
-    status: int | None  # the receiver's
-    error: str | None  # why there was no status
+    status: int | None  # the status that the receiver answered
+    error: str | None  # the reason if there was no status
     answer: str | None  # the start of the receiver's answer
 
 
@@ -143,7 +143,7 @@ class FailingWebhook(msgspec.Struct, frozen=True):
     environment: str
     id: UUID
     target_url: str
-    is_failing: bool  # its last attempt failed, and is repeated
+    is_failing: bool  # whether its last attempt failed, and will be repeated
     failed: int  # deliveries that failed for good, at most MOST_REDELIVERED
 
     @property
@@ -200,9 +200,9 @@ async def redeliver(
 
 
 async def redeliver_failed(connection: Connection, principal: Principal, subscription_id: UUID) -> int:
-    """Makes the newest deliveries that failed, for good or until their next attempt, due now, as `redeliver` does. Returns how many. Call it in a transaction.
+    """Makes the newest failed deliveries due now, at most MOST_REDELIVERED, as `redeliver` does. Returns how many. Call it inside a transaction.
 
-    At most MOST_REDELIVERED at a time. Raises NotFound for an unknown subscription.
+    Failed are those that were given up, and those that wait for another attempt. Raises NotFound for an unknown subscription.
     """
     await own_events(connection, HOLD_OWN, principal, subscription_id)
     await wake_queue(connection, principal.customer_id, subscription_id)
@@ -280,7 +280,7 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
 async def _orders_of(connection: Connection, principal: Principal, event_ids: set[int]) -> dict[int, int | None]:
     """Returns the orders of events, by the events' ids, without pruned events.
 
-    A separate query, as events may be on the customer's node and deliveries are not, and not every version of Citus supports an outer join of both.
+    A separate query: events may be on the customer's node, deliveries are not, and some versions of Citus have no outer join of both.
     """
     if not event_ids:
         return {}
@@ -296,7 +296,7 @@ def _shown(answer: bytes | None) -> str:
 async def list_failing(
     connection: Connection, customer_id: int | None, *, past: tuple[int, UUID] = FIRST, limit: int = 50
 ) -> list[FailingWebhook]:
-    """Returns subscriptions whose last attempt failed, from the one after `past` on. For one customer, adds those with deliveries that failed."""
+    """Returns subscriptions whose last attempt failed, after the position `past`. For one customer, adds those with deliveries that failed for good."""
     if customer_id is None:
         rows = await connection.fetch(_OF_ALL, MOST_REDELIVERED, *past, limit)
     else:

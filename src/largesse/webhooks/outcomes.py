@@ -1,4 +1,4 @@
-"""What a receiver's answer means, by the table in docs/contract.md, Webhooks.
+"""Decides the outcome of a delivery from the receiver's answer, by the table in docs/contract.md, Webhooks.
 
 Also writes the outcomes of attempts, many at once.
 """
@@ -36,7 +36,9 @@ class AttemptResult(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """The outcome for a delivery. All outcomes but `retry` and `gone` are states of the table `deliveries`."""
 
-    outcome: str  # delivered, dropped, exhausted; retry: stays pending for `delay_s`; gone: the subscription ends
+    outcome: (
+        str  # delivered, dropped, exhausted, retry (it stays pending for `delay_s`), or gone (the subscription ends)
+    )
     delay_s: float = 0.0
 
     @property
@@ -46,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge(result: AttemptResult, *, attempt: int, attempts_left: int, now: datetime) -> Verdict:
-    """Returns the outcome of a delivery after an attempt. `attempt` counts from 1 in this round; `attempts_left` includes this one."""
+    """Returns the outcome of a delivery after an attempt. `attempt` is its number, from 1 again after a redelivery. `attempts_left` includes it."""
     status = result.status
     if status is not None and 200 <= status < 300:
         return Verdict("delivered")
@@ -71,7 +73,7 @@ def read_retry_after(text: str | None, now: datetime) -> float:
         return float(text[:9])
     try:
         at = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # a year or an offset of 20 digits
+    except (ValueError, OverflowError):  # such as a year with 20 digits
         return 0.0
     return max((at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds(), 0.0)
 
@@ -89,9 +91,8 @@ class Attempted(msgspec.Struct, frozen=True):
 async def record(connection: Connection, attempted: Sequence[Attempted], leaving: Sequence[Lease] = ()) -> None:
     """Writes attempts whose lease is still valid, and the outcomes for their deliveries. Then gives `leaving` back.
 
-    Locks all queues first, so that no worker takes one while its outcomes are written. Uses the same order as a fan-out,
-    to avoid a deadlock. Before the queues, it locks the subscriptions that end, since deletions and fan-outs lock in that
-    order too.
+    Locks all queues first, so that no worker takes one while its outcomes are written. Before that, locks the subscriptions that end.
+    Fan-outs and deletions lock in the same order, which avoids deadlocks.
     """
     gone = [one.queue.lease for one in attempted if one.verdict.outcome == "gone"]
     if gone:

@@ -1,4 +1,4 @@
-"""Makes deliveries, one for each subscription to an event, and queues them: what a worker leases to send the deliveries that wait.
+"""Makes deliveries of events, one for each subscription, and leases the queues of waiting deliveries to workers.
 
 A worker leases the queue of a subscription, not a delivery. So at most one worker at a time serves a
 subscription, and the limit of attempts in flight needs no count across workers. Taking work changes one row,
@@ -25,7 +25,7 @@ SUBSCRIPTION_QUEUES = Queue(
 
 _TERMS = Terms()
 
-# Jobs that are read at once, with their bodies, for all taken queues together.
+# Jobs that are read at once, with their bodies, for all leased queues together.
 _JOBS_AT_ONCE = 2_048
 _LEAST_JOBS_EACH = 16
 
@@ -35,10 +35,10 @@ class Job(Confidential, frozen=True):
 
     id: int
     event: str
-    order_id: int | None  # None: a sample
+    order_id: int | None  # None for a sample
     body: bytes
     created_at: datetime
-    attempts: int  # made so far
+    attempts: int  # attempts made so far
     attempts_left: int
 
 
@@ -50,7 +50,7 @@ class SubscriptionQueue(Confidential, frozen=True):
     customer_id: int
     target_url: str
     sealed_secret: bytes
-    previous_secret: bytes | None  # encrypted too; set while deliveries are signed with both
+    previous_secret: bytes | None  # encrypted, too; None unless deliveries are signed with both
     jobs: list[Job]
 
     @property
@@ -138,8 +138,7 @@ _LATE_SUBSCRIPTION_S = 60
 async def fan_out(connection: Connection, limit: int, customers: Customers = None) -> tuple[int, int]:
     """Makes the deliveries of up to `limit` waiting events, of those customers if given. Returns the numbers of events and deliveries.
 
-    Workers take turns. Locks the subscriptions against deletion, so that
-    none gets a delivery after its pending ones were cancelled.
+    Workers take turns. Locks the subscriptions against deletion, so that none gets a delivery after its pending ones were cancelled.
     """
     events = deliveries = 0
     for shard_group in await list_shard_groups(connection, customers):
@@ -157,7 +156,7 @@ async def fan_out(connection: Connection, limit: int, customers: Customers = Non
 
 
 async def _fan_out_from_node(connection: Connection, limit: int, shard_group: Customers) -> tuple[int, int]:
-    """Does the same if events are on nodes but deliveries are not. Reads events from the node, makes deliveries here, and marks the events there."""
+    """Does the same if events are on nodes. Reads the events from a node, makes the deliveries on the coordinator, and marks the events."""
     await commit_as_one(connection)
     taken = await connection.fetch(queue_store.TAKE_EVENTS.of(shard_group), limit, *arguments(shard_group))
     if not taken:

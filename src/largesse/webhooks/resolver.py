@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import aiodns
     import pycares
 
-LONGEST_S = 5.0  # for a look-up, including the wait for its turn
-AT_ONCE = 512  # look-ups of a process
+LONGEST_S = 5.0  # the time limit of a look-up, including the wait for its turn
+AT_ONCE = 512  # look-ups of a process at the same time
 OF_ONE_CUSTOMER = 16
-_KEPT_S = 10.0  # for which addresses are cached
+_KEPT_S = 10.0  # how long addresses are cached
 _NAMES_KEPT = 4_096
 # The wait before a query is repeated: at first this, later five times the server's average, which c-ares measures, but at least 0.25 s.
-# Each try waits twice as long as the one before, and only for its own answer. With two tries, a normally quick server that pauses for a
+# Each try waits twice as long as the one before, and accepts only its own answer. With two tries, a normally quick server that pauses for a
 # second would get only 0.75 s.
 _TRY_S = 1.5
 _TRIES = 4
@@ -51,7 +51,7 @@ class Resolver:
         self._found: dict[str, tuple[float, list[Address]]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._closed = False
-        # The slots of a customer exist while one is used or waited for.
+        # The semaphore of a customer exists only while a look-up uses it or waits for it.
         self._places_of: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     @cached_property
@@ -71,7 +71,7 @@ class Resolver:
         found = self._found.get(host)
         if found is not None and found[0] > clock.passed_s():
             return found[1]
-        import aiodns  # with the first look-up, as a service starts faster without it
+        import aiodns  # imported by the first look-up, so that a service starts faster
 
         try:
             async with asyncio.timeout(LONGEST_S):
@@ -85,7 +85,7 @@ class Resolver:
         return addresses
 
     async def _ask(self, host: str, customer_id: int) -> asyncio.Future[pycares.AddrInfoResult]:
-        """Resolves a name as soon as its customer and the process may have one more query."""
+        """Starts a query for a name as soon as its customer and the process may have one more. Returns its future result."""
         places = self._places_of.get(customer_id)
         if places is None:
             places = self._places_of[customer_id] = asyncio.Semaphore(OF_ONE_CUSTOMER)
@@ -95,7 +95,9 @@ class Resolver:
         except BaseException:
             places.release()
             raise
-        if self._closed or host in self._asked:  # by another caller, meanwhile
+        if (
+            self._closed or host in self._asked
+        ):  # another caller has started the query meanwhile, or the resolver was closed
             self._leave(places)
             if self._closed:
                 raise UnresolvedError("the process is ending")

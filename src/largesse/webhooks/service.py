@@ -15,9 +15,9 @@ from largesse.webhooks.delivery_store import DeliveryRecord
 from largesse.webhooks.store import CreatedSubscription, RotatedSecret
 from largesse.webhooks.targets import LookUp, Network, check_target, parse_target
 
-SAMPLES_A_MINUTE = 10  # for one subscription
+SAMPLES_A_MINUTE = 10  # samples for one subscription
 REQUESTED_A_MINUTE = (
-    60  # for one customer: samples and redeliveries together, test events, and advances of the test clock
+    60  # for one customer, of each: samples with redeliveries, test events, and advances of the test clock
 )
 _MINUTE_S = 60.0
 
@@ -29,7 +29,7 @@ class DeliveryThrottle:
     """
 
     def __init__(self, *, now_s: Callable[[], float] = clock.passed_s) -> None:
-        # By the customer and what it asks for, so that many advances of the clock leave its redeliveries alone.
+        # Counts by customer and kind of request, so that many advances of the clock do not use up the redeliveries.
         self._requested: Throttle[tuple[int, str]] = Throttle(Rate(REQUESTED_A_MINUTE, _MINUTE_S), now_s=now_s)
         # The key includes the customer, so that a customer cannot use up the allowance of another one's subscription.
         self._samples: Throttle[tuple[int, UUID]] = Throttle(Rate(SAMPLES_A_MINUTE, _MINUTE_S), now_s=now_s)
@@ -114,7 +114,7 @@ async def redeliver(
 
 
 async def redeliver_failed(actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID) -> int:
-    """Makes the newest deliveries that failed, for good or until their next attempt, due now, at most MOST_REDELIVERED. Returns how many. Raises NotFound, TooManyRequests."""
+    """Makes the newest failed deliveries due now, at most MOST_REDELIVERED. Returns how many. Raises NotFound, TooManyRequests."""
     throttle.count_redelivery(actor.customer_id)
     async with actor.transaction(Right.SETTINGS, StaffRight.DELIVERIES) as transaction:
         count = await delivery_store.redeliver_failed(transaction.connection, actor.principal, subscription_id)

@@ -45,8 +45,8 @@ def select_events(events: str | Sequence[str]) -> Selection:
     return Selection(None, events)
 
 
-MAX_SUBSCRIPTIONS = 100  # of a customer, in both environments together
-ROTATION_S = 86_400  # for which the previous secret signs too
+MAX_SUBSCRIPTIONS = 100  # for a customer, in both environments together
+ROTATION_S = 86_400  # how long the previous secret signs too
 
 _INSERT = """
     INSERT INTO webhook_subscriptions
@@ -68,8 +68,8 @@ _SUBSCRIPTIONS = """
     WHERE customer_id = $1 AND environment = $2
     ORDER BY created_at DESC, id
 """
-# BETWEEN, and the order that begins with the subscription, keep the planner from the deliveries of the customer's other subscriptions: it would
-# read them all for one that has none.
+# BETWEEN, and the sort order that begins with the subscription, make the planner read only its deliveries. Otherwise it would read all of the
+# customer's deliveries for a subscription that has none.
 _SUBSCRIPTIONS_WITH_STATE = """
     SELECT s.id, event, events, target_url, s.created_at, CASE WHEN previous_until > clock_now() THEN previous_until END AS rotates_until, coalesce(failing, false) AS is_failing, state AS last_state,
            newest.created_at AS last_at
@@ -133,8 +133,8 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     target_url: str
     created_at: datetime
     rotates_until: datetime | None  # until when deliveries are signed with the previous secret too
-    is_failing: bool  # the last attempt failed
-    last_state: str | None  # of its newest delivery; None without deliveries
+    is_failing: bool  # whether the last attempt failed
+    last_state: str | None  # the state of its newest delivery; None if it has none
     last_at: datetime | None
 
     @property
@@ -183,7 +183,7 @@ async def delete_subscription(connection: Connection, principal: Principal, subs
 async def own_events(connection: Connection, query: str, principal: Principal, subscription_id: UUID) -> Selection:
     """Returns the events of a subscription of the principal's customer and environment. Raises NotFound for any other.
 
-    `query` is `OWN`, `HOLD_OWN`, which prevents its deletion until the transaction ends, or `LOCK_OWN`, which locks it.
+    `query` is `OWN`; `HOLD_OWN`, which prevents its deletion until the transaction ends; or `LOCK_OWN`, which locks it.
     """
     row = await connection.fetchrow(query, subscription_id, principal.customer_id, principal.environment)
     if row is None:
@@ -194,7 +194,7 @@ async def own_events(connection: Connection, query: str, principal: Principal, s
 async def end_subscription(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
     """Deletes a subscription and cancels its pending deliveries. Call it inside a transaction.
 
-    In this order, as the deletion waits for current fan-outs, and the UPDATE then sees their deliveries.
+    Deletes first, as that waits for current fan-outs, so that their deliveries are cancelled too.
     """
     await connection.execute(_DELETE, customer_id, subscription_id)
     await connection.execute(_CANCEL_PENDING, customer_id, subscription_id)

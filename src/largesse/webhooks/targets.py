@@ -1,4 +1,4 @@
-"""Which addresses are public, by our own table, and which webhook targets are allowed.
+"""Decides which addresses are public, by our own table, and which webhook targets are allowed.
 
 `ipaddress.is_global` has the IANA registries of its Python version, and accepts addresses that tunnel or translate
 to a private network: NAT64, 6to4, Teredo, IPv4-compatible addresses, deprecated ranges. This table has every block
@@ -8,11 +8,8 @@ Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries, the IPv6 Glo
 multicast registries, and the metadata services of the large clouds. A network-specific NAT64 prefix
 (RFC 6052) looks like any other address. An operator who uses one must keep it from the worker by routing.
 
-A webhook target is a URL.
-
-A URL that two programs could read differently is refused, and the host is stored in the form in which it is dialled.
-`permits` checks the addresses of the host when a subscription is created, and the delivery checks the address of its
-socket again.
+A webhook target is a URL. One that two programs could read differently is refused. The host is stored in the form in which it is dialled.
+`permits` checks the addresses of the host when a subscription is created, and the delivery checks the address of its socket again.
 """
 
 import asyncio

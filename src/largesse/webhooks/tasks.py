@@ -64,7 +64,7 @@ TASKS = RoomTasks(
     retention=(
         Old("delivery_attempts", "started_at", 30),
         Old("deliveries", "created_at", 30, "state <> 'pending'"),
-        # One that waits goes before its event, without which it can never be made: no worker has run for a month.
+        # A delivery that still waits is deleted before its event, which it needs. That happens only if no worker has run for a month.
         Old("deliveries", "created_at", 34),
     ),
     queues=(

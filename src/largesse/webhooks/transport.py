@@ -19,14 +19,16 @@ from largesse.webhooks.outcomes import AttemptResult
 from largesse.webhooks.resolver import UnresolvedError
 from largesse.webhooks.targets import Address, LookUp, Network, Target, parse_target, permits
 
-_KEPT_OPEN_S = 5.0  # after the last answer
-_FIRST_ADDRESSES_S = 3.0  # for each address of a name but the last, so that a dead one leaves time for the next
+_KEPT_OPEN_S = 5.0  # how long a connection stays open after an answer
+_FIRST_ADDRESSES_S = (
+    3.0  # the time limit for each address of a name except the last, so that there is time for the next
+)
 
 _Place = tuple[str, str, int]  # scheme, host and port
 
 
 class ForbiddenAddressError(OSError):
-    """The address is forbidden. The error does not say which it is, as customers read errors."""
+    """The address is forbidden. The error does not contain the address, as customers read errors."""
 
 
 class _ConnectError(Exception):
@@ -62,10 +64,10 @@ class HttpTransport:
             for _, channel in idle:
                 channel.abort()
         self._idle.clear()
-        await asyncio.sleep(0)  # the transports close in the next turn of the loop
+        await asyncio.sleep(0)  # the transports close in the next iteration of the event loop
 
     async def post(self, target_url: str, body: bytes, headers: Mapping[str, str], customer_id: int) -> AttemptResult:
-        """Posts `body` and returns the result. Faults of the receiver are results too, and raise nothing.
+        """Posts `body` and returns the result. For faults of the receiver, it also returns a result, and does not raise.
 
         The time-out includes the look-up of the name. The body may be sent twice if the receiver closes an idle connection.
         """
@@ -74,7 +76,7 @@ class HttpTransport:
     async def request(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], customer_id: int
     ) -> AttemptResult:
-        """Sends a request and returns the result, as `post` does, but sends only a GET twice."""
+        """Sends a request and returns the result, as `post` does. Only a GET may be sent twice."""
         return await self._attempt(method, url, body, headers, customer_id, is_repeatable=method == "GET")
 
     async def _attempt(
@@ -90,7 +92,7 @@ class HttpTransport:
         started = clock.passed_s()
         try:
             target, head = self._read_target(method, target_url)
-        except InvalidRequest:  # the allowed networks were narrowed since the subscription was made
+        except InvalidRequest:  # fewer networks are allowed now than when the subscription was created
             return AttemptResult(None, "forbidden_target", None, b"", 0.0)
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         request = f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
@@ -116,7 +118,7 @@ class HttpTransport:
             except ConnectionError:
                 if channel.heard:
                     raise
-                # The receiver closed the idle connection, as it may at any time. It has not answered, so the next one is tried.
+                # The receiver has closed the idle connection without an answer, so the next connection is tried.
                 continue
             self._keep(place, channel)
             return response
