@@ -1,78 +1,26 @@
 """`listen` and `trigger` against a running service: a local program gets what happens, signed, within two seconds."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 import pytest
 import standardwebhooks
 from click.testing import CliRunner, Result
+from tests.lab.conftest import Receiver, receiver, working
 from tests.web.api.conftest import Service, problem, service, staging, start_service
 
 from largesse.base.errors import OperatorError
 from largesse.cli import main
 from largesse.cli.listen import Answer, Listener, read_url, secret_of
 from largesse.cli.listen import Service as Asked
-from largesse.main import open_worker
 
-__all__ = ["problem", "service", "staging", "start_service"]
+__all__ = ["problem", "receiver", "service", "staging", "start_service", "working"]
 
 KEY = "hr-test"
 WITHIN_S = 2.0
-
-
-class Program:
-    """A local program: keeps what it gets, and answers `status`."""
-
-    def __init__(self) -> None:
-        got: list[tuple[dict[str, str], bytes]] = []
-        self.got, self.status = got, 204
-        program = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                got.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                self.send_response(program.status)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
-
-
-@pytest.fixture
-def program() -> Iterator[Program]:
-    program = Program()
-    thread = threading.Thread(target=program.server.serve_forever, daemon=True)
-    thread.start()
-    yield program
-    program.server.shutdown()
-    program.server.server_close()
-    thread.join()
-
-
-@pytest.fixture
-def working(staging: Service) -> Iterator[None]:
-    """A worker beside the service."""
-    ended = threading.Event()
-
-    async def work() -> None:
-        async with open_worker(staging.settings):
-            while not ended.is_set():  # noqa: ASYNC110 - a thread's event
-                await asyncio.sleep(0.05)
-
-    thread = threading.Thread(target=lambda: asyncio.run(work()))
-    thread.start()
-    yield
-    ended.set()
-    thread.join()
 
 
 class Ended(Exception):
@@ -80,14 +28,14 @@ class Ended(Exception):
 
 
 @pytest.fixture
-def listening(staging: Service, program: Program) -> Iterator[Callable[..., list[str]]]:
+def listening(staging: Service, receiver: Receiver) -> Iterator[Callable[..., list[str]]]:
     """Starts a listener in a thread; returns what it shows."""
     threads, ended = [], threading.Event()
 
     def start(*events: str) -> list[str]:
         shown: list[str] = []
         key = staging.keys[KEY]
-        listener = Listener(Asked(staging.url, key), program.url, secret_of(key), events, shown.append)
+        listener = Listener(Asked(staging.url, key), receiver.url, secret_of(key), events, shown.append)
         listener.begin()
 
         def pause(seconds: float) -> None:
@@ -132,41 +80,41 @@ def place(service: Service, key: str = KEY) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("working")
 def test_a_local_program_gets_an_order_and_a_claim_within_two_seconds(
-    staging: Service, program: Program, listening: Callable[..., list[str]]
+    staging: Service, receiver: Receiver, listening: Callable[..., list[str]]
 ) -> None:
     before = place(staging)
     within(WITHIN_S, lambda: before["reference"] in staging.client(KEY).get("/events?limit=1").text)
     shown = listening()
     order = place(staging)
-    took_s = within(WITHIN_S, lambda: len(program.got) == 1)
+    took_s = within(WITHIN_S, lambda: len(receiver.got) == 1)
     triggered = run("trigger", "gift.claimed", "--service", staging.url, "--key", staging.keys[KEY])
     assert triggered.exit_code == 0, triggered.output
     assert triggered.output.startswith("gift.claimed was recorded, with the id evt_")
     took_s = max(took_s, within(WITHIN_S, lambda: len(shown) == 2))
     assert took_s < WITHIN_S
     secret = secret_of(staging.keys[KEY])
-    read = [standardwebhooks.Webhook(secret).verify(body, headers) for headers, body in program.got]
+    read = [standardwebhooks.Webhook(secret).verify(body, headers) for headers, body in receiver.got]
     assert [event["event"] for event in read] == ["order.created", "gift.claimed"]
     assert read[0]["reference"] == order["reference"] != before["reference"]
     assert read[1]["id"] == triggered.output.split()[-1]
-    assert [headers["x-service-event"] for headers, _ in program.got] == ["order.created", "gift.claimed"]
+    assert receiver.events == ["order.created", "gift.claimed"]
     assert shown == [f"order.created {order['reference']} -> 204", "gift.claimed 00000000000000000000 -> 204"]
 
 
 @pytest.mark.usefixtures("working")
 def test_what_the_program_answers_is_shown_and_nothing_is_repeated(
-    staging: Service, program: Program, listening: Callable[..., list[str]]
+    staging: Service, receiver: Receiver, listening: Callable[..., list[str]]
 ) -> None:
     shown = listening("gift.opened")
-    program.status = 500
+    receiver.status = 500
     for event in ("gift.claimed", "gift.opened"):
         assert run("trigger", event, "--service", staging.url, "--key", staging.keys[KEY]).exit_code == 0
     within(WITHIN_S, lambda: shown != [])
     time.sleep(0.7)
     assert shown == ["gift.opened 00000000000000000000 -> 500"]
-    assert len(program.got) == 1
-    program.server.shutdown()
-    program.server.server_close()
+    assert len(receiver.got) == 1
+    receiver.server.shutdown()
+    receiver.server.server_close()
     run("trigger", "gift.opened", "--service", staging.url, "--key", staging.keys[KEY])
     within(WITHIN_S, lambda: len(shown) == 2)
     assert shown[1].startswith("gift.opened 00000000000000000000 -> no answer (")

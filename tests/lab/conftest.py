@@ -19,17 +19,17 @@ LONGEST_S = 20.0  # how long something is waited for that takes no time
 
 
 class Receiver:
-    """A receiver of webhooks: collects their events, and answers `status`."""
+    """A receiver of webhooks: keeps the headers and the body of each, and answers `status`."""
 
     def __init__(self) -> None:
         self.status = 204
-        self.events: list[str] = []
+        self.got: list[tuple[dict[str, str], bytes]] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.events.append(self.headers["X-Service-Event"])
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
                 self.send_response(receiver.status)
                 self.end_headers()
 
@@ -38,6 +38,10 @@ class Receiver:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+    @property
+    def events(self) -> list[str]:
+        return [headers["x-service-event"] for headers, _ in self.got]
 
 
 @pytest.fixture
