@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.waiting import until
 
 from largesse.base.settings import Settings, load_settings
 from largesse.cli.service import _work
@@ -35,9 +36,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 
 async def _seldom() -> None:
     """Waits until the thresholds are those of a process that has loaded its code."""
-    async with asyncio.timeout(30):
-        while gc.get_threshold() != GC_THRESHOLDS:  # noqa: ASYNC110 - what loads the code says nothing to others
-            await asyncio.sleep(0.01)
+    await until(lambda: gc.get_threshold() == GC_THRESHOLDS)
 
 
 async def test_a_serving_process_collects_garbage_seldom_and_passes_over_what_stays(

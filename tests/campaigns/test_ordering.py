@@ -1,12 +1,12 @@
 """The order of a campaign's gifts: none is placed for a campaign that is over, and none gets lost when the campaign is changed meanwhile."""
 
 import asyncio
-import time
 from datetime import timedelta
 
 import pytest
 from tests.campaigns.conftest import Desk, on_desk, reserve, rule, work
 from tests.distributed import SOMEBODY_WAITS
+from tests.waiting import wait_until
 from tests.web.api.conftest import Service
 
 from largesse.base.errors import NotFound
@@ -70,8 +70,7 @@ def test_a_campaign_that_is_changed_while_it_is_ordered_keeps_its_order(service:
 
 def wait_for_a_lock(service: Service) -> None:
     """Returns once a statement waits for a lock."""
-    while not service.sql(SOMEBODY_WAITS)[0][0]:
-        time.sleep(0.02)
+    wait_until(lambda: service.sql(SOMEBODY_WAITS)[0][0])
 
 
 async def read(desk: Desk, campaign: Campaign) -> Draft:

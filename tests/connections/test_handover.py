@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ import pytest
 from tests.connections.conftest import PATIENCE_S, get
 from tests.connections.test_manager import HEAD, Echo
 from tests.faults.installation import Installation
+from tests.waiting import wait_until
 from tests.web.api.conftest import serving
 
 from largesse.connections.manager import ConnectionManager
@@ -75,13 +75,6 @@ class Caller(threading.Thread):
         client.close()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + RESTART_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 class Callers:
     """Callers that ask on while a block restarts the service, and none of whom may see it."""
 
@@ -104,7 +97,7 @@ class Callers:
     def are_answered(self) -> None:
         """Waits until each got some more answers."""
         seen = [caller.answered for caller in self._callers]
-        wait_for(lambda: all(one.answered > before + 5 for one, before in zip(self._callers, seen, strict=True)))
+        wait_until(lambda: all(one.answered > before + 5 for one, before in zip(self._callers, seen, strict=True)))
 
 
 @starts_several
@@ -281,7 +274,7 @@ def test_what_was_on_its_way_when_the_service_stopped_is_answered(wire: Any) -> 
         assert half.ask(get("/")).status == 200
         half.send(HEAD)
         silent = wire(url)
-        wait_for(lambda: manager._open == 4)
+        wait_until(lambda: manager._open == 4)
         ask = threading.Thread(target=_ask_once_it_stops, args=(manager, (fresh, idle), half, silent, stopped))
         ask.start()
     ask.join()
@@ -291,7 +284,7 @@ def test_what_was_on_its_way_when_the_service_stopped_is_answered(wire: Any) -> 
 def _ask_once_it_stops(
     manager: ConnectionManager, whole: tuple[Any, ...], half: Any, silent: Any, stopped: threading.Event
 ) -> None:
-    wait_for(lambda: manager.is_draining)
+    wait_until(lambda: manager.is_draining)
     for connection in whole:
         connection.send(get("/"))
     half.send(b"\r\n")

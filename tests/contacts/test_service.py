@@ -11,6 +11,7 @@ from tests.chained import actor_over
 from tests.distributed import WAITING
 from tests.seed.conftest import connection, load
 from tests.seed.worlds import WHOLE
+from tests.waiting import until
 
 from largesse.base.errors import NotFound
 from largesse.contacts import groups, service, store
@@ -281,9 +282,7 @@ async def others(database_url: str) -> AsyncIterator[list[asyncpg.Connection]]:
 
 async def wait_for_locks(connection: asyncpg.Connection, count: int) -> None:
     """Returns once so many sessions wait for a lock."""
-    async with asyncio.timeout(10):
-        while await connection.fetchval(WAITING) < count:  # noqa: ASYNC110 - another session's lock has no event
-            await asyncio.sleep(0.02)
+    await until(lambda: connection.fetchval(f"SELECT ({WAITING}) >= $1", count))
 
 
 async def test_a_contact_is_deleted_while_it_joins_a_group(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.chained import CHAIN, actor_on
 from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS, WAITING
 from tests.keys import create_key
+from tests.waiting import until
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
 from largesse.customers import authenticator as authenticating
@@ -228,15 +229,12 @@ async def test_a_deadlock_ends_no_notes_of_when_keys_are_seen(
                 await asyncio.gather(authenticator.authenticate(one), authenticator.authenticate(two))
                 monkeypatch.setattr(authenticating, "_FLUSH_EVERY_S", 0.02)
                 writer = asyncio.create_task(authenticator._write_last_seen_for_ever())
-                while not await other.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - another session waits
-                    await asyncio.sleep(0.01)
+                await until(lambda: other.fetchval(SOMEBODY_WAITS))
                 await other.execute(locks, "one")
-            while not logs:  # noqa: ASYNC110 - the writer may be told after this that it was ended
-                await asyncio.sleep(0.01)
+            await until(lambda: logs)  # the writer may be told after this that it was ended
         assert [one["error"] for one in logs] == ["DeadlockDetectedError"]
         await authenticator.authenticate(one)
-        while not await database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"):  # noqa: ASYNC110 - the writer has no signal
-            await asyncio.sleep(0.01)
+        await until(lambda: database.fetchval(OPERATOR, "SELECT last_seen_at FROM api_keys WHERE key = 'one'"))
     writer.cancel()
     await other.close()
     await authenticator.close()
@@ -324,8 +322,7 @@ async def test_two_who_narrow_a_key_at_once_narrow_it_in_both_ways(database: Dat
         await holder.execute("SELECT FROM api_keys WHERE id = $1 FOR KEY SHARE", key_id)
         for given in ({"scopes": ["read"]}, {"networks": networks}):
             narrowing.create_task(narrow_key(actor, key_id, **given))
-        while await database.fetchval(OPERATOR, WAITING) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: database.fetchval(OPERATOR, f"SELECT ({WAITING}) >= 2"))
     async with database.connection(OPERATOR) as connection:
         [key] = await list_keys(connection, key_id=key_id)
     assert (key.scopes, key.networks) == (["read"], networks)

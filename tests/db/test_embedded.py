@@ -91,13 +91,6 @@ def query(url: str, sql: str) -> object:
     return asyncio.run(run())
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.slow
 def test_processes_share_one_server_and_the_last_stops_it(data_dir: Path, hold: Callable[[], Holder]) -> None:
     holders = [hold() for _ in range(3)]  # all at once, on a folder that does not exist yet

@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 from tests.closing import closing
 from tests.faults.proxy import Proxy
+from tests.waiting import until
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.db import session
@@ -300,10 +301,7 @@ async def _dial(dialer: Any) -> float:
 
 async def _until(connection: asyncpg.Connection, question: str) -> None:
     """Waits until the database answers `question` with true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not await connection.fetchval(question):
-        assert time.monotonic() < deadline, question
-        await asyncio.sleep(0.01)
+    await until(lambda: connection.fetchval(question), PATIENCE_S)
 
 
 async def test_a_new_session_does_not_ask_the_server_for_the_types_of_arrays(

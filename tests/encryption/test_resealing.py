@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +16,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 from tests.encryption.place import AFTER, BEFORE, BOTH, NEW, OLD, Place
+from tests.waiting import wait_until
 from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient, link, lookup_of, wrong
 
@@ -171,8 +172,7 @@ def test_everything_comes_under_the_newest_key_beside_orders_and_the_old_one_can
     with place.service(NEW, OLD) as service:
         assert "largesse reseal" in place.is_refused(AFTER)
         with ordering(service) as answers:
-            while len(answers) < 10:
-                time.sleep(0.01)
+            wait_until(lambda: len(answers) >= 10)
             done = place.reseal(at_once=7)
             # A link that the old key made, a code that was sealed anew, and its wrong PIN still counted.
             assert Recipient(service).claim(codes[6]).status_code == 303
@@ -347,10 +347,3 @@ def put_lines(place: Place, count: int, *keys: bytes) -> None:
         for at in range(0, count, 5_000):
             answer = service.send("gift", "shop", value=0.01, codeQuantity=min(count - at, 5_000))
             assert answer.status_code == 200, answer.text
-
-
-def wait_until(holds: Callable[[], bool], patience_s: float = 60) -> None:
-    deadline = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Network
@@ -14,8 +13,6 @@ from tests.web.api.conftest import Service, ServiceFactory, problem, service, st
 from largesse.main import open_worker
 
 __all__ = ["problem", "service", "start_service"]
-
-LONGEST_S = 20.0  # how long something is waited for that takes no time
 
 
 class Receiver:
@@ -76,20 +73,6 @@ def working(staging: Service) -> Iterator[None]:
     yield
     ended.set()
     thread.join()
-
-
-@pytest.fixture
-def until() -> Callable[[Callable[[], Any]], Any]:
-    """Waits until something is so, and returns it."""
-
-    def wait(look: Callable[[], Any]) -> Any:
-        ends_s = time.monotonic() + LONGEST_S
-        while not (found := look()):
-            assert time.monotonic() < ends_s, "it did not come about"
-            time.sleep(0.02)
-        return found
-
-    return wait
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.lab.conftest import Receiver
+from tests.waiting import wait_until
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 
@@ -31,43 +32,35 @@ def state_of(staging: Service) -> Any:
 
 
 @pytest.mark.slow
-def test_a_mail_bounces(working: None, send: Any, until: Any, state_of: Any) -> None:
+def test_a_mail_bounces(working: None, send: Any, state_of: Any) -> None:
     for email in ("bounce@test.invalid", "Bounce+7@TEST.invalid"):
         reference = send(email)["reference"]
-        assert until(lambda reference=reference: state_of(reference)[0] == "bounced")
+        assert wait_until(lambda reference=reference: state_of(reference)[0] == "bounced")
 
 
 @pytest.mark.slow
-def test_a_mail_comes_late(staging: Service, working: None, send: Any, until: Any, state_of: Any) -> None:
+def test_a_mail_comes_late(staging: Service, working: None, send: Any, state_of: Any) -> None:
     reference, client = send("late@test.invalid")["reference"], staging.client("hr-test")
-    until(lambda: staging.sql("SELECT FROM messages WHERE email = 'late@test.invalid' AND attempts = 1"))
+    wait_until(lambda: staging.sql("SELECT FROM messages WHERE email = 'late@test.invalid' AND attempts = 1"))
     assert state_of(reference)[0] == "pending"
     client.post("/test/clock", json={"advanceSeconds": 3_600}).raise_for_status()
-    assert until(lambda: state_of(reference)[0] in {"sent", "captured"})
+    assert wait_until(lambda: state_of(reference)[0] in {"sent", "captured"})
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("gift", [("gift", "coffee", 5), ("collection", "treats", 25)])
 def test_a_recipient_claims(
-    staging: Service,
-    working: None,
-    receiver: Receiver,
-    send: Any,
-    until: Any,
-    state_of: Any,
-    gift: tuple[str, str, int],
+    staging: Service, working: None, receiver: Receiver, send: Any, state_of: Any, gift: tuple[str, str, int]
 ) -> None:
     staging.client("hr-test").post("/webhooks", json={"targetUrl": receiver.url, "events": EVENTS}).raise_for_status()
     what, name, value = gift
     reference = send("claims+1@test.invalid", what=what, name=name, value=value)["reference"]
-    until(lambda: state_of(reference)[1] == "fulfilled")
-    until(lambda: set(receiver.events) >= {"gift.sent", "gift.claimed", "gift.fulfilled"})
+    wait_until(lambda: state_of(reference)[1] == "fulfilled")
+    wait_until(lambda: set(receiver.events) >= {"gift.sent", "gift.claimed", "gift.fulfilled"})
     assert staging.sql("SELECT FROM captured_mail WHERE claims") == []
 
 
-def test_a_claim_that_fails_stops_no_other(
-    staging: Service, working: None, send: Any, until: Any, state_of: Any
-) -> None:
+def test_a_claim_that_fails_stops_no_other(staging: Service, working: None, send: Any, state_of: Any) -> None:
     """Somebody wrote to the database, so that claims of second lines fail. Their gifts can still be claimed by hand."""
     staging.sql("ALTER TABLE line_states ADD CONSTRAINT fails CHECK (number <> 2 OR state = 'issued') NOT VALID")
     both = [{"email": "claims@test.invalid"}, {"email": "claims+2@test.invalid"}]
@@ -75,8 +68,8 @@ def test_a_claim_that_fails_stops_no_other(
         "reference"
     ]
     usual = send("claims+3@test.invalid")["reference"]
-    assert until(lambda: state_of(usual)[1] == "fulfilled")
-    assert until(lambda: staging.sql("SELECT FROM captured_mail WHERE claims") == [])
+    assert wait_until(lambda: state_of(usual)[1] == "fulfilled")
+    assert wait_until(lambda: staging.sql("SELECT FROM captured_mail WHERE claims") == [])
     states = (
         "SELECT s.state FROM line_states s JOIN orders o ON o.id = s.order_id WHERE o.reference = $1 ORDER BY s.number"
     )
@@ -85,9 +78,9 @@ def test_a_claim_that_fails_stops_no_other(
 
 
 @pytest.mark.slow
-def test_a_gift_waits_for_a_voucher(working: None, send: Any, until: Any, state_of: Any) -> None:
+def test_a_gift_waits_for_a_voucher(working: None, send: Any, state_of: Any) -> None:
     reference = send("no-stock@test.invalid")["reference"]
-    assert until(lambda: state_of(reference)[1] == "chosen")
+    assert wait_until(lambda: state_of(reference)[1] == "chosen")
 
 
 def test_what_waits_in_staging_takes_no_number_from_the_stock(service: Service, staging: Service, send: Any) -> None:
@@ -110,12 +103,12 @@ def test_what_waits_in_staging_takes_no_number_from_the_stock(service: Service, 
 
 
 @pytest.mark.slow
-def test_a_recipient_never_claims(staging: Service, working: None, send: Any, until: Any, state_of: Any) -> None:
+def test_a_recipient_never_claims(staging: Service, working: None, send: Any, state_of: Any) -> None:
     reference = send("never@test.invalid")["reference"]
-    until(lambda: state_of(reference)[0] in {"sent", "captured"})
+    wait_until(lambda: state_of(reference)[0] in {"sent", "captured"})
     staging.client("hr-test").post("/test/clock", json={"advanceSeconds": 86_400}).raise_for_status()
     claimed = send("claims+after@test.invalid")["reference"]
-    until(lambda: state_of(claimed)[1] == "fulfilled")
+    wait_until(lambda: state_of(claimed)[1] == "fulfilled")
     assert state_of(reference)[1] == "issued"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.lab.conftest import Receiver
+from tests.waiting import wait_until
 from tests.web.api.conftest import RICH_WORLD, Service
 
 _OTHER = "      - {key: globex-gbp, name: Globex float, master: true, currency: GBP, balance: 1000.00}\n"
@@ -50,7 +51,7 @@ def subscribe(staging: Service, receiver: Receiver) -> Iterator[Callable[..., st
 
 @pytest.mark.slow
 def test_a_schedule_weeks_ahead_is_reached_at_once(
-    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
+    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, subscribe: Any
 ) -> None:
     subscribe("gift.sent")
     waiting = advance(advanceSeconds=0)["moved"]
@@ -68,7 +69,7 @@ def test_a_schedule_weeks_ahead_is_reached_at_once(
     assert left == -timedelta(weeks=5)
     assert "gift.sent" not in receiver.events
     advance(advanceSeconds=7 * DAY_S)
-    until(lambda: "gift.sent" in receiver.events)
+    wait_until(lambda: "gift.sent" in receiver.events)
     assert time.monotonic() - began_s < WITHIN_S
     (audited,) = staging.sql(
         "SELECT after::text FROM audit_events WHERE act = 'clock.advanced' ORDER BY id DESC LIMIT 1 OFFSET 1"
@@ -80,7 +81,7 @@ def test_a_schedule_weeks_ahead_is_reached_at_once(
 
 @pytest.mark.slow
 def test_the_twelfth_attempt_of_a_webhook_is_reached_at_once(
-    staging: Service, working: None, receiver: Receiver, advance: Any, until: Any, subscribe: Any
+    staging: Service, working: None, receiver: Receiver, advance: Any, subscribe: Any
 ) -> None:
     receiver.status = 500
     subscription = subscribe("gift.claimed")
@@ -91,11 +92,11 @@ def test_the_twelfth_attempt_of_a_webhook_is_reached_at_once(
     def delivery() -> Any:
         return client.get(f"/webhooks/{subscription}/deliveries").json()[0]
 
-    until(lambda: receiver.events)
+    wait_until(lambda: receiver.events)
     for made in range(1, 12):
-        until(lambda made=made: len(delivery()["attempts"]) == made)
+        wait_until(lambda made=made: len(delivery()["attempts"]) == made)
         advance(to=delivery()["nextAttemptAt"])
-    until(lambda: delivery()["state"] == "exhausted")
+    wait_until(lambda: delivery()["state"] == "exhausted")
     assert time.monotonic() - began_s < WITHIN_S
     assert receiver.events == ["gift.claimed"] * 12
     assert delivery()["nextAttemptAt"] is None
@@ -103,7 +104,7 @@ def test_the_twelfth_attempt_of_a_webhook_is_reached_at_once(
 
 @pytest.mark.slow
 def test_a_claimed_gift_expires_at_once(
-    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
+    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, subscribe: Any
 ) -> None:
     subscribe("gift.expired")
     order = send("sam@example.com", what="collection", name="treats", value=25)
@@ -115,12 +116,12 @@ def test_a_claimed_gift_expires_at_once(
     lines = client.get(f"/orders/{order['reference']}/deliveries").json()[0]["lines"]
     assert lines[0]["state"] == "claimed"
     advance(advanceSeconds=2 * DAY_S)
-    until(lambda: "gift.expired" in receiver.events)
+    wait_until(lambda: "gift.expired" in receiver.events)
     assert time.monotonic() - began_s < WITHIN_S
 
 
 def test_a_claim_by_date_is_reached_at_once(
-    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, until: Any, subscribe: Any
+    staging: Service, working: None, receiver: Receiver, send: Any, advance: Any, subscribe: Any
 ) -> None:
     subscribe("gift.cancelled")
     by = datetime.now(UTC) + timedelta(days=30)
@@ -129,7 +130,7 @@ def test_a_claim_by_date_is_reached_at_once(
     (before,) = staging.sql(account, staging.ids["funding_accounts"]["test-gbp"])
     began_s = time.monotonic()
     advance(advanceSeconds=31 * DAY_S)
-    until(lambda: "gift.cancelled" in receiver.events)
+    wait_until(lambda: "gift.cancelled" in receiver.events)
     assert time.monotonic() - began_s < WITHIN_S
     claimed = staging.client("hr-test").post("/test/claim", json={"orderReference": order["reference"]})
     assert claimed.status_code == 409
@@ -139,7 +140,7 @@ def test_a_claim_by_date_is_reached_at_once(
 
 @pytest.mark.slow
 def test_each_reminder_is_reached_at_once_by_day_and_by_night(
-    staging: Service, working: None, send: Any, advance: Any, until: Any
+    staging: Service, working: None, send: Any, advance: Any
 ) -> None:
     """One of the two countries has night, or early morning, whenever the test runs."""
     for country, product, value in (("GB", "coffee", 5), ("JP", "ramen", 500)):
@@ -156,12 +157,12 @@ def test_each_reminder_is_reached_at_once_by_day_and_by_night(
             )
             return [row["kind"] for row in rows]
 
-        until(lambda reminded=reminded: reminded() == ["gift"])
+        wait_until(lambda reminded=reminded: reminded() == ["gift"])
         began_s = time.monotonic()
         advance(advanceSeconds=3 * DAY_S)
-        until(lambda reminded=reminded: reminded() == ["gift", "reminder_1"])
+        wait_until(lambda reminded=reminded: reminded() == ["gift", "reminder_1"])
         advance(to=staging.client("hr-test").get("/test/clock").json()["nextDueAt"])
-        until(lambda reminded=reminded: reminded() == ["gift", "reminder_1", "reminder_2"])
+        wait_until(lambda reminded=reminded: reminded() == ["gift", "reminder_1", "reminder_2"])
         assert time.monotonic() - began_s < WITHIN_S
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.chained import actor_on, chain_of
 from tests.distributed import SOMEBODY_WAITS
 from tests.ledger.worlds import ACME, ADA, DEPOSITS, FLOAT, INITECH, KEY, TEAM, TEST, THEIRS, VAULT, YEN, database
+from tests.waiting import until
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, OperatorError
 from largesse.customers.principal import Principal
@@ -259,9 +260,7 @@ async def test_an_account_that_is_closed_while_a_top_up_waits_for_it_takes_none(
     async with database.transaction(OPERATOR) as closing:
         await closing.execute("UPDATE accounts SET closed_at = clock_now() WHERE id = $1", TEAM)
         crediting = asyncio.create_task(credit())
-        async with asyncio.timeout(10):
-            while not await database.fetchval(OPERATOR, SOMEBODY_WAITS):  # noqa: ASYNC110 - another's doing
-                await asyncio.sleep(0.01)
+        await until(lambda: database.fetchval(OPERATOR, SOMEBODY_WAITS))
     with pytest.raises(OperatorError, match="accounts open 2"):
         await crediting
     assert await held(database) == [100_00, 0]

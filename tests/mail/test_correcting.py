@@ -9,6 +9,7 @@ import pytest
 from tests.chained import CHAIN
 from tests.distributed import WAITING
 from tests.mail.conftest import Office
+from tests.waiting import until
 
 from largesse.base.errors import InvalidRequest
 from largesse.db.scope import OPERATOR
@@ -113,8 +114,7 @@ async def test_what_is_just_being_sent_again_is_not_requeued_as_well(office: Off
     async with office.database.transaction(OPERATOR) as connection:
         await resend(connection, office.principal, reference, ADA)
         requeuing = asyncio.create_task(requeue(await office.operator(), wanted))
-        while not await office.database.fetchval(OPERATOR, WAITING) and not requeuing.done():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: requeuing.done() or office.database.fetchval(OPERATOR, WAITING))
     assert await requeuing == 0
     await office.send()
     assert office.server.recipients() == [ADA]

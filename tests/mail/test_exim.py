@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.waiting import until
 from tests.web.api.conftest import PUBLIC_URL, RICH_WORLD, Service, ServiceFactory, start_service
 
 from largesse.main import open_worker
@@ -98,9 +99,7 @@ class Exim:
 
     async def until_delivered(self, count: int) -> None:
         """Waits until exim has done with so many messages: it delivers in its own time."""
-        async with asyncio.timeout(PATIENCE_S):
-            while self.log.count("Completed") < count:  # noqa: ASYNC110 - another program's
-                await asyncio.sleep(0.02)
+        await until(lambda: self.log.count("Completed") >= count, PATIENCE_S)
 
     def messages(self) -> dict[str, EmailMessage]:
         """What lies in the mailbox, by the recipient of the envelope."""

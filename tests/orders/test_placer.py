@@ -10,6 +10,7 @@ import pytest
 from tests.chained import CHAIN, loaded
 from tests.distributed import IS_DISTRIBUTED, KEEPS_WAITING
 from tests.orders.builder import build_order, open_placer
+from tests.waiting import until
 
 from largesse.base.errors import InsufficientBalance, ReferenceUsed, Unauthorized, Unavailable
 from largesse.customers.access import KeyStatus
@@ -85,9 +86,7 @@ class Desk:
     async def waited_for(self, connection: Connection) -> None:
         """Returns when another transaction waits for that of `connection`."""
         process = connection.get_server_pid()
-        async with asyncio.timeout(30):
-            while not await self.database.fetchval(OPERATOR, KEEPS_WAITING, process):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await until(lambda: self.database.fetchval(OPERATOR, KEEPS_WAITING, process))
 
 
 @pytest.fixture

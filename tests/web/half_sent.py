@@ -2,13 +2,13 @@
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from tests.connections.conftest import Answer, Wire
+from tests.waiting import wait_until
 from tests.web.api.conftest import Service
 
 
@@ -35,10 +35,7 @@ def head_of_answer(connection: socket.socket) -> str:
 
 def await_held(service: Service, at_least: int, at_most: int = 2**40) -> None:
     """Waits until bodies hold so many bytes."""
-    memory, until = service.app.services.body_memory, time.monotonic() + 20
-    while not at_least <= memory.held_bytes <= at_most:
-        assert time.monotonic() < until, memory.held_bytes
-        time.sleep(0.01)
+    wait_until(lambda: at_least <= service.app.services.body_memory.held_bytes <= at_most)
 
 
 def in_two(

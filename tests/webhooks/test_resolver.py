@@ -1,24 +1,18 @@
 """Names are asked of a real name server on loopback; some it never answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 
 import pytest
+from tests.waiting import LONGEST_S, until
 from tests.webhooks.nameserver import NameServer, name_server
 
 from largesse.webhooks import resolver
 from largesse.webhooks.resolver import Resolver, UnresolvedError
 
 ACME, GLOBEX = 1, 2
-PATIENCE_S = 30.0
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - what it looks at is filled by the name server
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
@@ -108,7 +102,7 @@ async def test_a_look_up_given_up_keeps_its_place_until_its_question_ends() -> N
 async def test_places_are_free_again_when_questions_were_answered() -> None:
     names = {f"{number}.example": ["192.0.2.7"] for number in range(100)}
     async with name_server(names) as server, asking(server) as resolver:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(LONGEST_S):
             await asyncio.gather(*(resolver.look_up(name, ACME) for name in names))
         assert server.asked == names.keys()
         assert not resolver._places_of, "and nobody's are remembered"

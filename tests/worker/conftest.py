@@ -6,13 +6,14 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.mail.conftest import Office, PostOffice
+from tests.waiting import until
 from tests.webhooks.conftest import LOOPBACK, Receiver
 
 from largesse.base.settings import Settings, load_settings
@@ -101,11 +102,7 @@ class Works:
 
     async def until_logged(self, event: str) -> None:
         """Waits until a worker has logged `event`."""
-
-        async def logged() -> bool:
-            return event in (self.folder / "worker.log").read_text()
-
-        await until(logged)
+        await until(lambda: event in (self.folder / "worker.log").read_text())
 
     async def place(self, count: int, *, due_in_s: float = 0.0) -> list[int]:
         """Places orders of one recipient each, all in one transaction; returns their ids."""
@@ -190,7 +187,7 @@ class Works:
         missing_events, missing_mails = set(events), set(mails)
         seen_events = seen_mails = 0
 
-        async def arrived() -> bool:
+        def arrived() -> bool:
             nonlocal seen_events, seen_mails
             new_events, new_mails = self.events_heard(seen_events), self.mails_got(seen_mails)
             seen_events, seen_mails = seen_events + len(new_events), seen_mails + len(new_mails)
@@ -203,11 +200,7 @@ class Works:
     async def until_more_arrived(self, more: int) -> None:
         """Waits until so many more events and mails have arrived."""
         wanted = len(self.receiver.got) + len(self.mail.got) + more
-
-        async def arrived() -> bool:
-            return len(self.receiver.got) + len(self.mail.got) >= wanted
-
-        await until(arrived)
+        await until(lambda: len(self.receiver.got) + len(self.mail.got) >= wanted)
 
     async def until_settled(self) -> None:
         """Waits until nothing is pending any more."""
@@ -222,10 +215,3 @@ class Works:
             return row is None
 
         await until(settled)
-
-
-async def until(condition: Callable[[], Awaitable[bool]], longest_s: float = PATIENCE_S) -> None:
-    """Waits until `condition` holds; what it looks at happens in other processes, so it is asked again and again."""
-    async with asyncio.timeout(longest_s):
-        while not await condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)

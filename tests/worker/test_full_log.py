@@ -12,7 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.worker.conftest import PATIENCE_S, Works, until
+from tests.waiting import until
+from tests.worker.conftest import PATIENCE_S, Works
 from tests.worker.test_metrics import free_port
 
 FULL = Path("/dev/full")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.faults.installation import Installation, Service
 from tests.mail.conftest import PostOffice
-from tests.worker.conftest import until
+from tests.waiting import until
 
 
 @pytest.mark.long

@@ -10,7 +10,8 @@ import time
 from collections import defaultdict
 
 import pytest
-from tests.worker.conftest import PATIENCE_S, Works, until
+from tests.waiting import until
+from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.base.settings import MAIL_CONNECTIONS
 from largesse.db.scope import OPERATOR

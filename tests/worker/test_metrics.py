@@ -10,7 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.worker.conftest import PATIENCE_S, Works, until
+from tests.waiting import until
+from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.base.errors import OperatorError
 from largesse.base.metrics_server import serve_metrics

@@ -5,7 +5,8 @@ import os
 import time
 
 import pytest
-from tests.worker.conftest import Works, until
+from tests.waiting import until
+from tests.worker.conftest import Works
 
 from largesse.db.scope import OPERATOR
 

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.faults.proxy import Proxy
-from tests.worker.conftest import PATIENCE_S, Works, until
+from tests.waiting import until
+from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.base.settings import MAIL_CONNECTIONS
 from largesse.db.pool import Database
@@ -34,11 +35,7 @@ async def working(works: Works, url: str) -> AsyncIterator[Worker]:
 
 async def until_mailed(works: Works, count: int) -> None:
     """Waits until so many messages have arrived, copies included."""
-
-    async def arrived() -> bool:
-        return len(works.mail.got) >= count
-
-    await until(arrived, PATIENCE_S + AWAY_S)
+    await until(lambda: len(works.mail.got) >= count, PATIENCE_S + AWAY_S)
 
 
 def twice(works: Works) -> int:

@@ -5,7 +5,6 @@ The tables are moved to a small file system in memory, and that is filled. Mount
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import asyncpg
 import pytest
 from prometheus_client import REGISTRY
 from tests.distributed import IS_DISTRIBUTED
+from tests.waiting import wait_until
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, on_database
 
 from largesse.db import disk
@@ -119,13 +119,6 @@ def health(service: Service) -> tuple[int, dict[str, Any]]:
     return answer.status_code, answer.json()
 
 
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _LONGEST_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def until_full(service: Service, small_disk: SmallDisk) -> None:
     """Fills the disk until the service knows it. Once may not do: a look that is under way gives the room of its file back."""
 
@@ -133,7 +126,7 @@ def until_full(service: Service, small_disk: SmallDisk) -> None:
         small_disk.fill()
         return health(service)[0] == 503
 
-    until(is_full)
+    wait_until(is_full)
 
 
 def test_health_says_that_the_disk_is_full_before_anybody_writes(service: Service, small_disk: SmallDisk) -> None:
@@ -145,7 +138,7 @@ def test_health_says_that_the_disk_is_full_before_anybody_writes(service: Servic
     assert service.client().get("/health").headers["Retry-After"] == "10"
     assert REGISTRY.get_sample_value("largesse_database_full") == 1
     small_disk.free()
-    until(lambda: health(service)[0] == 200)
+    wait_until(lambda: health(service)[0] == 200)
     assert REGISTRY.get_sample_value("largesse_database_full") == 0
 
 
@@ -173,7 +166,7 @@ def test_an_order_is_placed_whole_or_not_at_all(
     small_disk.free()
     assert send(placed).status_code == 200
     assert problem(send(placed), 409, "reference-used")
-    until(lambda: health(service)[0] == 200)
+    wait_until(lambda: health(service)[0] == 200)
     assert (
         service.sql("SELECT count(*) FROM orders WHERE external_reference LIKE $1", f"full-{codes}-%")[0][0]
         == placed + 1

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
+from tests.waiting import until
 from tests.web.api.conftest import Service, on_database
 from tests.web.half_sent import in_two
 
@@ -96,12 +97,6 @@ def everything(service: Any) -> dict[str, str]:
     digest = """SELECT '{0}', (SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM "{0}" t)"""
     names = [table[0] for table in tables if table[0] not in TOLD]
     return dict(map(tuple, service.sql(" UNION ALL ".join(map(digest.format, names)))))
-
-
-async def until(true: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
-        while not await true():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def waits_for(connection: asyncpg.Connection, *others: asyncio.Future[Any]) -> bool:

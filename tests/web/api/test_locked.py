@@ -6,6 +6,7 @@ import asyncpg
 import httpx
 import pytest
 from tests.distributed import SOMEBODY_WAITS
+from tests.waiting import until
 
 WORLD = """
 customers:
@@ -43,9 +44,7 @@ async def test_cancellations_that_wait_leave_connections_to_others(service) -> N
         ]
         try:
             # Those of this database alone: with others', a look takes longer than a cancellation waits.
-            async with asyncio.timeout(30):
-                while not await holder.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - the database does not tell by itself
-                    await asyncio.sleep(0.01)
+            await until(lambda: holder.fetchval(SOMEBODY_WAITS))
             for _ in range(10):
                 assert (await client.get("/orders", headers=headers["other"])).status_code == 200
                 answer = await client.post("/send/gift", json=body, headers=headers["other"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.waiting import wait_until
 from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console import worst_forms as worst_forms_program
 from tests.web.console.conftest import Browser, signed_in
@@ -122,10 +123,7 @@ def test_somebody_has_two_forms_handled_at_once_and_the_next_waits(
     ada.get("/app")
     with ThreadPoolExecutor(1) as pool:
         third = pool.submit(ada.post, "/app/environment", environment="production", token=token or ada.token)
-        until = time.monotonic() + 20
-        while key not in turns._waiting:
-            assert time.monotonic() < until, "it does not wait"
-            time.sleep(0.01)
+        wait_until(lambda: key in turns._waiting)
         loop = turns._waiting[key][0].get_loop()
         assert cem.post("/app/environment", environment="production").status_code == 303
         assert not third.done()

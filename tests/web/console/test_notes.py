@@ -13,6 +13,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from tests.distributed import WAITING
 from tests.mail.conftest import PostOffice
 from tests.plans import rows_read
+from tests.waiting import until
 from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient, form_of, sent_code
 from tests.web.console.conftest import Browser, SignIn
@@ -158,9 +159,7 @@ def test_a_note_that_is_being_written_while_one_was_mailed_is_mailed_later(servi
         async with database.transaction(OPERATOR) as connection:
             assert await write_note(connection, vault, key, "production", "Second")
             office.released.set()
-            async with asyncio.timeout(30):
-                while not step.done() and not await database.fetchval(OPERATOR, WAITING):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await until(lambda: step.done() or database.fetchval(OPERATOR, WAITING))
         await step
         await mailer.close()
         await office.close()

@@ -19,6 +19,7 @@ import httpx
 import pytest
 from tests.distributed import WAITING
 from tests.orders.test_cancelling import claim
+from tests.waiting import wait_until
 from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
@@ -81,10 +82,7 @@ def held(service: Service, query: str, reference: str) -> Iterator[Callable[[int
         on_database(service.database_url, work_)
 
     def waits(count: int) -> None:
-        until = time.monotonic() + 20
-        while service.sql(WAITING)[0][0] < count:
-            assert time.monotonic() < until, "nobody waits"
-            time.sleep(0.02)
+        wait_until(lambda: service.sql(WAITING)[0][0] >= count)
 
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(hold)
