@@ -130,3 +130,32 @@ def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, a
     asked = assign(service, ada, "small", "bots", email="ada@acme.example")
     assert "This action needs a password" in asked.text
     assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example")) == []
+
+
+def test_an_old_window_takes_away_nothing_that_was_assigned_meanwhile(service: Service, ada: Browser) -> None:
+    made = service.sql(
+        """
+        INSERT INTO accounts (customer_id, environment, currency, kind, key, name, is_master, open_to_all)
+        SELECT customer_id, environment, currency, kind, 'spare-' || n, 'Spare ' || n, false, false
+        FROM accounts, generate_series(1, 60) AS n WHERE id = $1 RETURNING id
+        """,
+        service.ids["funding_accounts"]["bots"],
+    )
+    first, *others = [str(row["id"]) for row in made]
+    path = f"/app/people/{user_id(service, CEM)}"
+
+    def assigned() -> set[str]:
+        rows = service.sql("SELECT account_id FROM account_users WHERE user_id = $1", user_id(service, CEM))
+        return {str(row["account_id"]) for row in rows}
+
+    ada.get(path)
+    assert 'name="was_may_use" value=""' in ada.page.text
+    old = ada.token
+    ada.get(path)
+    assert ada.post(f"{path}/accounts", may_use=others, was_may_use="").status_code == 303
+    assert assigned() == set(others), "however many there are"
+    assert ada.post(f"{path}/accounts", token=old, may_use=first, was_may_use="").status_code == 303
+    assert assigned() == {first, *others}
+    ada.get(path)
+    assert ada.post(f"{path}/accounts", may_use=first, was_may_use=" ".join([first, *others])).status_code == 303
+    assert assigned() == {first}

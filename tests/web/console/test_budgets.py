@@ -215,3 +215,27 @@ def test_names_are_text(service: Service, sign_in: SignIn) -> None:
     for page in (cem.get("/app"), cem.get("/app/budgets"), cem.get(f"{path}/review")):
         assert "<b>Bold" not in page.text
         assert "&lt;b&gt;Bold" in page.text
+
+
+def test_an_old_window_keeps_what_somebody_else_changed_meanwhile(service: Service, sign_in: SignIn) -> None:
+    ada, bob = sign_in("ada@acme.example"), sign_in("ada@acme.example")
+    people = [str(user_id(service, f"{name}@acme.example")) for name in ("ada", "cem")]
+    assert create(ada, of="group", who=people[0], limit="100").status_code == 303
+    here = f"/app/budgets/{the_budget(service)}"
+    was = {"was_name": "Thanks", "was_limit": "100.00", "was_per_gift": "", "was_who": people[0]}
+    for browser in (ada, bob):
+        browser.get(here)
+    assert all(f'name="{name}" value="{value}"' in ada.page.text for name, value in was.items())
+    theirs = {**was, "name": "Thanks", "limit": "50", "per_gift": "", "who": people}
+    assert bob.post(here, **theirs).status_code == 303
+    mine = {**was, "name": "Thank you", "limit": "100.00", "per_gift": "20", "who": people[0]}
+    assert ada.post(here, **mine).status_code == 303
+    [row] = service.sql("SELECT id, name, limit_minor, per_gift_minor FROM budgets WHERE ended_at IS NULL")
+    assert tuple(row)[1:] == ("Thank you", 50_00, 20_00), "the limit stays lowered"
+    assert len(service.sql("SELECT FROM budget_people WHERE budget_id = $1", row["id"])) == 2
+    bob.page = bob.submit(
+        here, **{**theirs, "name": "Thanks a lot", "limit": "40", "was_limit": "50.00", "who": people[0]}
+    )
+    assert bob.page.status_code == 422
+    bob.says("Somebody else changed this meanwhile to: Thank you")
+    assert 'name="was_name" value="Thank you"' in bob.page.text, "who saves it again has seen it"

@@ -80,6 +80,24 @@ def test_people_whom_a_customer_removed_are_listed_apart(service: Service, sign_
     assert "Nobody is found by these words" in browser.read(f"{here}?q=zoo")
 
 
+def test_an_old_window_changes_no_terms_that_somebody_else_set_meanwhile(service: Service, sign_in: SignIn) -> None:
+    browser, here = sign_in("owner"), f"/office/customers/{number_of(service, 'globex')}"
+    [before] = service.sql("SELECT name, plan, funding FROM customers WHERE key = 'globex'")
+    was = {f"was_{name}": value for name, value in before.items()}
+    plan = "enterprise" if before["plan"] != "enterprise" else "pro"
+    browser.get(here)
+    assert all(f'name="{name}" value="{value}"' in browser.page.text for name, value in was.items())
+    for changed in ({"plan": plan}, {"name": "Globex Group"}):
+        browser.get(here)
+        assert browser.post(f"{here}/terms", **was, **{**before, **changed}).status_code == 303
+    [after] = service.sql("SELECT name, plan, funding FROM customers WHERE key = 'globex'")
+    assert dict(after) == {**before, "name": "Globex Group", "plan": plan}
+    browser.page = browser.submit(here, f"{here}/terms", **was, **{**before, "plan": "starter"})
+    assert browser.page.status_code == 422
+    browser.says(f"Somebody else changed this meanwhile to: {plan.capitalize()}")
+    assert browser.submit(here, f"{here}/terms", **before).status_code == 303
+
+
 def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_in: SignIn) -> None:
     customer_id = number_of(service, "globex")
     browser, here = sign_in("support"), f"/office/customers/{customer_id}"

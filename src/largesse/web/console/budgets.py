@@ -115,7 +115,7 @@ async def one(context: RequestContext) -> Response:
         period=context.say(_PERIODS[budget.period]),
         people=_boxes(people) if budget.kind == _GROUP else [],
         chosen=context.form.all("who") if context.form.errors else [str(one) for one in budget.user_ids],
-        typed=lambda minor: "" if minor is None else context.language.typed(minor, budget.currency),
+        shown={**_shown(context, budget), "who": " ".join(map(str, budget.user_ids))},
         most_name=MOST_NAME,
     )
 
@@ -123,9 +123,10 @@ async def one(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Changes a budget. Raises NotFound."""
     form, budget = context.form, (await _find(context)).budget
+    form.keep_others(_shown(context, budget))
     name = form.text("name", MOST_NAME)
     limit_minor, per_gift_minor = _amounts(context, budget.currency)
-    people = form.numbers("who")
+    people = form.numbers_and_others("who", budget.user_ids)
     if budget.kind == _GROUP and not people:
         form.error("who", context.say("Choose at least one of the options."))
     if form.errors:
@@ -144,6 +145,15 @@ async def change(context: RequestContext) -> Response:
         return await one(context)
     said = context.say("The budget %(name)s was changed. It applies from the next order.", name=name)
     return context.see("/app/budgets", said)
+
+
+def _shown(context: RequestContext, budget: Budget) -> dict[str, str]:
+    """Returns what the fields of a budget show."""
+    limits = {"limit": budget.limit_minor, "per_gift": budget.per_gift_minor}
+    typed = {
+        name: "" if minor is None else context.language.typed(minor, budget.currency) for name, minor in limits.items()
+    }
+    return {"name": budget.name, **typed}
 
 
 async def ask_end(context: RequestContext) -> Response:

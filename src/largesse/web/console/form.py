@@ -35,6 +35,7 @@ _UNFIT = text("This has characters that are not allowed. Type it again.")
 _NO_EMAIL = text("Type an e-mail address, such as name@example.com.")
 _NOT_OFFERED = text("Choose one of the options.")
 _CHOOSE_SOME = text("Choose at least one of the options.")
+CHANGED_TOO = text("Somebody else changed this meanwhile to: %(value)s")
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -138,6 +139,33 @@ class Form:
     def error(self, name: str, said: str) -> None:
         """Adds the error of a field, unless it has one already."""
         self.errors.setdefault(name, said)
+
+    def keep_others(self, now: Mapping[str, str], said: Mapping[str, str] | None = None) -> None:
+        """Keeps what others saved since the page was opened in fields that the person left as they were. Adds an error for what both changed.
+
+        `now` is what the fields show now. What they showed then is in fields that have `was_` before the name. `said` is how an error names a value.
+        """
+        for name, value in now.items():
+            was, typed = self[f"was_{name}"], self[name]
+            if f"was_{name}" not in self or value in (was, typed):
+                continue
+            if typed == was:
+                self._fields = [(one, value if one == name else given) for one, given in self._fields]
+            else:
+                self.error(name, self.say(CHANGED_TOO, value=(said or {}).get(value, value) or "\N{EN DASH}"))
+
+    def numbers_and_others(self, name: str, now: Collection[int]) -> list[int]:
+        """Returns the numbers in the fields with that name, and what others added since the page was opened, without what they removed.
+
+        `now` is what others saved. The page had what is in `was_` before the name, with blanks between.
+        """
+        typed = self.numbers(name)
+        if f"was_{name}" not in self:
+            return typed
+        was = set(map(Whole().read, self[f"was_{name}"].split()))
+        return [one for one in typed if one in now or one not in was] + [
+            one for one in now if one not in was and one not in typed
+        ]
 
     def read(self, declared: type[Declared]) -> Declared:
         """Returns the form as a declared type. Adds an error for each field that is wrong."""

@@ -26,12 +26,12 @@ from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up
 from largesse.web.console.context import PageContext, RequestContext, typed_amount
 from largesse.web.console.keys import NAMES as SCOPE_NAMES
 from largesse.web.console.send.opening import person_as_caller
-from largesse.web.kit.query import Whole
 
 
 async def limit(context: RequestContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
     account = await _account(context)
+    context.form.keep_others(_shown(context, account, context.form["currency"]))
     if not await limit_as_typed(context, context.actor, account.id):
         return await one(context)
     done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
@@ -62,9 +62,12 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> None:
-    """Lets a holder use exactly the accounts in the form, besides those open to all. Raises NotFound."""
-    account_ids = [Whole().read(one) or 0 for one in context.form.all("may_use")]
-    await assign_accounts(context.actor, holder, holder_id, account_ids)
+    """Lets a holder use the accounts in the form, and those that others assigned meanwhile, besides those open to all. Raises NotFound."""
+    if len(context.form.numbers("may_use")) < len(context.form.all("may_use")):
+        raise NotFound("There is no such funding account.")
+    now = await context.read(list_assignable, holder, *context.customer, holder_id)
+    assigned = [one.id for one in now if one.is_assigned]
+    await assign_accounts(context.actor, holder, holder_id, context.form.numbers_and_others("may_use", assigned))
 
 
 MOST_NAME = 100
@@ -137,9 +140,15 @@ async def one(context: RequestContext) -> Response:
             (one, one) for one in ([chosen] if chosen else others) if one == chosen or one not in account.limits
         ],
         chosen=chosen,
-        limit=account.limits.get(chosen, Limit()),
-        typed=lambda minor: "" if minor is None else context.language.typed(minor, chosen),
+        shown=_shown(context, account, chosen),
     )
+
+
+def _shown(context: RequestContext, account: ServiceAccount, currency: str) -> dict[str, str]:
+    """Returns what the fields of the limits in a currency show."""
+    limit = account.limits.get(currency, Limit())
+    limits = {"largest_order": limit.largest_order_minor, "daily": limit.daily_minor}
+    return {name: "" if minor is None else context.language.typed(minor, currency) for name, minor in limits.items()}
 
 
 async def switch(context: RequestContext) -> Response:

@@ -23,7 +23,7 @@ from largesse.catalogue.typed import fields_of, read_collection, read_product, t
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.staff.model import StaffRight
-from largesse.web.console.form import REQUIRED, Form
+from largesse.web.console.form import CHANGED_TOO, REQUIRED, Form
 from largesse.web.kit.query import INT64
 from largesse.web.office.catalogue_shown import (
     FLAGS,
@@ -262,9 +262,7 @@ class Pages:
             if typed[name] == was:
                 merged[name] = value
             elif value not in {was, typed[name]}:
-                said = context.say(
-                    "Somebody else changed this meanwhile to: %(value)s", value=value[:500] or "\N{EN DASH}"
-                )
+                said = context.say(CHANGED_TOO, value=value[:500] or "\N{EN DASH}")
                 context.form.error(name, said)
         errors = context.form.errors
         context.form = Form({**merged, "reason": context.form["reason"]}, context.say)

@@ -156,6 +156,9 @@ async def one(context: OfficeContext) -> Response:
 
 async def change(context: OfficeContext) -> Response:
     """Changes name, plan and funding of a customer. Raises NotFound."""
+    customer = await context.read(read_customer, context.number("customer"))
+    names = {key: context.say(name) for key, name in (PLAN_NAMES | FUNDING_NAMES).items()}
+    context.form.keep_others({name: getattr(customer, name) for name in TermsForm.__struct_fields__}, names)
     form = context.form.read(TermsForm)
     if context.form.errors:
         return await one(context)
