@@ -71,11 +71,50 @@ def test_bad_addresses_say_what_is_wrong(changes: dict[str, str], errors: dict[s
 
 
 @pytest.mark.parametrize(
-    ("country", "typed", "stored"), [("NL", "1012 ab", "1012 AB"), ("DE", "\uff11\uff10\uff11\uff11\uff15", "10115")]
+    ("country", "typed", "stored"),
+    [
+        ("NL", "1012 ab", "1012 AB"),
+        ("DE", "\uff11\uff10\uff11\uff11\uff15", "10115"),
+        ("DE", "D-10115", "10115"),
+        ("LU", "L - 4750", "4750"),
+        ("LV", "1073", "LV-1073"),
+        ("PT", "2725079", "2725-079"),
+        ("PL", "00950", "00-950"),
+        ("GB", "m11ae", "M11AE"),
+        ("GB", "M1 1 AE", "M1 1AE"),
+    ],
 )
-def test_postal_codes_are_in_capitals_and_plain_digits(country: str, typed: str, stored: str) -> None:
+def test_postal_codes_are_stored_as_their_country_writes_them(country: str, typed: str, stored: str) -> None:
     checked = check_address(country, {"name": "A B", "street_address": "Weg 1", "city": "Delft", "postal_code": typed})
     assert (checked.errors, checked.address["postal_code"]) == ({}, stored)
+
+
+@pytest.mark.parametrize(
+    ("country", "area", "city", "postal_code", "stored"),
+    [
+        ("IN", "Karnataka", "Bengaluru", "560 001", "560001"),
+        ("JP", "Tokyo", "", "\u3012150\u30fc0001", "150-0001"),
+        ("JP", "\u6771\u4eac\u90fd", "", "1500001", "1500001"),
+        ("BR", "SP", "Sao Paulo", "01310 100", "01310-100"),
+        ("CN", "\u5317\u4eac\u5e02", "\u5317\u4eac", "100000", "100000"),
+        ("KR", "Seoul", "Gangnam", "06236", "06236"),
+        ("TW", "Taipei City", "Da'an", "10617", "10617"),
+        ("HK", "Kowloon", "\u5c16\u6c99\u5480", "", ""),
+        ("AE", "Dubai", "", "", ""),
+        ("US", "NY", "New York", "10001\u20131234", "10001-1234"),
+    ],
+)
+def test_towns_and_provinces_stand_on_the_parcel_as_they_were_typed_and_chosen(
+    country: str, area: str, city: str, postal_code: str, stored: str
+) -> None:
+    typed = {"name": "A B", "street_address": "1-1", "city": city, "country_area": area, "postal_code": postal_code}
+    choices = next(field.choices for field in address_fields(country) if field.name == "country_area")
+    assert area in dict(choices)
+    checked = check_address(country, typed)
+    assert checked.errors == {}
+    assert checked.address["country_area"] == area
+    assert checked.address.get("city", "").upper() == city.upper()  # some countries write it in capitals
+    assert checked.address.get("postal_code", "") == stored
 
 
 def test_an_old_order_for_no_country_still_takes_an_address() -> None:

@@ -1,6 +1,7 @@
 """Delivery addresses: the fields of each country, and checks of a typed address. The rules are Google's data."""
 
 import re
+import string
 import unicodedata
 from collections.abc import Mapping
 
@@ -32,6 +33,7 @@ _AUTOCOMPLETE = {
     "postal_code": "postal-code",
 }
 LONGEST = 200
+_TYPED_FREELY = ("city", "city_area")
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -78,7 +80,7 @@ def address_fields(country: str) -> list[Field]:
             name,
             kinds.get(name, name),
             name in rules.required_fields or name in {"name", "street_address"},
-            tuple((str(value), str(label)) for value, label in rules.country_area_choices)
+            tuple(dict.fromkeys(_choice(str(code), str(label)) for code, label in rules.country_area_choices))
             if name == "country_area"
             else (),
             str(rules.postal_code_examples[0]) if name == "postal_code" and rules.postal_code_examples else "",
@@ -88,19 +90,55 @@ def address_fields(country: str) -> list[Field]:
 
 
 def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
-    """Checks an address typed for `country`. A country in the form is ignored."""
+    """Checks an address typed for `country`. A country in the form is ignored.
+
+    Towns and districts are taken as typed: the lists of them know few towns, in one way of writing.
+    """
     fields = address_fields(country)
     given = {field.name: _tidy(typed.get(field.name, ""), field.name) for field in fields}
+    if "postal_code" in given:
+        given["postal_code"] = _postal_code(country, given["postal_code"])
     errors = {field.name: "required" for field in fields if field.required and not given[field.name]} | {
         name: "invalid" for name, text in given.items() if len(text) > LONGEST or unfit(text, line_breaks=True)
     }
     try:
         address = normalize_address({**given, "country_code": _known(country)})
     except InvalidAddressError as error:
-        errors |= {name: what for name, what in error.errors.items() if name in given and name not in errors}
+        errors |= {
+            name: what
+            for name, what in error.errors.items()
+            if name in given and name not in errors and (name not in _TYPED_FREELY or what == "required")
+        }
         address = given
     normal = {name: str(address.get(name) or "") for name in given}
+    as_given = _TYPED_FREELY if normal.get("country_area", "").isascii() else ("country_area", *_TYPED_FREELY)
+    normal |= {name: given[name] for name in as_given if given.get(name, "").upper() != normal.get(name, "").upper()}
     return CheckedAddress({**normal, "country_code": country}, {name: errors[name] for name in given if name in errors})
+
+
+def _choice(code: str, label: str) -> tuple[str, str]:
+    """Returns the value and the label of a province. Without a code in Latin letters it stands on the parcel as it was chosen, in either script."""
+    return (code, label) if code.isascii() else (label, label)
+
+
+def _postal_code(country: str, typed: str) -> str:
+    """Returns a postal code as its country writes it, whatever blanks, hyphens and letters of the country were typed; any other text as it is."""
+    rules = get_validation_rules({"country_code": _known(country)})
+
+    def fits(code: str) -> bool:
+        return all(pattern.match(code) for pattern in rules.postal_code_matchers)
+
+    if fits(typed):
+        return typed
+    plain = "".join(one for one in typed if one.isascii() and one.isalnum())
+    for code in (plain, plain.lstrip(string.ascii_uppercase), country + plain):
+        for example in map(str, rules.postal_code_examples):
+            if len(code) == sum(map(str.isalnum, example)):
+                rest = iter(code)
+                written = "".join(next(rest) if one.isalnum() else one for one in example)
+                if fits(written):
+                    return written
+    return typed
 
 
 def _known(country: str) -> str:
