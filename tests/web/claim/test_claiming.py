@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.web.claim.conftest import PATHS, Codes, form_of, link, lookup_of, sent_code, wrong
@@ -56,6 +57,19 @@ def test_the_link_and_its_pin_open_the_gift(
 def test_an_address_typed_with_a_slash_at_its_end_leads_to_the_form(recipient: Any) -> None:
     answer = recipient.get("/claim/")
     assert (answer.status_code, answer.headers["location"]) == (303, "/claim")
+
+
+def test_a_link_that_got_signs_behind_it_on_its_way_leads_to_its_gift(recipient: Any, codes: Codes) -> None:
+    whole = link(codes(*PATHS, value=10)[0])
+    for signs in ("/", ".", ")", "%3E.", "%C2%BB", "%20"):
+        answer = recipient.get(whole + signs)
+        assert (answer.status_code, answer.headers["location"]) == (303, whole), signs
+    answer = recipient.get(f"{whole}/reminders/")
+    assert answer.headers["location"] == f"{whole}/reminders"
+    for nowhere in ("/claim/campaign/a/b/c", "/claim//evil.example", f"{whole}/opened", "/claim/a b"):
+        answer = recipient.get(nowhere)
+        assert answer.status_code == 404, nowhere
+        assert "This link leads nowhere" in answer.text, "people read a page, not JSON"
 
 
 def test_a_typed_code_opens_the_gift_however_it_is_typed(service: Any, recipient: Any, codes: Codes) -> None:
@@ -158,8 +172,23 @@ def test_the_expiry_counts_from_the_claim_and_is_shown(
         lookup_of(service, code),
     )[0]
     assert row["expires_at"] - row["claimed_at"] == timedelta(days=days)
-    day = row["expires_at"]
+    day = row["expires_at"].astimezone(ZoneInfo("Europe/London")) + timedelta(minutes=1)
     assert f"Please choose before {day.day} {day:%B %Y}." in gift.text
+
+
+def test_the_day_of_expiry_is_one_on_which_the_gift_is_there_everywhere_in_its_country(
+    service: Any, recipient: Any, codes: Codes
+) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    path = recipient.gift(code)
+    [key] = service.sql("SELECT customer_id, order_id FROM lines WHERE code_lookup = $1", lookup_of(service, code))
+    service.sql("UPDATE orders SET country = 'US' WHERE customer_id = $1 AND id = $2", *key)
+    service.sql(
+        "UPDATE line_states SET expires_at = '2031-12-01T04:30Z' WHERE customer_id = $1 AND order_id = $2", *key
+    )
+    assert "Please choose before 30 November 2031." in recipient.get(path).text, (
+        "in Boston, it ends at half past eleven"
+    )
 
 
 def test_an_expired_gift_says_so_and_stays_so(

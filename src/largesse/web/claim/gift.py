@@ -1,5 +1,6 @@
 """The pages of a gift: the code, the link and the claim; then, for the browser with its session, the choice and the address."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from largesse.base.confidential import Confidential
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import InvalidRequest, TooManyRequests
+from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day
 from largesse.catalogue.model import Product
@@ -25,9 +26,13 @@ from largesse.web.claim.layout import Layout
 from largesse.web.claim.rendering import HEADERS, chosen_by_switch, chosen_tag
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
 from largesse.web.kit.page_services import PageServices
+from largesse.web.kit.pages import see
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, seal_cookie
 
+_WITH_SIGNS = re.compile(
+    r"([\w/-]*[\w-])[^\w-]+", re.ASCII
+)  # such as the full stop of a sentence, or the slash of a browser
 COOKIE = "gift"  # holds the session of a claimed gift, and is sent only to the pages of that gift
 LASTS = timedelta(hours=1)
 
@@ -82,8 +87,17 @@ class PinEntry:
         form = await read_form(request)
         return await self._claim(request, read_typed_code(form.get("code", "")), None, form)
 
+    async def lost(self, request: Request) -> Response:
+        """Redirects to the address without the signs that it got behind it on its way. Raises NotFound if there are none."""
+        path = request.path_params.get("rest") or request.path_params["token"]
+        if not (tidy := _WITH_SIGNS.fullmatch(path)):
+            raise NotFound("There is nothing at this address.")
+        return see(f"{self._layout.base}/claim/{tidy[1]}", HEADERS)
+
     async def link(self, request: Request) -> Response:
         """Shows the page of a claim link: the wrapped gift and the form for its PIN. Raises NotFound."""
+        if _WITH_SIGNS.fullmatch(request.path_params["token"]):
+            return await self.lost(request)
         line, progress = await self._services.claiming.find(request.path_params["token"])
         deadline = await self._services.claiming.deadline(line.key)
         return await self._layout.page_of(
@@ -277,7 +291,7 @@ class GiftPages:
         errors: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response:
-        is_form = gift.step is GiftStep.ADDRESS
+        is_form, expires_at = gift.step is GiftStep.ADDRESS, gift.progress.expires_at
         return await self._layout.page_of(
             request,
             template,
@@ -287,6 +301,9 @@ class GiftPages:
             sender=gift.line.from_name,
             gift=gift,
             step=gift.step.name.lower(),
+            expires_on=None
+            if expires_at is None
+            else last_whole_day(expires_at, gift.line.country) + timedelta(days=1),
             gift_address=self._layout.gift_address(session.handle),
             form_key=form_key(self._services.vault, session.cookie),
             fields=address_fields(gift.line.country) if is_form else [],

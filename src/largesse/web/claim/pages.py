@@ -68,15 +68,9 @@ class Previews:
         """Returns the page on which the recipient chooses from a collection. Its forms and links do nothing."""
         values = {
             "line": {"value_minor": value_minor, "currency": currency, "message": None},
-            "gift": {
-                "product": None,
-                "choices": choices,
-                "details": details,
-                "progress": {"expires_at": None},
-                "note": None,
-                "may_thank": False,
-            },
+            "gift": {"product": None, "choices": choices, "details": details, "note": None, "may_thank": False},
             "step": "choose",
+            "expires_on": None,
             "errors": {},
             "sender": None,
             "gift_address": "",
@@ -128,4 +122,5 @@ def claim_pages(services: PageServices) -> Sequence[BaseRoute]:
         route("POST", "/claim/{token:str}/opened", entering.opened),
         route("GET", "/claim/{token:str}/reminders", entering.reminders),
         route("POST", "/claim/{token:str}/reminders", entering.end_reminders),
+        route("GET", "/claim/{rest:path}", entering.lost),  # a page for people, not JSON
     ]

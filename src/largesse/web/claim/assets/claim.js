@@ -10,8 +10,9 @@
     if (!carried.startsWith("#pin=")) return;
     history.replaceState(null, "", location.pathname + location.search);
     const pin = claim?.querySelector(".pin");
-    if (!pin || !/^#pin=\d{6}$/.test(carried)) return;
-    pin.value = carried.slice(5);
+    const [, digits] = /^#pin=(\d{6})(?!\w)/.exec(carried) ?? []; // what follows is the text around the link
+    if (!pin || !digits) return;
+    pin.value = digits;
     pin.removeAttribute("aria-invalid");
     claim.querySelector(".message").hidden = true; // of a wrong PIN before
     const lead = document.querySelector("[data-filled]");
