@@ -102,7 +102,7 @@ def test_one_recipient_is_cancelled_and_refunded_to_the_penny(ada: Browser, serv
     for _ in range(2):
         assert ada.post(page, token=token).headers["location"] == f"/app/orders/{order}?q=kim#r1"
     assert service.balance("gbp") == before + 20
-    ada.sees(f"/app/orders/{order}", "Cancelled: Kim. Refunded: £20.00.", "Ada cancelled a gift: Kim")
+    ada.sees(f"/app/orders/{order}", "Cancelled: Kim. Refunded: £20.00.", "Ada cancelled 2 gifts: Kim")
     ada.says("Refunded £20.00")
     assert "there is nothing to cancel" in ada.read(page)
     ada.post(page)

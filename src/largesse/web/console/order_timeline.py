@@ -109,7 +109,13 @@ def _act(context: RequestContext, act: OrderAct) -> Happening:
 
 def _cancelled(context: RequestContext, act: OrderAct, by: str) -> str:
     if act.recipient:
-        return context.say("%(by)s cancelled a gift: %(to)s", by=by, to=act.recipient)
+        return context.ngettext(
+            "%(by)s cancelled %(count)s gift: %(to)s",
+            "%(by)s cancelled %(count)s gifts: %(to)s",
+            act.codes or 1,
+            by=by,
+            to=act.recipient,
+        )
     if act.codes is None:
         return context.say("%(by)s cancelled the unclaimed gifts", by=by)
     return context.ngettext("%(by)s cancelled %(count)s gift", "%(by)s cancelled %(count)s gifts", act.codes, by=by)
