@@ -59,7 +59,10 @@ def test_a_collection_from_its_link_to_the_voucher(demo: Any, visit: Visits, win
     card = page.locator(".gift-card .gift-name")
     assert card.evaluate("(one) => getComputedStyle(one).color") == ink, "paper has no background for white letters"
     assert len(re.findall(rb"/Type /Page\b", page.pdf(format="A4"))) == 1, "gift, QR code and number stay together"
-    page.emulate_media(media="screen")
+    page.emulate_media(media="screen", forced_colors="active")
+    edge = page.locator(".qr-frame").evaluate("(one) => getComputedStyle(one).backgroundColor")
+    assert edge == "rgb(255, 255, 255)", "a scanner needs the white edge in any scheme"
+    page.emulate_media(forced_colors="none")
     page.reload()
     assert page.locator("#number").inner_text() == number
     assert one.said == []
@@ -148,7 +151,7 @@ def test_what_is_no_pin_is_not_filled_in(demo: Any, visit: Visits) -> None:
         one.page.wait_for_url(code["redemptionUrl"])
         assert one.page.get_by_label("PIN").input_value() == ""
     assert one.page.get_by_text("Type the PIN that came with this link").is_visible()
-    one.page.goto(f"{code['redemptionUrl']}#pin={other(code['pin'])}")
+    one.page.goto(f"{code['redemptionUrl']}#pin={other(code['pin'])}).")
     one.page.get_by_text("Your PIN is filled in.").wait_for()
     assert one.page.url == code["redemptionUrl"], "opened again in the same window"
     one.page.get_by_role("button", name="Open my gift").click()

@@ -90,6 +90,14 @@ def test_reading_changes_nothing(service: Any, recipient: Any, codes: Codes) -> 
     assert [service.sql(f"SELECT count(*) FROM {table}") for table in ("line_states", "line_events")] == before
 
 
+def test_names_in_other_scripts_stay_apart(service: Any, recipient: Any) -> None:
+    members = {"fromName": "חברת אקמה", "recipients": [{"email": "ada@example.com", "name": "עדה"}]}
+    order = service.send("gift", "coffee", value=10, **members).json()["reference"]
+    page = recipient.get(link(sent_code(service, order)))
+    names = (f'<span dir="auto">{name}</span>' for name in ("עדה", "חברת אקמה"))
+    assert "{}, {} sent you a gift".format(*names) in page.text
+
+
 def test_a_person_touching_the_page_opens_it_once(service: Any, recipient: Any, codes: Codes) -> None:
     code = codes(*PATHS, value=10)[0]
     for _ in range(3):

@@ -35,14 +35,14 @@ def test_both_show_the_gift_to_the_first_recipient(ada: Browser, path: str) -> N
     assert f'src="/pictures/{PICTURE.name}"' in mail, "under whatever host name the page is open"
     assert "#b93c22" in mail, "the colour of the wrapping"
     claim, text = read(ada, f"{path}/claim")
-    assert "Zoë, Acme sent you a gift" in text
+    assert "Zoë , Acme sent you a gift" in text
     assert "Claim it by 20 June 2035." in text
     assert 'class="theme-confetti"' in claim
 
 
 def test_both_are_in_the_language_that_is_chosen(ada: Browser, path: str) -> None:
     assert "Ein Geschenk von Acme Guten Tag Zoë" in read(ada, f"{path}/mail?lang=de")[1]
-    assert "Zoë, ein Geschenk für Sie von Acme" in read(ada, f"{path}/claim?lang=de")[1]
+    assert "Zoë , ein Geschenk für Sie von Acme" in read(ada, f"{path}/claim?lang=de")[1]
     assert "Hello Zoë" in read(ada, f"{path}/mail?lang=xx")[1]
 
 

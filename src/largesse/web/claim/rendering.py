@@ -14,6 +14,7 @@ from starlette.requests import Request
 from largesse.base.i18n.languages import LANGUAGES, Language, chosen_language
 from largesse.branding.model import NO_BRAND, Brand, OwnWrapping
 from largesse.catalogue.pictures import picture_path
+from largesse.mail.rendering import apart
 from largesse.orders.options import known_wrapping
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page_templates, qr_code
@@ -162,4 +163,4 @@ def grouped(number: str) -> list[str]:
 
 @cache
 def _templates(tag: str) -> jinja2.Environment:
-    return page_templates(TEMPLATES, tag, qr_code=qr_code, grouped=grouped)
+    return page_templates(TEMPLATES, tag, qr_code=qr_code, grouped=grouped, apart=apart)
