@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from tests.mail.test_letter import CODE, Seen, a_letter, bodies, parse
 
 from largesse.base.i18n.languages import LANGUAGES
+from largesse.branding.model import Brand
 from largesse.catalogue.model import Details
+from largesse.mail.letter import CAMPAIGN_CODE, GIFT, SHIPPED, VOUCHER_READY
 
 # What letters say of one gift, and of several; the heading first, which stands in the HTML part alone.
 ONE_OR_SEVERAL = {
@@ -103,3 +105,11 @@ def test_a_subject_tells_one_gift_from_several(tag: str, sender: str | None, kin
     one, several = (str(parse(replace(letter, codes=[CODE] * count))["Subject"]) for count in (1, 2))
     assert one != several
     assert re.search(r"\b([Gg]ifts|Geschenke|cadeaux)\b", several)
+
+
+@pytest.mark.parametrize("kind", [GIFT, "reminder", VOUCHER_READY, SHIPPED, "shipped_2", CAMPAIGN_CODE])
+def test_the_footer_of_a_company_stands_in_both_parts_of_all_its_mail(kind: str) -> None:
+    letter = a_letter(kind=kind, asked_code="012345", brand=Brand(footer="Acme Ltd, London.\nCompany no. 1"))
+    html, text = bodies(parse(letter))
+    assert html.count("Acme Ltd, London.<br>Company no. 1") == 1
+    assert text.count("Acme Ltd, London.\nCompany no. 1") == 1
