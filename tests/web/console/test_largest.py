@@ -6,7 +6,16 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, acme_with, user_id
 
-from largesse.contacts.model import MAX_ADDRESS, MAX_EXTERNAL_ID, MAX_FIELD, MAX_FIELD_NAME, MAX_NAME, MOST_FIELDS
+from largesse.contacts.model import (
+    MAX_ADDRESS,
+    MAX_EXTERNAL_ID,
+    MAX_FIELD,
+    MAX_FIELD_NAME,
+    MAX_GROUP,
+    MAX_NAME,
+    MOST_FIELDS,
+    MOST_GROUPS_EACH,
+)
 from largesse.customers.members import MOST_PEOPLE
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
 
@@ -52,3 +61,11 @@ def test_every_text_of_a_contact_is_as_long_as_it_may_be(ada: Browser) -> None:
     saved = ada.post("/app/contacts", email="cy@example.com", **texts)
     assert saved.status_code == 303, saved.text
     assert ada.get(saved.headers["location"]).text.count(WIDE) >= sum(map(len, texts.values()))
+
+
+def test_as_many_new_groups_are_typed_as_a_contact_may_be_in(ada: Browser) -> None:
+    names = [f"{number} ".ljust(MAX_GROUP, WIDE) for number in range(MOST_GROUPS_EACH + 1)]
+    many = ada.submit("/app/contacts/new", "/app/contacts", email="many@example.com", groups=", ".join(names))
+    assert f"A contact is in at most {MOST_GROUPS_EACH} groups." in many.text
+    saved = ada.submit("/app/contacts/new", "/app/contacts", email="new@example.com", groups=", ".join(names[1:]))
+    assert ada.get(saved.headers["location"]).text.count(" checked") == MOST_GROUPS_EACH

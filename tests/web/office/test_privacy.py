@@ -46,6 +46,7 @@ def test_a_request_is_taken_in_with_its_deadline(sign_in: SignIn, service: Servi
         {"received": day(91)},
         {"customer": "nobody"},
         {"customer": "a" * 101},
+        {"customer": "ac\0me"},
     ):
         refused = browser.post(HERE, **{**form, **wrong})
         assert refused.status_code == 422, wrong

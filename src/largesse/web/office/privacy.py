@@ -169,7 +169,7 @@ def _day(context: OfficeContext, typed: str) -> date | None:
 
 async def _customer(context: OfficeContext, key: str) -> int | None:
     """Returns the id of the customer that the form names; None for all customers. Adds an error to the form if there is no such customer."""
-    if not key:
+    if not key or "customer" in context.form.errors:
         return None
     try:
         return await context.read(find_customer, key)

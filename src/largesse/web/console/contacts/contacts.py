@@ -90,7 +90,7 @@ _STATES = {"active": True, "left": False}
 _NOBODY_NEW = text("Everyone you sent gifts to recently is a contact already.")
 _SAVED = text("The contact was saved.")
 _FIELD = "field_"  # the prefix of form fields for own fields
-_MOST_NEW_GROUPS = 200  # characters
+_MOST_NEW_GROUPS = MOST_GROUPS_EACH * (MAX_GROUP + 4)  # characters, with quotation marks, commas and blanks
 
 
 def _shown(context: RequestContext) -> Filter:
@@ -242,7 +242,7 @@ async def _read(context: RequestContext) -> ContactChange:
         "address": form["address"],
         "language": form["language"] or None,
         "country": form["country"] or None,
-        "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"][:_MOST_NEW_GROUPS])])),
+        "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"])])),
     }
     # Only a change of the box counts. Otherwise a form opened before the contact left would make them active again.
     if "was_left" not in form or form["left"] != form["was_left"]:
@@ -279,7 +279,7 @@ async def _show(context: RequestContext, contact: Contact | None) -> Response:
         languages=[("", context.say("Not known")), *((tag, one.name) for tag, one in LANGUAGES.items())],
         countries=[("", context.say("Not known")), *names],
         is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
-        most={"name": MAX_NAME, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD},
+        most={"name": MAX_NAME, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD, "groups": _MOST_NEW_GROUPS},
     )
 
 
