@@ -27,8 +27,8 @@ _UNKNOWN = f"{RELEASE}.dev0"
 
 
 def version_of(project: Path) -> str:
-    """Returns the version of a project: of its commit, else of the archive it came in, else as it was last built."""
-    is_source_archive = (project / "PKG-INFO").is_file()  # which keeps the version it was built with
+    """Returns the version of a project: from its commit, else from the archive it came in, else the version it was last built with."""
+    is_source_archive = (project / "PKG-INFO").is_file()  # a source archive keeps the version it was built with
     if not is_source_archive and (commit := _of_git(project) or _of_archive(_ARCHIVED)):
         return commit
     built = re.search(r'^__version__ = "(.+)"$', _read(_version_file(project)), re.MULTILINE)
@@ -36,7 +36,7 @@ def version_of(project: Path) -> str:
 
 
 def _of_git(project: Path) -> str | None:
-    """The version by the commit that is checked out; None where the project is not one that git keeps."""
+    """Returns the version of the commit that is checked out; None if the project is not in a git repository."""
     if _git(project, "ls-files", "--error-unmatch", "pyproject.toml") is None:
         return None
     tags = _git(project, "tag", "--points-at", "HEAD")
@@ -52,7 +52,7 @@ def _of_archive(said: str) -> str | None:
 
 
 def _version(commits: list[list[str]], tags: list[str]) -> str:
-    """The version of the first of these commits, newest first, each its time and its hash."""
+    """Returns the version of the first of these commits, which are newest first, each with its time and its hash."""
     if f"v{RELEASE}" in tags:
         return RELEASE
     time, commit = commits[0]
@@ -61,8 +61,8 @@ def _version(commits: list[list[str]], tags: list[str]) -> str:
 
 
 def _git(project: Path, *arguments: str) -> str | None:
-    """What git says; None where there is no git, or it refuses."""
-    # An installation may belong to root and be read by others: nothing of it is run, it is only asked for the commit.
+    """Returns the output of git; None if there is no git, or it fails."""
+    # Other users may build a folder that belongs to root. This is safe, as git only reads the commit and runs nothing of the folder.
     command = ["git", "-c", "safe.directory=*", "-C", str(project), *arguments]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603 - constants and a folder
@@ -86,14 +86,14 @@ def _write_version() -> None:
     if _read(file) != text:
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         beside.write_text(text)
-        beside.replace(file)  # at once: a process that starts meanwhile reads the one or the other
+        beside.replace(file)  # in one step: a process that starts meanwhile reads the old or the new file
 
 
 def _stage_deploy() -> None:
-    """Copies `deploy/`, where a project has it, to where flit_core takes files that a wheel installs under `share`."""
+    """Copies `deploy/`, if a project has it, to the folder of files that flit_core installs under `share`."""
     staged = Path("build/data/share/largesse/deploy")
     if not Path("deploy").is_dir() or _is_same(filecmp.dircmp("deploy", staged) if staged.is_dir() else None):
-        return  # a source archive has the copy alone
+        return  # a source archive has only the copy
     beside = staged.with_name(f".deploy.{os.getpid()}")
     shutil.copytree("deploy", beside)
     shutil.rmtree(staged, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A real Largesse with the demo's world (`largesse_server`, from the package itself), asked by both clients alike."""
+"""A real Largesse with the demo's data (`largesse_server`, from the package itself), called by both clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ask = Callable[[Callable[[Any], Any]], Any]
 
 @dataclass(frozen=True)
 class World:
-    """What of the demo's world the tests send, and who pays for it."""
+    """The gifts of the demo that the tests send, and the account that pays."""
 
     coffee: int
     hamper: int
@@ -55,7 +55,7 @@ def world(largesse_server: Server) -> World:
 
 @pytest.fixture(params=["sync", "async"])
 def ask(request: pytest.FixtureRequest, largesse_server: Server) -> Iterator[Ask]:
-    """`ask(lambda c: c.me())`: what either client answers; of a list all items."""
+    """`ask(lambda c: c.me())` returns the result of one of the two clients; for a list, all items."""
     if request.param == "sync":
         with largesse_server.client() as largesse:
             yield lambda question: _listed(question(largesse))
@@ -80,13 +80,13 @@ async def _awaited(question: Callable[[], Any]) -> Any:
 
 @pytest.fixture(scope="session")
 def new_reference() -> Callable[[], str]:
-    """References that no order of the session has."""
+    """Returns external references that no order of the session has."""
     numbers = itertools.count(1)
     return lambda: f"client-test-{next(numbers)}"
 
 
 class Listener:
-    """A server of raw sockets: each connection is handed to `handle`, in a thread of its own."""
+    """A server of raw sockets. It calls `handle` with each connection, in a separate thread."""
 
     def __init__(self, handle: Callable[[socket.socket], None]) -> None:
         self._handle = handle
@@ -121,12 +121,12 @@ class Listener:
         self._accepting.join()
         for connection in list(self._open):
             with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)  # wakes its reader
+                connection.shutdown(socket.SHUT_RDWR)  # ends the wait of its reader
         self._threads.shutdown()
 
 
 def read_message(file: Any) -> bytes:
-    """One HTTP message with a Content-Length, or b"" at the end of the connection."""
+    """Returns an HTTP message with a Content-Length, or b"" at the end of the connection."""
     head, length = b"", 0
     while (line := file.readline()) not in {b"", b"\r\n"}:
         head += line
@@ -151,7 +151,7 @@ def listen() -> Iterator[Callable[[Callable[[socket.socket], None]], Listener]]:
 
 @pytest.fixture
 def answer_with(listen: Any) -> Callable[..., Listener]:
-    """Starts a server that answers requests with these bytes, one after the other and the last for ever."""
+    """Starts a server that answers requests with these bytes, one after the other. The last one repeats."""
 
     def start(*answers: bytes) -> Listener:
         left = list(answers)
@@ -172,7 +172,7 @@ def answer_with(listen: Any) -> Callable[..., Listener]:
 
 
 def http(status: str, media_type: str, body: str, *headers: str) -> bytes:
-    """An HTTP answer."""
+    """Returns an HTTP answer."""
     lines = [f"HTTP/1.1 {status}", f"Content-Type: {media_type}", f"Content-Length: {len(body.encode())}", *headers]
     return ("\r\n".join(lines) + f"\r\n\r\n{body}").encode()
 
@@ -184,7 +184,7 @@ def http_answer() -> Callable[..., bytes]:
 
 @pytest.fixture
 def drop_answers(listen: Any, largesse_server: Server) -> Callable[[int], Listener]:
-    """Starts a proxy before the service that passes every request on, and keeps each n-th answer, breaking the connection."""
+    """Starts a proxy that passes on every request, but drops each n-th answer and ends the connection."""
     host, port = largesse_server.base_url.removeprefix("http://").split(":")
 
     def start(every: int) -> Listener:
@@ -210,7 +210,7 @@ def drop_answers(listen: Any, largesse_server: Server) -> Callable[[int], Listen
 
 @pytest.fixture
 def balance(largesse: Largesse, world: World) -> Callable[[], Decimal]:
-    """What the paying account holds."""
+    """Returns the balance of the account that pays."""
 
     def held() -> Decimal:
         return next(a.balance for a in largesse.funding_accounts.list() if a.id == world.account)
@@ -219,7 +219,7 @@ def balance(largesse: Largesse, world: World) -> Callable[[], Decimal]:
 
 
 class Receiver:
-    """A receiver of webhooks that keeps what it gets."""
+    """A receiver of webhooks that stores the deliveries."""
 
     def __init__(self, listen: Any) -> None:
         self.received: list[tuple[dict[str, str], bytes]] = []
@@ -241,7 +241,7 @@ def receiver(listen: Any) -> Receiver:
 
 @pytest.fixture(scope="session")
 def eventually() -> Callable[[Callable[[], Any]], Any]:
-    """Waits until something is true, and gives it."""
+    """Waits until the result of a function is true, and returns it."""
 
     def wait(condition: Callable[[], Any]) -> Any:
         until_s = time.monotonic() + 30

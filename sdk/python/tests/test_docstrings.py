@@ -22,7 +22,7 @@ _BLOCK = re.compile(r"(?<=\n\n)(?: {4}.*\n|\n(?= {4}))+", re.MULTILINE)
 
 
 def samples() -> Iterator[tuple[str, str]]:
-    """The indented blocks of docstrings that are Python, each with the name of what it stands at."""
+    """Yields the indented Python blocks of docstrings, each with the name of its module or class."""
     for suffix in SHOWN:
         module = importlib.import_module(f"largesse_client{suffix}")
         classes = [one for _, one in inspect.getmembers(module, inspect.isclass) if one.__module__ == module.__name__]
@@ -34,7 +34,7 @@ def samples() -> Iterator[tuple[str, str]]:
 
 
 def is_python(text: str) -> bool:
-    """Whether it is code, and no drawing or table."""
+    """Returns whether a block is code, not a drawing or a table."""
     try:
         return any(isinstance(node, ast.With | ast.AsyncWith | ast.FunctionDef) for node in compiled(text, tree=True))
     except SyntaxError:
@@ -42,7 +42,7 @@ def is_python(text: str) -> bool:
 
 
 def compiled(text: str, *, tree: bool = False) -> Any:
-    """The code, which may await; or what it is made of."""
+    """Returns the code, which may use await; with `tree`, the nodes of its syntax tree."""
     if tree:
         return list(ast.walk(ast.parse(text)))
     code: CodeType = compile(text, "docstring", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -53,13 +53,13 @@ SAMPLES = list(samples())
 
 
 def test_samples_are_found() -> None:
-    """Those of the package, of both clients, and of the fixture."""
+    """The samples of the package, of both clients, and of the fixture."""
     assert [name for name, _ in SAMPLES] == ["largesse_client", "AsyncLargesse", "Largesse", "largesse_client.testing"]
 
 
 @pytest.mark.parametrize(("name", "text"), SAMPLES, ids=[name for name, _ in SAMPLES])
 def test_a_sample_runs(name: str, text: str, largesse_server: Server) -> None:
-    """With the address and the key of a Largesse that is there."""
+    """It runs with the address and the key of a running Largesse."""
     here = re.sub(r'"https?://(gifts\.example|127\.0\.0\.1:8000)"', repr(largesse_server.base_url), text)
     names: dict[str, Any] = {
         "Largesse": Largesse,

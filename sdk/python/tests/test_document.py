@@ -1,4 +1,4 @@
-"""The client held against the document of the service that it talks to: every operation, member, type and argument."""
+"""Compares the client with the OpenAPI document of the service: every operation, member, type and argument."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from largesse_client.calls import Call, Pages
 from largesse_client.client import _Client
 from largesse_client.ordering import _CHECKS, Ordering
 
-# The document's names for what the client calls otherwise.
+# Names in the document that differ from the client's.
 NAMES = {
     "SendResponse": models.Order,
     "LineRecord": models.Line,
@@ -32,7 +32,7 @@ NAMES = {
     "AttemptRecord": models.Attempt,
     "Event": models.StreamedEvent,
 }
-# Members that the contract lets be null, and that no answer of the service leaves so.
+# Members that may be null in the contract, but never are in an answer.
 NEVER_NULL = {("Order", "reference"), ("NewSubscription", "secret")}
 SCALARS = {"number": Decimal, "integer": int, "boolean": bool}
 STRINGS = {"date-time": datetime, "uuid": UUID}
@@ -59,7 +59,7 @@ def document(largesse_server) -> Any:
 
 
 def calls() -> Iterator[tuple[str, Call[Any], Any]]:
-    """Each operation of the client: its name, what it asks, and the type of what is answered."""
+    """Yields each operation of the client: its name, its call, and the type of its result."""
     resources: dict[str, type] = {"": _Client}
     client = object.__new__(_Client)
     _Client.__init__(client, None, "")  # type: ignore[arg-type] - nothing is asked
@@ -78,7 +78,7 @@ def calls() -> Iterator[tuple[str, Call[Any], Any]]:
 
 
 def template(document: Any, call: Call[Any]) -> str:
-    """The document's path that a call's is one of."""
+    """Returns the path template of the document that matches the path of a call."""
     path = call.path.partition("?")[0]
     for known in sorted(document["paths"], key=lambda known: known.count("{")):
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", known), path):
@@ -104,7 +104,7 @@ def test_answers_have_the_types_of_the_document(document, name: str, call: Call[
 
 
 class Comparison:
-    """A schema of the document and a type of the client say the same."""
+    """Compares a schema of the document with a type of the client."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
@@ -182,12 +182,12 @@ def test_bodies_have_the_members_of_the_document(document, what: str) -> None:
 
 
 def test_callers_may_name_what_is_checked() -> None:
-    """Type checkers read `Ordering`, and bodies are made of `_CHECKS`."""
+    """`Ordering`, which type checkers read, has the same members as `_CHECKS`, from which bodies are made."""
     assert Ordering.__annotations__.keys() == _CHECKS.keys()
 
 
 def test_the_request_of_an_older_service_is_read() -> None:
-    """A service that is older than the client does not answer what was added since the first release: that is None or empty."""
+    """An older service does not return members that were added after the first release. They are None or empty."""
     first = {
         "reference": "0" * 20, "isOwn": True, "productId": 7, "collectionId": None, "templateId": None, "value": 10, "currency": "GBP",
         "country": "GB", "source": "api", "recipients": [], "codeQuantity": 1, "wrappingKey": "default", "fromName": None, "message": None,

@@ -1,4 +1,4 @@
-"""The tree of errors: drawn as it is, one class for each type of problem, and picklable."""
+"""The tree of errors: it matches its drawing, has a class for each type of problem, and all can be pickled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largesse_client import errors
 
 
 def drawn() -> list[tuple[int, str, int | None]]:
-    """Depth, name and status of each class in the drawing."""
+    """Returns the depth, name and status of each class in the drawing."""
     lines = re.findall(r"^    ([\u2502\u251c\u2514\u2500 ]*)(\w+) *(\d{3})?", errors.__doc__ or "", re.MULTILINE)
     return [(len(lead) // 4, name, int(status) if status else None) for lead, name, status in lines]
 
@@ -28,7 +28,7 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 
 
 def test_each_type_of_problem_has_its_class(largesse_server) -> None:
-    """Those of the service's own document, by their names, with the statuses they come with."""
+    """The types are those of the service's document, with the same names and statuses."""
     import httpx
 
     document = httpx.get(f"{largesse_server.base_url}/openapi.json").json()

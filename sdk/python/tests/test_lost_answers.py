@@ -1,4 +1,4 @@
-"""Answers get lost: orders with references are placed once all the same, and those without are sent once."""
+"""Answers get lost: orders with references are still placed once, and orders without are sent once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = int(os.environ.get("CLIENT_ORDERS", "100"))
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("orders", [ORDERS, pytest.param(1000, marks=pytest.mark.long)])
 def test_every_order_is_placed_once(largesse_server, largesse, world, drop_answers, balance, orders: int) -> None:
-    """Each third answer is lost, of orders and of what is asked about them."""
+    """Every third answer is lost, also the answers to requests about orders."""
     proxy, before, prefix = drop_answers(3), balance(), uuid4()
     last = max((record.id for record in largesse.orders.newest(limit=1)), default=0)
 
@@ -90,7 +90,7 @@ def test_without_a_reference_nothing_is_sent_twice(largesse_server, world, drop_
     ids=["resend", "create", "test", "redeliver"],
 )
 def test_what_would_happen_twice_is_not_repeated(listen, ask) -> None:
-    """Each of these does something more with each request."""
+    """Each of these requests would do something again."""
     heard: list[int] = []
 
     def hang_up(connection) -> None:
@@ -111,7 +111,7 @@ def test_a_subscription_whose_end_nobody_confirmed_has_ended(largesse_server, la
 
 
 def test_an_answer_that_takes_too_long(largesse_server, largesse, world, listen, balance, new_reference) -> None:
-    """A first attempt that is taken and never answered: the second is the one that counts."""
+    """The first attempt is accepted and never answered. The second attempt returns the order."""
     silent = threading.Event()
     before, reference = balance(), new_reference()
 

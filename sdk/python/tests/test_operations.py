@@ -235,7 +235,7 @@ def test_an_unknown_key(largesse_server) -> None:
 
 
 def test_what_the_service_ignores_is_reported(largesse_server, caplog: pytest.LogCaptureFixture) -> None:
-    """A parameter that a later client sends."""
+    """A parameter that only a later client would send."""
     found: list[Ignored] = []
     later = {"later": "1"}
     with largesse_server.client(on_ignored=found.append) as client:

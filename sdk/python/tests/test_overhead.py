@@ -1,4 +1,4 @@
-"""What a call costs beside the same request made with httpx alone, in one run."""
+"""Compares the cost of a call with the same request made with httpx alone, in one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLS, ROUNDS = 20, 5
 
 
 def cost_s(ask: Callable[[], object]) -> float:
-    """Processor time of this thread for each call."""
+    """Returns the processor time of this thread for a call."""
     began_s = time.thread_time()
     for _ in range(CALLS):
         ask()

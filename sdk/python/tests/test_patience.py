@@ -1,4 +1,4 @@
-"""When a request is sent again, and when no more: the rules alone, asked step by step."""
+"""When a request is sent again, and when not any more: only the rules, step by step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOBODY = errors.Unreachable("nobody there")
 
 
 class Talk:
-    """A conversation in which the answers are given one after another; the last for ever."""
+    """A call that gets these answers one after another. The last one repeats."""
 
     def __init__(self, call: Call[Any], *heard: Any, attempts: int = 8, total_s: float = 60.0) -> None:
         self.now_s = 0.0

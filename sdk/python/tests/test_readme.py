@@ -1,4 +1,4 @@
-"""The samples of the README, run; the first order has ten lines."""
+"""Runs the samples of the README. The first order takes ten lines."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_webhook(run, largesse, world, receiver, eventually, capsys: pytest.
     receive = run("def receive")["receive"]
     made = largesse.webhooks.create(receiver.url)
     order = largesse.send.gift(world.coffee, value=5, code_quantity=1, account_id=world.account)
-    # What another test has ordered may still be on its way.
+    # The delivery of another test's order may arrive too.
     [(headers, body)] = eventually(lambda: [got for got in receiver.received if order.reference.encode() in got[1]])
     receive(body, headers, made.secret)
     largesse.webhooks.delete(made.id)

@@ -1,4 +1,4 @@
-"""After a 409: the order that holds the reference, where it is the one that was asked for; an error where it is not."""
+"""After a 409: returns the order with the reference if it is the requested one, and raises an error if it is not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOON = datetime(2090, 1, 1, 12, tzinfo=UTC)
 
 
 def gift(world: Any, **changes: Any) -> dict[str, Any]:
-    """A gift with everything said."""
+    """Returns a gift with all options."""
     return {
         "product_id": world.coffee,
         "value": Decimal("10.00"),
@@ -37,7 +37,7 @@ def test_the_same_again_is_the_same_order(ask, world, balance, new_reference) ->
     reference, before = new_reference(), balance()
     order = ask(lambda c: c.send.gift(**gift(world, external_reference=reference)))
     assert order == ask(lambda c: c.send.gift(**gift(world, external_reference=f" {reference} ")))
-    # Said in other words: spellings, offsets, the order of recipients, one address in two entries.
+    # The same request in another form: spellings, offsets, the order of recipients, one address in two entries.
     again = gift(
         world,
         external_reference=reference,
@@ -53,7 +53,7 @@ def test_the_same_again_is_the_same_order(ask, world, balance, new_reference) ->
 
 def test_codes_of_a_batch_come_back(ask, world, balance, new_reference) -> None:
     reference, before = new_reference(), balance()
-    # A batch passes over when it is to be sent.
+    # A code batch ignores `send_at`.
     batch = {"code_quantity": 3, "account_id": world.account, "external_reference": reference, "send_at": SOON}
     order = ask(lambda c: c.send.gift(world.coffee, value=5, **batch))
     again = ask(lambda c: c.send.gift(world.coffee, value=5, **batch))
@@ -75,7 +75,7 @@ def test_a_batch_comes_back_without_the_reminders_and_with_the_filled_in_message
 
 
 def test_a_key_that_may_not_read_still_learns_that_the_reference_is_used(answer_with, http_answer) -> None:
-    """ScopeRequired would say that nothing was placed."""
+    """ScopeRequired would mean that nothing was placed."""
     used = '{"type":"/problems/reference-used","title":"Used","status":409,"detail":"No.","instance":"/orders/F6Z9"}'
     refused = '{"type":"/problems/scope-required","title":"No","status":403,"detail":"No.","instance":null}'
     server = answer_with(
@@ -128,7 +128,7 @@ def test_another_order_is_an_error_that_names_what_differs(
 
 @pytest.fixture(scope="module")
 def held(largesse_server, world) -> Any:
-    """The order that holds a reference."""
+    """Returns the order that has a reference."""
     with largesse_server.client() as largesse:
         return largesse.send.gift(**gift(world, external_reference="held"))
 
@@ -137,7 +137,7 @@ def test_another_kind_of_gift(largesse: Largesse, world, new_reference) -> None:
     batch = {"code_quantity": 1, "account_id": world.account, "external_reference": new_reference()}
     made = largesse.send.template(world.template, **batch)
     assert largesse.send.template(world.template, **batch) == made
-    # What a template leaves to its caller is compared where the caller says it.
+    # A member that the template does not set is compared if the caller gives it.
     assert largesse.send.template(world.template, from_name="Everyone at Acme", **batch) == made
     for send, said in (
         (lambda: largesse.send.template(world.template, from_name="Bob", **batch), {"from_name"}),
@@ -174,7 +174,7 @@ def test_a_value_that_is_implied(largesse: Largesse, world, new_reference) -> No
         ("sam@EX\uff21MPLE\u3002com", "sam@example.com", True),
         ("sam@example.com", "sam@example.org", False),
         ("stra\u00dfe@example.com", "strasse@example.com", False),
-        ("a@xn--999.example", "A@xn--999.example", True),  # no Punycode
+        ("a@xn--999.example", "A@xn--999.example", True),  # not valid Punycode
         ("a@xn--\u00e9.example", "a@e.example", False),
     ],
 )

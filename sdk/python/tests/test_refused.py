@@ -1,4 +1,4 @@
-"""What cannot be right is refused before anything is sent, and the argument is named."""
+"""Invalid arguments are refused before anything is sent, and the error names the argument."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_client_that_is_awaited_refuses_the_same(nowhere: str) -> None:
         async with AsyncLargesse(nowhere, "key") as client:
             for argument, question in REFUSED:
                 with pytest.raises(errors.InvalidArgument) as raised:
-                    await question(client)  # a list refuses at once, the rest when awaited
+                    await question(client)  # a list raises at once, the others when awaited
                 assert raised.value.argument == argument
 
     asyncio.run(refuse_all())

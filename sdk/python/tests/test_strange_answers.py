@@ -1,4 +1,4 @@
-"""A server that answers HTML, half an answer, nothing or something else: one clear exception."""
+"""A server that answers with HTML, half an answer, nothing or something else leads to one clear exception."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ME = '{"customerId":1,"customerName":"A","serviceAccountId":1,"serviceAccountNam
 
 
 def ask(url: str, **options) -> BaseException:
-    """What asking that server who one is ends with."""
+    """Returns the exception that `me()` raises with that server."""
     with Largesse(url, "lgs_live_x", **{"attempts": 2, "timeout_s": 5, **options}) as client:
         with pytest.raises(errors.LargesseError) as raised:
             client.me()
@@ -49,7 +49,7 @@ def test_json_without_a_bottom(answer_with, http_answer, status: str, kind: str)
 
 
 def test_a_wrong_path(largesse_server) -> None:
-    """Largesse itself, asked where it is not."""
+    """The base URL has a path under which Largesse has nothing."""
     error = ask(f"{largesse_server.base_url}/docs")
     assert type(error) is errors.NotFound
 

@@ -1,4 +1,4 @@
-"""Starting a Largesse for one's own tests, and what is said where that fails."""
+"""Starts a Largesse for a program's own tests, and reports why that failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse_client.testing import ServerError, running
 
 
 def test_the_server_ends_with_the_block(largesse_server) -> None:
-    """The one of this session answers; that it ends is seen where another is started."""
+    """The server of this session answers. That it ends is tested with another one."""
     with largesse_server.client() as largesse:
         assert largesse.me().customer_name == "Acme Ltd"
     assert largesse_server.api_key not in repr(largesse_server)

@@ -1,4 +1,4 @@
-"""What type checkers say of a program that uses the client: nothing. mypy's word is part of `make check`."""
+"""Type checkers find no mistakes in a program that uses the client. mypy runs in `make check`."""
 
 from __future__ import annotations
 

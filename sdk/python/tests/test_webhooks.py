@@ -1,4 +1,4 @@
-"""Deliveries as a real service makes them, and everything that was changed about them."""
+"""Real deliveries of a service, and deliveries that were changed in every way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Delivery = tuple[dict[str, str], bytes, str]
 
 @pytest.fixture
 def delivered(largesse, world, receiver, eventually) -> Delivery:
-    """Headers and body of the delivery of an order, and the secret."""
+    """Returns the headers and the body of an order's delivery, and the secret."""
     made = largesse.webhooks.create(receiver.url)
     order = largesse.send.gift(world.coffee, value=5, code_quantity=1, account_id=world.account)
     eventually(lambda: receiver.received)
@@ -30,12 +30,12 @@ def delivered(largesse, world, receiver, eventually) -> Delivery:
 
 
 def contract(headers: dict[str, str]) -> dict[str, str]:
-    """The contract's headers alone."""
+    """Returns only the contract's headers."""
     return {name: value for name, value in headers.items() if not name.lower().startswith("webhook-")}
 
 
 def standard(headers: dict[str, str]) -> dict[str, str]:
-    """Those of Standard Webhooks alone."""
+    """Returns only the headers of Standard Webhooks."""
     return {name: value for name, value in headers.items() if name.lower().startswith("webhook-")}
 
 
@@ -132,7 +132,7 @@ def test_the_name_is_that_of_the_signed_body(delivered: Delivery) -> None:
 
 
 def test_one_of_several_standard_signatures_is_enough(delivered: Delivery) -> None:
-    """As when a secret is exchanged; unknown versions are passed over."""
+    """As while a secret is rotated. Unknown versions are ignored."""
     headers, body, secret = delivered
     several = f"v1a,AAAA v1,AAAA {headers['webhook-signature']}"
     assert webhooks.verify(body, {**headers, "webhook-signature": several}, secret).id
@@ -184,7 +184,7 @@ def test_within_the_window(age_s: int) -> None:
 
 
 def test_secrets_of_the_first_releases() -> None:
-    """In the URL-safe alphabet, without padding."""
+    """They are in the URL-safe alphabet, without padding."""
     raw = b"\xfb\xff" * 16
     old = "whsec_" + base64.urlsafe_b64encode(raw).decode().rstrip("=")
     new = "whsec_" + base64.b64encode(raw).decode()
@@ -193,5 +193,5 @@ def test_secrets_of_the_first_releases() -> None:
 
 def test_an_event_of_something_else() -> None:
     event = webhooks.verify(b"{}", signed(SECRET, b"{}", str(int(time.time()))), SECRET)
-    with pytest.raises(errors.InvalidWebhook, match="not of an order"):
+    with pytest.raises(errors.InvalidWebhook, match="not about an order"):
         _ = event.order

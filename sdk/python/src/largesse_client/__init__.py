@@ -5,8 +5,8 @@
     with Largesse("http://127.0.0.1:8000", api_key) as largesse:
         order = largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="codes-1")
 
-`Largesse` blocks and `AsyncLargesse` is awaited; `webhooks.verify` checks deliveries; `errors` draws all that can go wrong, and
-`testing` starts a Largesse for your own tests.
+`Largesse` blocks, and `AsyncLargesse` is awaited. `webhooks.verify` checks deliveries, `errors` lists all errors, and `testing` starts a
+Largesse for your own tests.
 """
 
 from largesse_client import errors, models, webhooks

@@ -1,4 +1,4 @@
-"""Reading answers: the value of a good one, the error that a bad one is."""
+"""Reads answers: returns the value of a good one, and raises the error for any other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, whole. The names of headers are looked up without regard to case."""
+    """A whole HTTP response. The names of headers are looked up in any letter case."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,7 +31,7 @@ class Answer:
 
 
 class _ProblemBody(msgspec.Struct):
-    """A problem as it travels; anything may be missing."""
+    """The JSON of a problem. All members except `type` may be missing."""
 
     type: str
     title: str | None = None
@@ -106,5 +106,5 @@ def _retry_after_s(answer: Answer) -> float | None:
         return float(text[:_SHOWN])
     try:
         return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError, OverflowError):  # none, one that says no zone, or a year of 20 digits
+    except (TypeError, ValueError, OverflowError):  # no date, a date without a zone, or a year with 20 digits
         return None

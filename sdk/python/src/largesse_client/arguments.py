@@ -1,7 +1,7 @@
-"""What is refused before anything is sent, because it cannot be right whatever the service holds.
+"""Checks arguments before anything is sent.
 
-Each function gives the argument back as it is to be sent, or raises InvalidArgument naming it; `Faults` gathers those of several. What only the service can judge,
-such as which amounts a product has, is left to it.
+Each function returns the argument as it is sent, or raises InvalidArgument with its name. `Faults` collects the errors of several arguments.
+Only the service checks what depends on its data, such as the amounts of a product.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ refused = InvalidArgument.of
 
 
 class Faults:
-    """Gathers what is wrong with several arguments, so that all of it is said at once."""
+    """Collects the errors of several arguments, so that all are reported at once."""
 
     def __init__(self) -> None:
         self._found: list[InvalidArgument] = []
 
     def check(self, check: Callable[[str, object], T], argument: str, value: object) -> T | None:
-        """Returns what `check` makes of an argument. If it is refused, returns None and remembers the fault."""
+        """Returns the argument as `check` returns it. If `check` refuses it, adds the error and returns None."""
         try:
             return check(argument, value)
         except InvalidArgument as error:
@@ -45,11 +45,11 @@ class Faults:
             return None
 
     def add(self, error: InvalidArgument) -> None:
-        """Remembers a fault."""
+        """Adds an error."""
         self._found += error.errors or (error,)
 
     def end(self) -> None:
-        """Raises InvalidArgument where there was any fault."""
+        """Raises InvalidArgument with all errors, if there are any."""
         if self._found:
             raise InvalidArgument.of_all(self._found)
 
@@ -83,7 +83,7 @@ def reminder_days(argument: str, value: object) -> list[int]:
 def money(argument: str, value: object, *, least: Decimal | None = None) -> Decimal:
     """Accepts an exact amount in major units, above zero or from `least`."""
     if isinstance(value, float):
-        raise refused(argument, f'must be exact, not a float: say Decimal("{value}").')
+        raise refused(argument, f'must be exact, not a float: pass Decimal("{value}").')
     if not isinstance(value, int | Decimal) or isinstance(value, bool):
         raise refused(argument, f"must be a Decimal or an int, not {type(value).__name__}.")
     amount = Decimal(value)
@@ -93,12 +93,12 @@ def money(argument: str, value: object, *, least: Decimal | None = None) -> Deci
 
 
 def instant(argument: str, value: object) -> datetime:
-    """Accepts an instant with its offset."""
+    """Accepts a datetime with a time zone."""
     if not isinstance(value, datetime):
         raise refused(argument, f"must be a datetime, not {type(value).__name__}.")
     if value.utcoffset() is None:
         raise refused(
-            argument, "must say its time zone: a naive datetime is not a point in time. For UTC, tzinfo=datetime.UTC."
+            argument, "must have a time zone: a naive datetime is not a point in time. For UTC, pass tzinfo=datetime.UTC."
         )
     return value
 

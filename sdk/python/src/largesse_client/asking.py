@@ -1,11 +1,11 @@
-"""How a question becomes an answer: what to send, when to send it again, and when to give up.
+"""The rules of a call: what to send, when to send it again, and when to give up.
 
-The rules are one generator that neither sends nor waits. It yields what to do, `Send` or `Wait`, and gets back what came of
-it: an `Answer`, or the `NoAnswer` there was instead. Two drivers do as it says, one that blocks and one that awaits
-(`largesse_client.driving`), so that both clients do the same.
+They are one generator that neither sends nor waits itself. It yields the next step, `Send` or `Wait`, and receives the result: an `Answer`,
+or `NoAnswer` if there was none. Two drivers carry out the steps, one that blocks and one that awaits (`largesse_client.driving`), so that
+both clients do the same.
 
-A request is sent again only where that does no harm (`Call.is_repeatable`): after none or half an answer, and after a status that
-says that it may go better later. Waits double and are drawn at random from their upper half; a `Retry-After` is followed.
+A request is sent again only if that does no harm (`Call.is_repeatable`): after no answer or half an answer, and after a status of a failure
+that may pass. Waits double, and are drawn at random from their upper half. A `Retry-After` is followed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _log = logging.getLogger("largesse_client")
 
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 8.0
-# It may go better later: the request came too slowly, too many come, a failure, or a proxy that found nobody behind it.
+# Failures that may pass: the request was too slow, there were too many, the service failed, or a proxy could not reach it.
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send this request, under this id."""
+    """A step: send this request with this request id."""
 
     call: Call[Any]
     request_id: str
@@ -50,7 +50,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let so much time pass."""
+    """A step: wait."""
 
     seconds: float
 
@@ -81,14 +81,14 @@ def log_ignored(ignored: Ignored) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a request is sent at most, and how long after the first attempt one may still begin."""
+    """The most attempts of a request, and the time after the first one within which the last one must begin."""
 
     attempts: int
     total_s: float
 
 
 class Asker:
-    """Asks one service, as patiently as its settings say."""
+    """Calls one service, with retries by its policy."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Asker:
         self._on_ignored = on_ignored
 
     def converse(self, call: Call[T]) -> Steps[T]:
-        """Yields the steps to the answer's value. Raises LargesseError."""
+        """Yields the steps of a call, and returns the value of its answer. Raises LargesseError."""
         try:
             return (yield from self._ask(call))
         except ReferenceUsed as used:
@@ -160,7 +160,7 @@ def _may_pass(error: LargesseError) -> bool:
 def _told_after(error: LargesseError, attempt: int, is_unclear: bool) -> LargesseError:
     """Returns the error of the last attempt, as callers see it.
 
-    Where an earlier attempt may have been carried out, that the last one reached nobody does not say that none was.
+    If an earlier attempt may have been carried out, Unreachable becomes NoAnswer: the last attempt did not arrive, but an earlier one may have.
     """
     if isinstance(error, Unreachable) and is_unclear:
         unclear = NoAnswer(*error.args)

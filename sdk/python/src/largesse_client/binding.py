@@ -1,11 +1,11 @@
-"""Operations are written once, as what they ask; reached through a client, they are functions that ask it.
+"""Operations are defined once, as methods that return a Call. Through a client, they become functions that perform the call.
 
     class Orders(Resource[M]):
         @operation
         def get(self, reference: str) -> Call[Order]: ...
 
-`Orders[Sync].get` is a function that returns an Order, `Orders[Async].get` one that returns a coroutine of it. Type checkers see
-the same: the overloads below say which.
+`Orders[Sync].get` is a function that returns an Order, and `Orders[Async].get` one that returns a coroutine of an Order. The overloads below
+tell type checkers the same.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 
 class Sync:
-    """Marks what blocks."""
+    """Marks resources of the client that blocks."""
 
 
 class Async:
-    """Marks what is awaited."""
+    """Marks resources of the client that is awaited."""
 
 
 M = TypeVar("M", Sync, Async)
@@ -40,7 +40,7 @@ class Resource(Generic[M]):
 
 
 class operation(Generic[P, T]):  # noqa: N801 - a decorator
-    """Makes of a method that gives a Call one that gives what it asks for."""
+    """Turns a method that returns a Call into one that performs the call and returns the value of its answer."""
 
     def __init__(self, define: Callable[Concatenate[Any, P], Call[T]]) -> None:
         self.__wrapped__ = define
@@ -65,7 +65,7 @@ class operation(Generic[P, T]):  # noqa: N801 - a decorator
 
 
 class listing(Generic[P, T]):  # noqa: N801 - a decorator
-    """Makes of a method that gives Pages one that gives an iterator over their items."""
+    """Turns a method that returns Pages into one that returns an iterator over their items."""
 
     def __init__(self, define: Callable[Concatenate[Any, P], Pages[T]]) -> None:
         self.__wrapped__ = define

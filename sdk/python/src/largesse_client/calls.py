@@ -1,4 +1,4 @@
-"""What is asked of the service, as values: one request and the type of its answer, or a list that comes in pages."""
+"""Calls as values: a request with the type of its answer, or a list that is read in pages."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Query = Mapping[str, str | int | Decimal | None]
-# What happens between a question and its answer: steps go out, what came of them comes in (largesse_client.asking).
+# The steps of a call: yields each step, receives its result, and returns the value (largesse_client.asking).
 Steps = Generator[Any, Any, T]
 Ask = Callable[["Call[Any]"], Steps[Any]]
 
-# Made once for each shape; there are some thirty.
+# One decoder for each shape, of which there are some thirty.
 _decoders: dict[Any, Callable[[bytes], Any]] = {}
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request: `read` makes a value of the answer's body.
+    """One request: `read` returns the value of the answer's body.
 
-    Only a repeatable one is ever sent twice: its effect is the same however often it arrives. `recover` goes on where the
-    answer is that the request's reference is used. `also` are statuses beside 2xx whose body `read` takes. With `ends`, a
-    404 after an attempt that nobody answered says that it is done.
+    Only a repeatable request is ever sent twice: its effect is the same however often it arrives. `recover` continues after the answer
+    that the request's reference is used. `also` has statuses besides 2xx whose body `read` reads. With `ends`, a 404 after an attempt
+    without an answer means that the attempt succeeded.
     """
 
     method: str
@@ -46,7 +46,7 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A list in pages: `fetch` asks for one by its query, `then` gives the query of the next, None after the last."""
+    """A list in pages. `fetch` returns the call for a page by its query, and `then` the query of the next page, None after the last."""
 
     query: Query
     fetch: Callable[[Query], Call[Sequence[T]]]
@@ -59,14 +59,14 @@ def get(path: str, shape: type[T], query: Query | None = None, *, also: frozense
 
 
 def post(path: str, shape: type[T], body: Mapping[str, object] | None = None, *, is_repeatable: bool) -> Call[T]:
-    """Returns a call that changes something, or carries more than an address can hold."""
+    """Returns a call that changes something, or has a body."""
     return Call("POST", path, reader(shape), None if body is None else encode(body), is_repeatable)
 
 
 def pages(
     path: str, item: type[T], query: Query, page_size: int, then: Callable[[Query, Sequence[T]], Query]
 ) -> Pages[T]:
-    """Returns a list whose next page has the query that `then` makes of the one before. A short page is the last."""
+    """Returns a list whose next page has the query that `then` returns for the page before. A page that is not full is the last."""
     read: Callable[[bytes], Sequence[T]] = reader(_tuple_of(item))
     return Pages(
         {**query, "limit": page_size},
@@ -96,9 +96,9 @@ def encode(body: Mapping[str, object]) -> bytes:
 
 
 def reader(shape: type[T]) -> Callable[[bytes], T]:
-    """Reads JSON of that shape: numbers become Decimal from their digits, and unknown members are passed over.
+    """Returns a function that reads JSON of that shape. Numbers become exact Decimals, and unknown members are ignored.
 
-    Raises msgspec.DecodeError.
+    The function raises msgspec.DecodeError.
     """
     decode: Callable[[bytes], T] | None = _decoders.get(shape)
     if decode is None:
@@ -107,7 +107,7 @@ def reader(shape: type[T]) -> Callable[[bytes], T]:
 
 
 def nothing(_: bytes) -> None:
-    """Reads an answer that says no more than that it is done."""
+    """Ignores the body of an answer."""
 
 
 def _tuple_of(item: type[Any]) -> Any:

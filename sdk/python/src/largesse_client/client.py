@@ -37,7 +37,7 @@ _VISIBLE = re.compile(r"[\x21-\x7e]{1,512}")
 
 
 class _Client(Resource[M]):
-    """What both clients offer."""
+    """The operations of both clients."""
 
     def __init__(self, driver: Driver | AsyncDriver, base_url: str) -> None:
         super().__init__(driver)
@@ -57,12 +57,12 @@ class _Client(Resource[M]):
 
     @operation
     def me(self) -> Call[Identity]:
-        """Returns whom the key acts for."""
+        """Returns the identity that the key acts for."""
         return get("/me", Identity)
 
     @operation
     def health(self) -> Call[Health]:
-        """Returns whether the service can work."""
+        """Returns whether the service works."""
         return get("/health", Health, also=frozenset({503}))
 
     def __repr__(self) -> str:
@@ -75,9 +75,9 @@ class Largesse(_Client[Sync]):
         with Largesse("https://gifts.example", api_key) as largesse:
             order = largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="codes-1")
 
-    `timeout_s` is for one attempt; a request that may be repeated is sent at most `attempts` times, the last one at most
-    `patience_s` after the first. `verify` and `proxy` are httpx's: certificates to trust, a proxy to go through. `on_ignored` is
-    called with names that the service ignored because it does not know them; by default they are logged as a warning.
+    `timeout_s` is the time limit of one attempt. A request that may be repeated is sent at most `attempts` times, the last one at most
+    `patience_s` after the first. `verify` and `proxy` are passed to httpx: the certificates to trust, and a proxy. `on_ignored` is called with
+    names that the service does not know and ignored; by default, they are logged as a warning.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class AsyncLargesse(_Client[Async]):
 
 
 class _Options(TypedDict):
-    """What both clients of httpx are made with."""
+    """The options with which both httpx clients are created."""
 
     base_url: str
     headers: dict[str, str]
@@ -169,7 +169,7 @@ def _trusted(verify: Any) -> Any:
 
 @cache
 def _usual_authorities() -> ssl.SSLContext:
-    """Returns the authorities that httpx trusts, read once: that takes longer than a request."""
+    """Returns the authorities that httpx trusts. They are read only once, as that takes longer than a request."""
     return httpx.create_ssl_context()
 
 
@@ -193,13 +193,13 @@ def _options(base_url: str, api_key: object, timeout_s: float) -> _Options:
 
 
 def _base(base_url: str) -> str:
-    """Returns the service's address. Raises for what cannot be one."""
+    """Returns the service's address. Raises InvalidArgument if it cannot be one."""
     try:
         url = httpx.URL(base_url)
     except (httpx.InvalidURL, TypeError) as error:
         raise refused("base_url", f"is not an address: {error}") from None
     if url.scheme not in {"http", "https"} or not url.host:
-        # Not shown: somebody who gives the arguments in the wrong order has given the key here.
+        # Does not show the value: if the arguments are swapped, it is the API key.
         raise refused("base_url", "must be http:// or https:// and a host, such as https://gifts.example.")
     if url.userinfo or url.query or url.fragment:
         raise refused("base_url", "must be an address alone, without user, query or fragment.")

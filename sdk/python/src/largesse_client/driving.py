@@ -1,4 +1,4 @@
-"""The two drivers of a conversation: one blocks, one awaits. Nothing else in the package differs between the clients."""
+"""The two drivers of calls: one blocks, one awaits. Nothing else differs between the two clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOT_CONNECTED = (
 
 
 class Driver:
-    """Has conversations over a client of httpx that blocks."""
+    """Performs calls with an httpx client that blocks."""
 
     def __init__(self, client: httpx.Client, asker: Asker, timeout_s: float) -> None:
         self._client = client
@@ -81,7 +81,7 @@ class Driver:
 
 
 class AsyncDriver:
-    """Has conversations over a client of httpx that awaits."""
+    """Performs calls with an httpx client that awaits."""
 
     def __init__(self, client: httpx.AsyncClient, asker: Asker, timeout_s: float) -> None:
         self._client = client
@@ -135,7 +135,7 @@ class AsyncDriver:
 
 
 class _Body:
-    """The body of an answer as it arrives: whole within the time-out, and within bounds."""
+    """The body of an answer while it arrives. It must be complete within the time limit, and not too large."""
 
     def __init__(self, timeout_s: float) -> None:
         self._until_s = time.monotonic() + timeout_s
@@ -148,7 +148,7 @@ class _Body:
         if self._bytes > MAX_ANSWER_BYTES:
             raise NoAnswer(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
         if time.monotonic() > self._until_s:
-            raise NoAnswer("the answer did not arrive whole in time")
+            raise NoAnswer("the answer was not complete in time")
 
     def whole(self) -> bytes:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)

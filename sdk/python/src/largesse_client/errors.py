@@ -1,14 +1,14 @@
 """Every error the client raises.
 
     LargesseError
-    ├── InvalidArgument             refused here, nothing was sent; also a ValueError
-    ├── NoAnswer                    none came, or half of one: whether the request was carried out is not known
-    │   └── Unreachable             no connection could be made: it was not
-    ├── UnreadableAnswer            what answered is not Largesse, or cannot be understood
-    ├── InvalidWebhook              a delivery that is not to be believed
+    ├── InvalidArgument             refused by the client, nothing was sent; also a ValueError
+    ├── NoAnswer                    no answer, or half of one: it is not known whether the request was carried out
+    │   └── Unreachable             no connection could be made: it was not carried out
+    ├── UnreadableAnswer            the answer is not one of Largesse, or cannot be read
+    ├── InvalidWebhook              a delivery that is not genuine
     │   ├── InvalidSignature        nobody with the secret signed it
-    │   └── StaleWebhook            it was signed too long ago, or its signature does not say when
-    └── Problem                     Largesse says no, and why (RFC 9457)
+    │   └── StaleWebhook            it was signed too long ago, or its signature has no time
+    └── Problem                     Largesse refuses, with the reason (RFC 9457)
         ├── InvalidRequest          400
         ├── Unauthorized            401
         ├── PlanRequired            402
@@ -35,8 +35,8 @@
         ├── InternalError           500
         └── Unavailable             503
 
-Each type of problem has its class, named as its address ends: `/problems/reference-used` is ReferenceUsed. A type that
-this release does not know is a plain Problem. All can be pickled.
+Each type of problem has a class with the name at the end of its address: `/problems/reference-used` is ReferenceUsed. A type that this
+release does not know becomes a Problem. All errors can be pickled.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ import msgspec
 
 
 class LargesseError(Exception):
-    """Anything that went wrong. `request_id` names the request in the service's log; None where none was sent."""
+    """The base class of all errors. `request_id` names the request in the service's log; None if none was sent."""
 
     request_id: str | None = None
 
@@ -58,9 +58,9 @@ class LargesseError(Exception):
 
 
 class InvalidArgument(LargesseError, ValueError):
-    """An argument that cannot be right. `argument` names it; nothing was sent.
+    """An invalid argument, which `argument` names. Nothing was sent.
 
-    If several cannot, `errors` has an error for each, and the text lists them. `argument` is then the first.
+    If there are several, `errors` has an error for each, and the text lists them. `argument` is then the first.
     """
 
     argument: str = ""
@@ -75,7 +75,7 @@ class InvalidArgument(LargesseError, ValueError):
 
     @classmethod
     def of_all(cls, errors: Sequence[InvalidArgument]) -> InvalidArgument:
-        """Returns one error for all of these, at least one."""
+        """Returns one error for all of these errors, of which there is at least one."""
         if len(errors) == 1:
             return errors[0]
         error = cls("\n".join([f"{len(errors)} arguments are wrong:", *(f"- {one}" for one in errors)]))
@@ -92,26 +92,26 @@ class Unreachable(NoAnswer):
 
 
 class UnreadableAnswer(LargesseError):
-    """An answer that is not one of Largesse. `status` is its HTTP status; `retry_after_s` says when to ask again, where a proxy does."""
+    """An answer that is not one of Largesse. `status` is its HTTP status; `retry_after_s` says when to try again, if a proxy said so."""
 
     status: int = 0
     retry_after_s: float | None = None
 
 
 class InvalidWebhook(LargesseError):
-    """A delivery that is not to be believed."""
+    """A delivery that is not genuine."""
 
 
 class InvalidSignature(InvalidWebhook):
-    """No signature, or none that was made with the secret over this body."""
+    """There is no signature, or it was not made with the secret for this body."""
 
 
 class StaleWebhook(InvalidWebhook):
-    """Genuine, but signed too long ago or in the future, or nothing says when: it may be one sent again by somebody else."""
+    """Signed with the secret, but too long ago, in the future, or without a time: somebody else may have sent a copy."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One of the members that are wrong: a JSON pointer into the body, and what is wrong with it."""
+    """A wrong member of the request: a JSON pointer into the body, and what is wrong."""
 
     pointer: str
     detail: str
@@ -121,9 +121,10 @@ PROBLEMS: dict[str, type[Problem]] = {}
 
 
 class Problem(LargesseError):
-    """Largesse's own no. `type` and `status` are for programs, `detail` is for people.
+    """An error of the service. `type` and `status` are for programs, `detail` is for people.
 
-    `errors` names the wrong recipients where there are any; of a quote, all that is wrong. The text lists them if there are several. `retry_after_s` says when to ask again, where the service does.
+    `errors` lists wrong recipients; for a quote, it lists everything that is wrong. The text has them all if there are several.
+    `retry_after_s` says when to try again, if the service said so.
     """
 
     slug: ClassVar[str] = ""
@@ -150,7 +151,7 @@ class InvalidRequest(Problem, slug="invalid-request"):
 
 
 class Unauthorized(Problem, slug="unauthorized"):
-    """No such API key, or one of the other environment."""
+    """The API key does not exist, or is of the other environment."""
 
 
 class PlanRequired(Problem, slug="plan-required"):
@@ -170,7 +171,7 @@ class OtherServiceAccount(Problem, slug="other-service-account"):
 
 
 class ScopeRequired(Problem, slug="scope-required"):
-    """The key was made for other things; `detail` names what it is for."""
+    """The key lacks the scope for this; `detail` names the scopes that it has."""
 
 
 class NetworkNotAllowed(Problem, slug="network-not-allowed"):
@@ -182,19 +183,19 @@ class OrderLimit(Problem, slug="order-limit"):
 
 
 class DailyLimit(Problem, slug="daily-limit"):
-    """The service account may order no more for so much today. Nothing was placed."""
+    """With this order, the service account would order more than it may today. Nothing was placed."""
 
 
 class BudgetExceeded(Problem, slug="budget-exceeded"):
-    """The order exceeds a budget of the customer, which `detail` names with what is left of it. Nothing was placed."""
+    """The order exceeds a budget of the customer, which `detail` names, with the amount that is left. Nothing was placed."""
 
 
 class NotFound(Problem, slug="not-found"):
-    """Nothing here is available to this key under that id."""
+    """There is nothing with that id that the key may see."""
 
 
 class MethodNotAllowed(Problem, slug="method-not-allowed"):
-    """The address has other methods."""
+    """The address does not have that method."""
 
 
 class SlowRequest(Problem, slug="slow-request"):
@@ -210,14 +211,14 @@ class QuoteExpired(Problem, slug="quote-expired"):
 
 
 class StateConflict(Problem, slug="state-conflict"):
-    """It cannot be done as things stand. In the test lab alone."""
+    """It is not possible in the current state. Only the test lab raises it."""
 
 
 class ReferenceUsed(Problem, slug="reference-used"):
-    """The `external_reference` belongs to an order that is not the one asked for.
+    """The `external_reference` belongs to another order.
 
-    `order_reference` names that order. `differences` names the arguments that differ, `service_account` among them where
-    another placed it; it is empty where that could not be found out.
+    `order_reference` names that order. `differences` names the arguments that differ, and `service_account` if another one placed it. It is
+    empty if the differences could not be found out.
     """
 
     order_reference: str | None = None
@@ -237,7 +238,7 @@ class Misdirected(Problem, slug="misdirected"):
 
 
 class TooManyRequests(Problem, slug="too-many-requests"):
-    """Too much; `retry_after_s` says when to go on."""
+    """There were too many requests; `retry_after_s` says when to continue."""
 
 
 class HeadersTooLarge(Problem, slug="headers-too-large"):
@@ -245,8 +246,8 @@ class HeadersTooLarge(Problem, slug="headers-too-large"):
 
 
 class InternalError(Problem, slug="internal-error"):
-    """A failure of the service, logged under `request_id`."""
+    """The service failed; its log has the error with `request_id`."""
 
 
 class Unavailable(Problem, slug="unavailable"):
-    """The service cannot answer just now; `retry_after_s` says when to try again."""
+    """The service cannot answer now; `retry_after_s` says when to try again."""

@@ -1,4 +1,4 @@
-"""What is asked for with an order, checked, and the request that asks for it."""
+"""The arguments of an order, with their checks, and the requests to place or quote it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from largesse_client.recovery import recover
 
 T = TypeVar("T")
 
-# Members of a JSON body, by their names there.
+# The members of a JSON body, by their names in JSON.
 Body = dict[str, Any]
 
 
 class Ordering(TypedDict, total=False):
-    """What goes with any gift.
+    """The arguments of any send, beside the gift.
 
-    recipients            who is emailed: Recipient, or an address alone; one of these two
-    code_quantity         or how many anonymous codes are answered, 1 to 5,000
+    recipients            who is emailed: Recipient, or only an address; give this or code_quantity
+    code_quantity         how many anonymous codes the answer has, 1 to 5,000
     account_id            the funding account that pays; left out when invoiced
-    external_reference    your own name for the order: with it, a request is repeated until it is answered, and placed once
+    external_reference    your own name for the order: with it, a request is repeated until it is answered, and placed only once
     send_at               when to email, an aware datetime in the future
-    wrapping_key, from_name, message    looks and words
+    wrapping_key, from_name, message    the wrapping, the sender's name and the text of the mail
     placeholders          whether the message has placeholders, such as {first_name|there}
     expiry_after_days     days after claiming that gifts expire (Enterprise)
-    reminder_days         so many days after they leave, recipients who have not claimed are reminded: at most three, ascending
-    claim_by              when unclaimed gifts are cancelled and refunded by themselves, an aware datetime after send_at
+    reminder_days         days after the gifts leave at which recipients who have not claimed are reminded: at most three, ascending
+    claim_by              when unclaimed gifts are cancelled and refunded automatically, an aware datetime after send_at
     source                a token for reports
     """
 
@@ -53,7 +53,7 @@ class Ordering(TypedDict, total=False):
 
 
 _Check = Callable[[str, object], object]
-_Given = tuple[str, str, _Check, object]  # a member, the argument it is made of, what checks that, and its value
+_Given = tuple[str, str, _Check, object]  # a member, its argument, the check of the argument, and its value
 _CHECKS: dict[str, tuple[str, _Check]] = {
     "recipients": ("recipients", arguments.recipients),
     "code_quantity": ("codeQuantity", partial(arguments.number, most=arguments.MAX_CODES)),

@@ -1,8 +1,7 @@
-"""After a 409: whether the order that holds the reference is the one that was just asked for.
+"""After a 409, finds out whether the order with the reference is the one that this call wanted to place.
 
-An answer that was lost, a program that was started again: then it is, and it is the result. But the same reference may have been given to
-another order by mistake, and to take that one for the result would be to send nothing to whom it was meant for. So all that was
-asked for is compared with what that order was asked for with.
+If an answer was lost, or the program was restarted, it is that order, and the result of the call. But a caller may have used the reference for
+another order by mistake: then the recipients of this call would get nothing. So the request is compared with the request of that order.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from largesse_client.models import Collection, Order, OrderRequest, Recipient, R
 
 _WORD = re.compile(r"[a-z0-9]+")
 _PLACEHOLDER = re.compile(r"\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}")
-_COMPANY = "\0"  # stands for the customer's name, which the client does not know; a message cannot have it
+_COMPANY = "\0"  # replaces the customer's name, which the client does not know. No message can contain it.
 _MAX_SOURCE = 32
 
 
@@ -40,7 +39,7 @@ def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Ord
             order: Order = yield from ask(get(f"/orders/{reference}", Order))
             return order
     except (NotFound, OtherServiceAccount, ScopeRequired):
-        used.add_note("What that order was asked for with could not be read.")
+        used.add_note("The request of that order could not be read.")
         raise used from None
     used.differences = tuple(found)
     used.add_note(f"Order {reference} differs in {', '.join(found)}: nothing was placed.")
@@ -48,11 +47,10 @@ def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Ord
 
 
 def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
-    """Names the arguments in which the order is another than the body asks for, where that is known.
+    """Yields the names of the arguments that differ between the order and the body.
 
-    Every member of a request is compared, those that are not named here by what was said alone. What was left out is compared
-    with its default; of a template it may be anything, and so may a value that is implied. An expiry that was not stored is one
-    that the plan does not have.
+    Compares every member of a request. A member that was left out is compared with its default. If a template or the gift may have set it, it is
+    not compared. An expiry that the order does not have is not compared either, as the plan may not include it.
     """
     if not held.is_own:
         yield "service_account"
@@ -80,14 +78,14 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
 
 
 def _reminder_days(body: Mapping[str, Any], held: OrderRequest) -> tuple[int, ...]:
-    """Returns what days are compared by: omitted ones may be the customer's default, and a code batch has none, whatever was asked for."""
+    """Returns the days to compare: for omitted ones those of the order, as it may have the customer's default, and none for a code batch."""
     if "recipients" not in body:
         return ()
     return held.reminder_days if "reminderDays" not in body else tuple(body["reminderDays"])
 
 
 def _is_filled_in(body: Mapping[str, Any], held: str | None) -> bool:
-    """Returns whether a message is the one asked for with its placeholders filled in, as the service does for a code batch."""
+    """Returns whether the order's message is the requested one with its placeholders filled in, as in a code batch."""
     message = body.get("message") or ""
     if "recipients" in body or not body.get("placeholders") or not _PLACEHOLDER.search(message):
         return False
@@ -96,7 +94,7 @@ def _is_filled_in(body: Mapping[str, Any], held: str | None) -> bool:
 
 
 def _without_recipient(found: re.Match[str]) -> str:
-    """Returns what stands for a placeholder where no recipient is known: the text after its bar."""
+    """Returns the text that replaces a placeholder in a code batch: the text after its bar."""
     return _COMPANY if found[1].strip().lower() == "company" else (found[2] or "").strip()
 
 
@@ -105,11 +103,11 @@ def _in_one_line(text: str) -> str:
 
 
 def _claim_by(wanted: datetime | None, held: datetime | None) -> datetime | None:
-    """Returns what dates are compared by: an omitted one may be the customer's default, and people may have moved it to a later day."""
+    """Returns the date to compare: the order's if it was omitted, as it may be a default, or if people have moved it to a later day."""
     return held if wanted is None or (held is not None and held >= wanted) else wanted
 
 
-# What is compared, by how a body spells it: recipients are as a whole, and what is left is no part of a request.
+# The members to compare, with their names in a body. Recipients are compared separately, and the others are not part of a request.
 _MEMBERS = {
     field.name: field.encode_name
     for field in msgspec.structs.fields(OrderRequest)
@@ -130,7 +128,7 @@ def _is_left_to_template(name: str, body: Mapping[str, Any]) -> bool:
 
 
 def normal_source(text: str | None) -> str:
-    """Returns the reporting token in the form that orders store."""
+    """Returns the reporting token in the form in which orders store it."""
     words = "-".join(_WORD.findall((text or "").lower()))
     return words[:_MAX_SOURCE].strip("-") or "api"
 
@@ -151,7 +149,7 @@ def _addressed(recipients: Iterable[Recipient | RequestedRecipient]) -> Counter[
 
 
 def address_key(email: str) -> str:
-    """Returns what all spellings of an address share, whatever its letter case, composed characters, and the form of its domain."""
+    """Returns a key that is the same for all spellings of an address: letter case, composed characters, and the form of the domain."""
     local, _, domain = email.strip().rpartition("@")
     domain = unicodedata.normalize("NFKC", domain).replace("\N{IDEOGRAPHIC FULL STOP}", ".")
     labels = map(_without_punycode, domain.lower().split("."))
@@ -159,7 +157,7 @@ def address_key(email: str) -> str:
 
 
 def _without_punycode(label: str) -> str:
-    """Returns a part of a domain with its own letters; one that cannot be read as it is."""
+    """Returns a part of a domain decoded from Punycode. Returns it unchanged if it cannot be decoded."""
     try:
         return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
     except UnicodeError:

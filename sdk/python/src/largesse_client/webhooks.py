@@ -1,11 +1,11 @@
-"""Tells genuine deliveries of webhooks from forged ones.
+"""Verifies that deliveries of webhooks are genuine.
 
     event = largesse_client.webhooks.verify(body, headers, secret)
     if event.type == "order.created":
         print(event.order.reference)
 
-Largesse signs a delivery twice: `X-Service-Signature` covers the body alone, and `webhook-signature`, as Standard Webhooks
-defines it (https://www.standardwebhooks.com), its id and instant as well, so that an old delivery sent again by somebody else is recognised.
+Largesse signs a delivery twice. `X-Service-Signature` covers only the body. `webhook-signature` (https://www.standardwebhooks.com) also covers
+the id and the time, so that you notice if somebody else sends an old delivery again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _CONTRACT = ("x-service-signature", "x-service-signature-new")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A delivery that is genuine. `id` and `sent_at` are None where only the contract's signature was checked.
+    """A genuine delivery. `id` and `sent_at` are None if it has only the contract's signature.
 
-    Deliveries come at least once: `id` is the same over all attempts of one, and an order's `id` in all of its events.
+    Deliveries come at least once. `id` is the same in all attempts of a delivery, and the `id` of an order in all of its events.
     """
 
     type: str
@@ -48,17 +48,17 @@ class Event:
 
     @property
     def order(self) -> OrderRecord:
-        """The order that the event is about. Raises InvalidWebhook where it is about something else."""
+        """The order that the event is about. Raises InvalidWebhook for another event."""
         return _read(self, OrderRecord, "an order")
 
     @property
     def gift(self) -> GiftEvent:
-        """The gift that an event such as `gift.claimed` is about. Raises InvalidWebhook where it is about something else."""
+        """The gift that an event such as `gift.claimed` is about. Raises InvalidWebhook for another event."""
         return _read(self, GiftEvent, "a gift")
 
     @property
     def account(self) -> AccountLow:
-        """The account that `account.low` is about. Raises InvalidWebhook where it is about something else."""
+        """The account that `account.low` is about. Raises InvalidWebhook for another event."""
         return _read(self, AccountLow, "an account")
 
 
@@ -66,7 +66,7 @@ def _read(event: Event, shape: type[T], what: str) -> T:
     try:
         return reader(shape)(event.body)
     except msgspec.DecodeError as error:
-        raise InvalidWebhook(f"The event {event.type!r} is not of {what}: {error}") from error
+        raise InvalidWebhook(f"The event {event.type!r} is not about {what}: {error}") from error
 
 
 def verify(
@@ -78,12 +78,13 @@ def verify(
 ) -> Event:
     """Returns the event of a delivery that was signed with the subscription's `secret`, or one of several, at most `replay_window_s` from now.
 
-    `body` is the raw body as it came, before anything parsed it; the case of the names of `headers` does not matter. Every
-    signature that is there must be right. One that says when it was made has to be there, or somebody who has seen a delivery could take it away
-    and send the delivery again for ever: only with `replay_window_s=None`, which asks for no instant, is
-    `X-Service-Signature` alone enough. The event's `type` is the one in the signed body; a header that says otherwise is refused.
+    `body` is the raw body, before anything parsed it. The letter case of header names does not matter. Every signature in the headers must be
+    right, and one must cover the time: otherwise somebody who has seen a delivery could send it again for ever. Only with
+    `replay_window_s=None`, `X-Service-Signature` alone is enough. The event's `type` comes from the signed body. A header with another type is
+    refused.
 
-    Raises InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument for a body that is not bytes, a secret that is none or a window below 0.
+    Raises InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument for a body that is not bytes, an invalid secret, or a window
+    below 0.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise refused("body", f"must be the raw bytes, not {type(body).__name__}.")
@@ -96,7 +97,7 @@ def verify(
     if "x-service-signature" in given:
         _check_contract(body, [given[name] for name in _CONTRACT if name in given], secrets)
     elif sent_at is None:
-        raise InvalidSignature("The delivery carries no signature.")
+        raise InvalidSignature("The delivery has no signature.")
     if sent_at is None and replay_window_s is not None:
         raise StaleWebhook(
             "The delivery has only X-Service-Signature, which does not say when it was signed. "
@@ -127,7 +128,7 @@ def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[byte
     signed = _bytes(f"{delivery_id}.{timestamp}.") + body
     expected = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
     given = [text.partition(",") for text in headers["webhook-signature"].split()]
-    # All are compared, so that how long it takes tells nothing.
+    # Compares all signatures, so that the time does not show which one is right.
     matches = [
         hmac.compare_digest(_bytes(text), one) for version, _, text in given if version == "v1" for one in expected
     ]
@@ -140,7 +141,7 @@ def _check_standard(body: bytes, headers: Mapping[str, str], keys: Sequence[byte
 
 
 def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> None:
-    """Checks the contract's signature. While a secret is rotated there are two, by the previous and the new one."""
+    """Checks the contract's signature. During a rotation there are two, by the previous and by the new secret."""
     expected = [f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}".encode() for secret in secrets]
     matches = [hmac.compare_digest(_bytes(given.strip()), one) for given in signatures for one in expected]
     if not any(matches):
@@ -148,12 +149,12 @@ def _check_contract(body: bytes, signatures: Sequence[str], secrets: Sequence[st
 
 
 def _bytes(header: str) -> bytes:
-    """Returns the bytes of a header. Some frameworks give what is not UTF-8 as surrogates."""
+    """Returns the bytes of a header. Some frameworks pass bytes that are not UTF-8 as surrogates."""
     return header.encode(errors="surrogatepass")
 
 
 def _listed(secret: object) -> list[str]:
-    """Returns one secret or several as a list, at least one."""
+    """Returns one or several secrets as a list. Raises InvalidArgument if there is none."""
     if isinstance(secret, str):
         return [secret]
     if not isinstance(secret, Sequence) or isinstance(secret, bytes):
@@ -164,7 +165,7 @@ def _listed(secret: object) -> list[str]:
 
 
 def _key(secret: object) -> bytes:
-    """Returns what the secret's base64 stands for. The first secrets had the URL-safe alphabet and no padding."""
+    """Returns the bytes of a secret, which is base64. The first secrets had the URL-safe alphabet and no padding."""
     if not isinstance(secret, str) or not secret.startswith(_PREFIX):
         raise refused("secret", f"must be a subscription's secret, which begins with {_PREFIX}.")
     text = secret.removeprefix(_PREFIX).replace("-", "+").replace("_", "/").rstrip("=")
@@ -172,6 +173,6 @@ def _key(secret: object) -> bytes:
         key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         key = b""
-    if not key:  # anybody can sign with an empty one
+    if not key:  # anybody could sign with an empty key
         raise refused("secret", "is incomplete.")
     return key

@@ -1,6 +1,6 @@
-"""The real command, as assistants start it, asked by the official client over each transport.
+"""The real command, as assistants start it, called by the official client over each transport.
 
-What takes seconds to import, `mcp`, is imported where a test needs it, not in each process that collects tests.
+`mcp` takes seconds to import, so it is imported only where a test needs it, not in each process that collects tests.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Tools:
         self.url = url
 
     async def call(self, name: str, **arguments: Any) -> Any:
-        """What a tool answers, which must be no refusal."""
+        """Returns the answer of a tool, which must not be an error."""
         result = await self.client.call_tool(name, arguments)
         assert not result.is_error, result.content
         return result.structured_content
 
     async def refusal(self, name: str, **arguments: Any) -> str:
-        """What a tool says that refuses."""
+        """Returns the text of a tool's error."""
         result = await self.client.call_tool(name, arguments)
         assert result.is_error, result.structured_content
         (content,) = result.content
@@ -53,13 +53,13 @@ class Tools:
 
 @pytest.fixture
 def token() -> str:
-    """What opens the server over HTTP."""
+    """Returns the token for the server over HTTP."""
     return secrets.token_urlsafe(24)
 
 
 @pytest.fixture
 def environment(largesse_server: Server, tmp_path: Path) -> dict[str, str]:
-    """The settings of a server for assistants, with a state of its own."""
+    """Returns the settings of a server for assistants, with its own state folder."""
     return {
         "LARGESSE_URL": largesse_server.base_url,
         "LARGESSE_API_KEY": largesse_server.api_key,
@@ -69,7 +69,7 @@ def environment(largesse_server: Server, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def in_process(environment: dict[str, str]) -> Assistant:
-    """Without a process between: quicker, where the transport makes no difference."""
+    """An assistant without a separate process, which is quicker where the transport makes no difference."""
     from largesse_client.mcp.server import build_server
     from mcp import Client
 
@@ -121,7 +121,7 @@ def over_http(environment: dict[str, str], tmp_path: Path, token: str) -> Assist
 
 @contextmanager
 def serving(environment: dict[str, str], log: Path) -> Iterator[str]:
-    """A server over HTTP for as long as the block, and its address."""
+    """Runs a server over HTTP until the block ends, and returns its address."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with log.open("w") as output:

@@ -1,4 +1,4 @@
-"""`largesse-mcp`: its settings, and who may come in over HTTP."""
+"""`largesse-mcp`: its settings, and who may connect over HTTP."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_http_wants_a_token() -> None:
         ("LARGESSE_MCP_MOST_PER_DAY", "1e9"),
         ("LARGESSE_MCP_MOST_PER_DAY", "10 POUNDS"),
         ("LARGESSE_MCP_MOST_PER_DAY", ","),
-        # Misspelt, it would cap nothing.
+        # A misspelt name would limit nothing.
         ("LARGESSE_MCP_MOST_PER_ODER", "250 GBP"),
         ("LARGESSE_MCP_Most_Per_Day", "250 GBP"),
         ("LARGESSE_MCP_SHOW_PINS", "maybe"),
@@ -73,7 +73,7 @@ def test_what_is_misspelt_and_blank_is_unset() -> None:
 
 
 def test_an_empty_host_is_refused() -> None:
-    """It would be every address of the machine."""
+    """It would mean all addresses of the machine."""
     ended = run("--http", "--host", "", **GOOD)
     assert ended.returncode == 2
     assert "argument --host: must be an address" in ended.stderr.splitlines()[-1]
@@ -136,11 +136,11 @@ async def test_nobody_comes_in_without_the_token(over_http: Any, token: str) -> 
                 answer = await stranger.request(method, tools.url, json=body, headers=headers)
                 assert answer.status_code == 401
                 assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-        # The name of the scheme is the same in small letters.
+        # The name of the scheme may be in lower case.
         headers = {"Authorization": f"bearer {token}"}
         answer = await stranger.post(tools.url, json=body, headers=headers)
         assert answer.status_code != 401
-        # With it, but from a page elsewhere whose name was made to lead here.
+        # With the token, but from a page of another host whose name was made to point here.
         headers = {"Authorization": f"Bearer {token}", "Host": "elsewhere.example"}
         answer = await stranger.post(tools.url, json=body, headers=headers)
         assert answer.status_code == 421

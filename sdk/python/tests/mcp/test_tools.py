@@ -1,4 +1,4 @@
-"""What an assistant can do with a real Largesse: look, quote, and send what was quoted, once."""
+"""What an assistant can do with a real Largesse: read, quote, and send a quoted order once."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ async def test_without_a_quote_nothing_is_sent(assistant: Any, largesse: Largess
         assert "quote" in await tools.refusal("send")
         for quote in ("", "x", "a" * 128):
             assert "Nothing was placed" in await tools.refusal("send", quote=quote)
-        # A genuine quote, but of a request that this server has not seen.
+        # A genuine quote, but for a request that this server has not quoted.
         elsewhere = largesse.quote.gift(product, value=10, code_quantity=1, account_id=account)
         assert "Nothing was placed" in await tools.refusal("send", quote=elsewhere.quote)
-        # Nor can what was quoted be changed on the way.
+        # The quoted request cannot be changed either.
         quoted = await _quote(tools, account, product)
         more = {"codeQuantity": 50, "delivery": {"code_quantity": 50}}
         told = await tools.refusal("send", quote=quoted["quote"], **more)
@@ -215,8 +215,8 @@ async def test_the_orders_of_a_day_cost_no_more_than_their_cap(
         assert "20.0 GBP after 20.0 GBP today is over the cap for the orders of a day" in too_much["notSendable"]
         assert too_much["notSendable"] in await tools.refusal("send", quote=too_much["quote"])
         assert (await _quote(tools, account, product))["notSendable"] is None
-        await tools.call("send", quote=first)  # the same order: it costs nothing more
-    # Another start does not begin a new day.
+        await tools.call("send", quote=first)  # the same order again, which costs nothing more
+    # A restart does not reset the sum of the day.
     async with in_process(**settings) as tools:
         await tools.call("send", quote=(await _quote(tools, account, product))["quote"])
         assert "20.0 GBP today" not in await tools.refusal(
@@ -228,7 +228,7 @@ async def test_the_orders_of_a_day_cost_no_more_than_their_cap(
 async def test_what_was_refused_counts_for_nothing(
     in_process: Any, largesse: Largesse, account: int, product: int, world: Any
 ) -> None:
-    """The account is emptied between quote and send: 402, and the cap of the day is whole again."""
+    """The account is emptied between quote and send: the send gets 402, and counts nothing towards the daily cap."""
     async with in_process(LARGESSE_MCP_MOST_PER_DAY="20 GBP") as tools:
         quoted = await _quote(tools, world.group_account, product)
         while balance(largesse, world.group_account) >= 10:
@@ -241,7 +241,7 @@ async def test_what_was_refused_counts_for_nothing(
 async def test_an_order_that_was_placed_counts_where_it_cannot_be_read(
     in_process: Any, largesse: Largesse, account: int, product: int
 ) -> None:
-    """As after a lost answer, with a key that may not read: the service says that the reference is used, and no more."""
+    """As after a lost answer. The key may not read orders, so the service only says that the reference is used."""
     async with in_process(LARGESSE_MCP_MOST_PER_DAY="20 GBP") as tools:
         quote = (await _quote(tools, account, product, 2))["quote"]
         reference = reference_of(quote)

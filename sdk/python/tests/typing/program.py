@@ -1,4 +1,4 @@
-"""A program that uses all there is, with the types that a checker must find. mypy and pyright read it; nothing runs it."""
+"""A program that uses the whole client, with the types that a checker must find. mypy and pyright read it; nothing runs it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def awaiting() -> None:
 
 
 def wrong(largesse: Largesse) -> None:
-    """Each of these a checker must object to: an unused `ignore` is an error too."""
+    """A checker must report each of these lines: an unused `ignore` is an error, too."""
     largesse.send.gift(1, value=12.5, code_quantity=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     largesse.send.gift("1", code_quantity=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     largesse.send.gift(1, recipient="x")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -3,8 +3,8 @@
     pip install 'largesse-client[mcp]'
     LARGESSE_URL=https://gifts.example LARGESSE_API_KEY=lgs_live_… largesse-mcp
 
-An assistant can look at the catalogue and at orders, and have an order quoted. It can place only what was quoted: what goes with a
-quote is stored here, and sent as it was. A send that is repeated is the same order.
+An assistant can read the catalogue and orders, and get quotes. It can place only quoted orders: the server stores the quoted request and
+sends exactly that. If it is sent again, it is still the same order.
 """
 
 from largesse_client.mcp.settings import SETTINGS, SettingError, Settings, read_settings

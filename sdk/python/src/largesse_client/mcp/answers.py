@@ -1,4 +1,4 @@
-"""What tools answer: JSON as the service has it, amounts as decimal text, and no PIN unless it may be shown."""
+"""The answers of tools: JSON as in the API, amounts as decimal text, and no PINs unless they may be shown."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ R = TypeVar("R")
 Answer = dict[str, Any]
 
 LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-# Once or often is the same, and what was done cannot be undone by the same tool.
+# To repeat such a call changes nothing more. No tool can undo it.
 ACTS_ONCE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True)
 ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 
 
 def plain(value: object) -> Any:
-    """A value of the client as JSON has it."""
+    """Returns a value of the client as plain JSON values."""
     return msgspec.to_builtins(value)
 
 

@@ -1,4 +1,4 @@
-"""Who has the token may come in."""
+"""Requires the token for each HTTP request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RequireToken:
         self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers, or lets the application do so."""
+        """Answers 401 without the token, otherwise calls the application."""
         if scope["type"] == "http":
             scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
             token = given.strip().encode("latin-1", "replace")

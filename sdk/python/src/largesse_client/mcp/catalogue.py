@@ -1,4 +1,4 @@
-"""Looking: what can be sent, and who pays."""
+"""Tools that read what can be sent, and the accounts that pay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Amount = Annotated[Decimal | None, Field(description="Only what can be sent for 
 
 
 def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
-    """The tools that look at what can be sent, and at who pays."""
+    """Adds the tools that read what can be sent, and the accounts that pay."""
 
     @server.tool(annotations=LOOKS)
     @with_readable_errors
@@ -59,7 +59,7 @@ def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
     @server.tool(annotations=LOOKS)
     @with_readable_errors
     async def list_funding_accounts() -> Answer:
-        """Accounts that orders are paid from, with what they hold; none where the customer is invoiced."""
+        """Accounts that orders are paid from, with their balances; none if the customer is invoiced."""
         return {"fundingAccounts": await _first(largesse.funding_accounts.list())}
 
 

@@ -47,14 +47,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def host(text: str) -> str:
-    """Reads a host. Raises ArgumentTypeError for an empty one, which would be every address of the machine."""
+    """Reads a host. Raises ArgumentTypeError for an empty one, which would mean all addresses of the machine."""
     if not text.strip():
         raise argparse.ArgumentTypeError("must be an address such as 127.0.0.1")
     return text
 
 
 def port(text: str) -> int:
-    """Reads a port. Raises ArgumentTypeError for one that does not exist."""
+    """Reads a port. Raises ArgumentTypeError unless it is from 1 to 65535."""
     port = int(text)
     if not 1 <= port <= 65_535:
         raise argparse.ArgumentTypeError(f"must be from 1 to 65535, not {port}")

@@ -1,4 +1,4 @@
-"""Orders that were placed: looking, mailing again, cancelling."""
+"""Tools for placed orders: read them, mail again, cancel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 200
 
 
 def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: bool) -> None:
-    """The tools for orders that were placed."""
+    """Adds the tools for placed orders."""
 
     @server.tool(annotations=LOOKS)
     @with_readable_errors
@@ -26,14 +26,14 @@ def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: b
     @server.tool(annotations=LOOKS)
     @with_readable_errors
     async def get_order(reference: Reference) -> Answer:
-        """What was asked for with an order. Without codes."""
+        """The request that an order was placed with, without codes."""
         answer: Answer = plain(await largesse.orders.request(reference))
         return answer
 
     @server.tool(annotations=LOOKS)
     @with_readable_errors
     async def get_codes(reference: Reference) -> Answer:
-        """The answer to the order once more, with the codes of a batch. Each such reading is recorded."""
+        """The response to an order again, with the codes of a batch. Each call is recorded."""
         return without_pins(plain(await largesse.orders.get(reference)), shows_pins=shows_pins)
 
     @server.tool(annotations=LOOKS)

@@ -17,7 +17,7 @@ _MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A request by the way it is sent, its arguments there, and what it was quoted at."""
+    """A quoted request: how it is sent, its arguments, and the quoted cost."""
 
     kind: str  # gift, collection or template
     arguments: Mapping[str, Any]
@@ -37,7 +37,7 @@ def reference_of(quote: str) -> str:
 
 
 class QuoteStore:
-    """The last requests that were quoted, at most 1,000 and none older than a day."""
+    """The last quoted requests: at most 1,000, and none older than a day."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,6 +50,6 @@ class QuoteStore:
             self._quotes.popitem(last=False)
 
     def find(self, quote: str) -> Quoted | None:
-        """Returns the request of a quote; None for any other text."""
+        """Returns the request of a quote; None if it is not stored, or too old."""
         at_s, quoted = self._quotes.get(quote, (0.0, None))
         return quoted if quoted is not None and self._clock() - at_s < _LONGEST_S else None

@@ -1,4 +1,4 @@
-"""Quoting and sending: an order is placed only as it was quoted."""
+"""Tools to quote and send: an order is placed only as it was quoted."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class To(BaseModel, extra="forbid"):
 
 
 class Delivery(BaseModel, extra="forbid"):
-    """To whom, from whom, when, and who pays. Either `recipients` or `code_quantity` is given."""
+    """The recipients, the sender, the time and the paying account. Give either `recipients` or `code_quantity`."""
 
     recipients: Annotated[
         list[To] | None, Field(max_length=5000, description="Who is emailed; excludes code_quantity")
     ] = None
     code_quantity: Annotated[
-        int | None, Field(ge=1, le=5000, description="Or so many anonymous codes, which nobody is emailed")
+        int | None, Field(ge=1, le=5000, description="The number of anonymous codes, which are not emailed; excludes recipients")
     ] = None
     account_id: Annotated[int | None, Field(description="The funding account that pays; left out when invoiced")] = None
     message: Annotated[str | None, Field(max_length=256, description="To the recipients")] = None
@@ -48,13 +48,13 @@ class Delivery(BaseModel, extra="forbid"):
     reminder_days: Annotated[
         list[int] | None,
         Field(
-            max_length=3, description="So many days after the gifts leave, who has not claimed is reminded; ascending"
+            max_length=3, description="Days after the gifts leave at which recipients who have not claimed are reminded; ascending"
         ),
     ] = None
     claim_by: Annotated[
         AwareDatetime | None,
         Field(
-            description="When unclaimed gifts are cancelled and refunded by themselves, with an offset; after send_at"
+            description="When unclaimed gifts are cancelled and refunded automatically, with an offset; after send_at"
         ),
     ] = None
 
@@ -62,7 +62,7 @@ class Delivery(BaseModel, extra="forbid"):
 def add_sending(
     server: MCPServer[Any], largesse: AsyncLargesse, quotes: QuoteStore, spending: Spending, *, shows_pins: bool
 ) -> None:
-    """The tools that quote, and the one that sends what was quoted."""
+    """Adds the tools that quote, and the one that sends a quoted order."""
 
     async def quote(kind: str, gift: dict[str, Any], delivery: Delivery) -> Answer:
         arguments = {name: value for name, value in gift.items() if value is not None} | _order(delivery)
@@ -102,7 +102,7 @@ def add_sending(
     async def send(
         quote: Annotated[str, Field(description="The `quote` of a quote_… answer that the person agreed to")],
     ) -> Answer:
-        """Places the order that was quoted, and spends what was quoted. Ask the person first. To repeat it is harmless."""
+        """Places the quoted order, and spends the quoted amount. Ask the person first. Repeating the call places no second order."""
         quoted = quotes.find(quote)
         if quoted is None:
             return without_pins(plain(await _placed_before(largesse, quote)), shows_pins=shows_pins)
@@ -119,7 +119,7 @@ def add_sending(
 
 
 def _order(delivery: Delivery) -> dict[str, Any]:
-    """The arguments of the client for a delivery."""
+    """Returns the client's arguments for a delivery."""
     given = {name: value for name, value in delivery if value is not None}
     if delivery.recipients is not None:
         given["recipients"] = [Recipient(**to.model_dump()) for to in delivery.recipients]
@@ -127,7 +127,7 @@ def _order(delivery: Delivery) -> dict[str, Any]:
 
 
 async def _placed_before(largesse: AsyncLargesse, quote: str) -> Order:
-    """Returns the order of a quote that is not stored here, as after a restart. Raises ToolError if none was placed with it."""
+    """Returns the order of a quote that is not stored here, for example after a restart. Raises ToolError if none was placed with it."""
     for found in await largesse.orders.newest(external_reference=reference_of(quote)):
         return await largesse.orders.get(str(found.reference))
     raise ToolError(
@@ -137,12 +137,12 @@ async def _placed_before(largesse: AsyncLargesse, quote: str) -> Order:
 
 
 def _is_refusal(problem: Problem) -> bool:
-    """Returns whether nothing was placed. After the others, an earlier attempt may have placed the order; a used reference says that one did."""
+    """Returns whether the problem means that nothing was placed. After other problems, an earlier attempt may have placed the order."""
     return 400 <= problem.status < 500 and problem.status not in _UNCLEAR and not isinstance(problem, ReferenceUsed)
 
 
 def _over(spending: Spending, cost: Decimal, currency: str) -> str | None:
-    """Why an order of that cost cannot be sent from here."""
+    """Returns why an order of that cost is over a cap; None if it is not."""
     try:
         spending.check(cost, currency)
     except CapReached as reached:

@@ -1,4 +1,4 @@
-"""The server: what an assistant may ask for, each a tool that does one thing."""
+"""The server, with a tool for each thing that an assistant may do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Amounts are decimal numbers in the currency's major unit."""
 
 
 class _Server(MCPServer[Any]):
-    """A server whose tools refuse arguments that they do not have, so that a misspelt one is not left out in silence."""
+    """A server whose tools refuse unknown arguments, so that a misspelt one is not silently ignored."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Calls a tool. Raises ToolError."""
@@ -40,7 +40,7 @@ class _Server(MCPServer[Any]):
 
 
 def build_server(largesse: AsyncLargesse, settings: Settings) -> MCPServer[Any]:
-    """The server that asks `largesse` for everything; the maker of that closes it."""
+    """Returns the server, whose tools call `largesse`. The caller closes that client."""
     server = _Server(
         "largesse",
         title="Largesse",

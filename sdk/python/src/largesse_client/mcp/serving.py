@@ -1,4 +1,4 @@
-"""Running the server: over stdio, as assistants start it, or over HTTP, where several share one."""
+"""Runs the server: over stdio, for an assistant that starts it, or over HTTP, for several assistants."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from largesse_client.mcp.settings import SETTINGS, SettingError, Settings
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Serves the program at the other ends of stdin and stdout, until they close."""
+    """Serves over stdin and stdout until they are closed."""
     async with AsyncLargesse(settings.url, settings.api_key) as largesse:
         await build_server(largesse, settings).run_stdio_async()
 
 
 async def serve_http(settings: Settings, host: str, port: int) -> None:
-    """Serves `/mcp` for callers with the token, until it is stopped. Raises SettingError without one."""
+    """Serves `/mcp` for callers with the token, until it is stopped. Raises SettingError if no token is set."""
     if settings.token is None:
         raise SettingError(f"LARGESSE_MCP_TOKEN must be set with --http: {SETTINGS['LARGESSE_MCP_TOKEN']}")
     async with AsyncLargesse(settings.url, settings.api_key) as largesse:

@@ -1,4 +1,4 @@
-"""What an assistant may do, as environment variables."""
+"""The settings of the server, which are environment variables."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
-# Each with what it is for, as `largesse-mcp --help` tells it.
+# Each setting with its description in `largesse-mcp --help`.
 SETTINGS = {
     "LARGESSE_URL": "the service's address",
     "LARGESSE_API_KEY": "the API key that orders are placed with",
-    "LARGESSE_MCP_MOST_PER_ORDER": "what one order may cost, such as `250 GBP, 300 EUR`; unset: whatever it costs",
-    "LARGESSE_MCP_MOST_PER_DAY": "what all orders of a day (UTC) may cost together; unset: whatever they cost",
-    "LARGESSE_MCP_SHOW_PINS": "`yes`: the PINs of a code batch are in answers",
-    "LARGESSE_MCP_TOKEN": "what callers over HTTP must send as bearer token, at least 24 characters",
-    "LARGESSE_MCP_STATE_DIR": "where the sums of the day are kept, by default ~/.local/state/largesse-mcp",
+    "LARGESSE_MCP_MOST_PER_ORDER": "what one order may cost, such as `250 GBP, 300 EUR`; unset: no limit",
+    "LARGESSE_MCP_MOST_PER_DAY": "what all orders of a day (UTC) may cost together; unset: no limit",
+    "LARGESSE_MCP_SHOW_PINS": "`yes`: answers contain the PINs of a code batch",
+    "LARGESSE_MCP_TOKEN": "the bearer token that callers over HTTP must send, at least 24 characters",
+    "LARGESSE_MCP_STATE_DIR": "the folder that stores the sums of the day, by default ~/.local/state/largesse-mcp",
 }
-_OWN = "LARGESSE_MCP_"  # how the names begin that nobody else uses
+_OWN = "LARGESSE_MCP_"  # the prefix of our settings: an unknown name with it is a mistake
 _LEAST_TOKEN = 24
 _AMOUNT = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,3})?)(?: +([A-Za-z]{3}))?")
-# As in `1,250 GBP` and `100,50 EUR`: which of the two a comma between digits is, nobody can tell.
+# As in `1,250 GBP` and `100,50 EUR`: such a comma may separate thousands or decimals.
 _COMMA_IN_AMOUNT = re.compile(r"[0-9],[0-9]")
 _WORDS = {"": False, "no": False, "yes": True}
 
 
 class SettingError(Exception):
-    """A setting that is missing or cannot be read; its text is one line that names it."""
+    """A setting is missing or invalid. The text is one line that names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that may be spent, by currency; under None the one for all others. Without any entry there is no cap."""
+    """The most that may be spent, by currency. The entry None is for all other currencies. Without any entry, there is no cap."""
 
     most: Mapping[str | None, Decimal] = field(default_factory=dict)
 
     def of(self, currency: str) -> Decimal | None:
-        """The most in a currency, 0 in one that is not named where others are; None: as much as you like."""
+        """Returns the most in a currency, which is 0 if only others are named; None if there is no cap."""
         if not self.most:
             return None
         return self.most.get(currency, self.most.get(None, Decimal(0)))
 
     @classmethod
     def read(cls, name: str, text: str) -> Cap:
-        """Such as `250 GBP, 300 EUR`, or `100` of any currency. Raises SettingError."""
+        """Reads a cap such as `250 GBP, 300 EUR`, or `100` for any currency. Raises SettingError."""
         most: dict[str | None, Decimal] = {}
         if _COMMA_IN_AMOUNT.search(text):
             raise SettingError(
@@ -63,7 +63,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the server goes by."""
+    """The settings of the server."""
 
     url: str
     api_key: str = field(repr=False)
@@ -75,10 +75,10 @@ class Settings:
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings of an environment. Raises SettingError for the first that cannot be right."""
+    """Reads the settings from environment variables. Raises SettingError for the first invalid one."""
     for name, value in environ.items():
         if name.startswith(_OWN) and name not in SETTINGS and value.strip():
-            raise SettingError(f"{name} is no setting, and would cap nothing: `largesse-mcp --help` lists them")
+            raise SettingError(f"{name} is not a setting, so it would limit nothing: `largesse-mcp --help` lists the settings")
     given = {name: environ.get(name, "").strip() for name in SETTINGS}
     for name in ("LARGESSE_URL", "LARGESSE_API_KEY"):
         if not given[name]:
@@ -101,7 +101,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def _read_folder(text: str) -> Path:
-    """A folder, also under `~`: programs that start assistants pass it on as it is written. Raises SettingError."""
+    """Returns a folder. Expands `~`, as no shell does it in the configuration of an assistant. Raises SettingError."""
     try:
         return Path(text).expanduser()
     except RuntimeError as error:

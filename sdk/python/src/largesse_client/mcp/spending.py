@@ -1,7 +1,7 @@
-"""What was spent today, so that all orders of a day together stay under a cap, no matter who asks and how often we start.
+"""The sums that were spent today, so that all orders of a day together stay under a cap, for all assistants and after restarts.
 
-A sum is taken before the order is sent, and given back only when the service has said that it was not placed. It counts once for
-each reference, which a repeated send has in common with the first.
+An amount is counted before the order is sent, and taken back only if the service says that the order was not placed. It counts once for each
+reference, and a repeated send has the same reference as the first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from largesse_client.mcp.settings import Settings
 
-_KEPT = timedelta(days=7)  # longer than a send can be repeated
+_KEPT = timedelta(days=7)  # longer than a send may be repeated
 _SCHEMA = """
     CREATE TABLE IF NOT EXISTS spent (
         payer TEXT NOT NULL, reference TEXT NOT NULL, day TEXT NOT NULL, currency TEXT NOT NULL, amount TEXT NOT NULL,
@@ -25,11 +25,11 @@ _SCHEMA = """
 
 
 class CapReached(Exception):
-    """What an order costs is over a cap; its text says which."""
+    """The cost of an order is over a cap. The text says which."""
 
 
 class Spending:
-    """The sums of the days, in a file that all servers of this machine's user share, by address and key."""
+    """The daily sums by address and key, in a file that all servers of the same user share."""
 
     def __init__(self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._per_order, self._per_day = settings.most_per_order, settings.most_per_day
@@ -38,14 +38,14 @@ class Spending:
         self._now = now
 
     def check(self, amount: Decimal, currency: str) -> None:
-        """Raises CapReached when an order may not cost so much, by what was spent today until now."""
+        """Raises CapReached if an order of this amount would exceed a cap, with the amounts spent today."""
         self._check_order(amount, currency)
         if self._per_day.of(currency) is not None:
             with self._transaction() as connection:
                 self._check_day(connection, amount, currency)
 
     def take(self, reference: str, amount: Decimal, currency: str) -> bool:
-        """Counts an order, unless it was counted before, which the answer tells. Raises CapReached, and nothing is counted."""
+        """Counts an order. Returns False if it was counted before, or there is no daily cap. Raises CapReached, and then counts nothing."""
         self._check_order(amount, currency)
         if self._per_day.of(currency) is None:
             return False
@@ -91,7 +91,7 @@ class Spending:
             yield connection
             connection.execute("COMMIT")
         finally:
-            connection.close()  # what was not committed is undone
+            connection.close()  # rolls back what was not committed
 
 
 def _text(amount: Decimal, currency: str, what: str, most: Decimal, setting: str, spent: Decimal = Decimal(0)) -> str:

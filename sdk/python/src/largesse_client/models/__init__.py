@@ -1,4 +1,4 @@
-"""The shapes of what the service answers: frozen, exact in money, and open to what later releases add."""
+"""The types of the service's answers: frozen, with exact amounts, and tolerant of members that later releases add."""
 
 from largesse_client.models.account import Environment, FundingAccount, Health, HealthStatus, Identity, Role, User
 from largesse_client.models.catalogue import Collection, CollectionKind, Product, ProductInFull, Template, Wrapping

@@ -1,4 +1,4 @@
-"""Whom a key acts for, who pays, who works there, and whether the service is well."""
+"""Identities of keys, funding accounts, people, and the health of the service."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from largesse_client.models.opening import Shape, Word
 
 
 class Environment(Word):
-    """Which of the two worlds of an installation a key is for."""
+    """The environment that a key is for."""
 
     PRODUCTION = "production"
     STAGING = "staging"
 
 
 class Identity(Shape, frozen=True, kw_only=True):
-    """Whom the key acts for."""
+    """The customer and the service account that the key acts for."""
 
     customer_id: int
     customer_name: str
@@ -26,7 +26,7 @@ class Identity(Shape, frozen=True, kw_only=True):
 
 
 class FundingAccount(Shape, frozen=True, kw_only=True):
-    """An account the key can draw from; `balance` in `currency`."""
+    """A funding account that the key can use. `balance` is in `currency`."""
 
     id: int
     name: str
@@ -38,7 +38,7 @@ class FundingAccount(Shape, frozen=True, kw_only=True):
 
 
 class Role(Word):
-    """What a person may do in the web application."""
+    """The role of a person, which decides what they may do in the web application."""
 
     ADMIN = "admin"
     MEMBER = "member"
@@ -60,7 +60,7 @@ class User(Shape, frozen=True, kw_only=True):
 
 
 class HealthStatus(Word):
-    """`warn`: it works, and `notes` say what will need an operator's hand."""
+    """The status of the service. With `warn` it works, but an operator must act soon: `notes` say why."""
 
     PASS = "pass"
     WARN = "warn"
@@ -68,7 +68,7 @@ class HealthStatus(Word):
 
 
 class Health(Shape, frozen=True, kw_only=True):
-    """Whether the service can work."""
+    """The health of the service."""
 
     status: HealthStatus
     version: str | None = None

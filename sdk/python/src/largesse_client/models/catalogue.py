@@ -1,4 +1,4 @@
-"""What can be sent: products, collections, templates, and how they are wrapped."""
+"""Products, collections, templates and wrappings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from largesse_client.models.orders import GiftSelectionType
 
 
 class Product(Shape, frozen=True, kw_only=True):
-    """A product that can be sent. `value` is needed when sending it where `requires_amount`: one of `denominations`, or when
-    those are empty from `min_amount` to `max_amount`. `total_price` is a physical gift's, delivered. `picture` is an address."""
+    """A product that can be sent. If `requires_amount`, sending it needs a `value`: one of `denominations`, or from `min_amount` to
+    `max_amount` if those are empty. `total_price` is the price of a physical gift with delivery. `picture` is an address."""
 
     id: int
     name: str
@@ -30,7 +30,7 @@ class Product(Shape, frozen=True, kw_only=True):
 
 
 class ProductInFull(Product, frozen=True, kw_only=True):
-    """A product with what is said of it, each text with line breaks."""
+    """A product with its texts, which have line breaks."""
 
     description: str | None = None
     how_to_redeem: str | None = None
@@ -38,15 +38,15 @@ class ProductInFull(Product, frozen=True, kw_only=True):
 
 
 class CollectionKind(Word):
-    """`curated`: for everybody, with value points; `custom`: the customer's own, of one value."""
+    """The kind of a collection: `curated` (for all customers, with value points) or `custom` (the customer's own, with one value)."""
 
     CURATED = "curated"
     CUSTOM = "custom"
 
 
 class Collection(Shape, frozen=True, kw_only=True):
-    """A collection that recipients choose from. `value` is needed when sending it where `requires_value`: one of `value_points`,
-    or any positive amount with `allow_custom_value`."""
+    """A collection that recipients choose from. If `requires_value`, sending it needs a `value`: one of `value_points`, or any
+    positive amount with `allow_custom_value`."""
 
     id: int
     name: str
@@ -65,7 +65,7 @@ class Collection(Shape, frozen=True, kw_only=True):
 
 
 class Template(Shape, frozen=True, kw_only=True):
-    """A saved preset. `currency` is None when its gift has since been deleted."""
+    """A saved preset. `currency` is None if its gift was deleted."""
 
     id: int
     name: str | None
@@ -84,7 +84,7 @@ class Template(Shape, frozen=True, kw_only=True):
 
 
 class Wrapping(Shape, frozen=True, kw_only=True):
-    """How a gift can be wrapped; `aliases` name the same one."""
+    """A wrapping of gifts. `aliases` are other keys for it."""
 
     key: str
     label: str

@@ -1,4 +1,4 @@
-"""People whom a customer sends to."""
+"""Contacts of a customer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Contact(Shape, frozen=True, kw_only=True):
 
 
 class ContactChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is to be said of a contact: what is left out stays, and None removes it."""
+    """A change of a contact. Members left out do not change, and None removes a value."""
 
     email: str | UnsetType = UNSET
     name: str | UnsetType | None = UNSET
@@ -47,7 +47,7 @@ class ContactChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
 
 class SavedContacts(Shape, frozen=True, kw_only=True):
-    """What was saved: `ids` are those of the contacts, in the order in which they were given."""
+    """The result of saving contacts. `ids` are their ids, in the order in which they were given."""
 
     created: int
     changed: int

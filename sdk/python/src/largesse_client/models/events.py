@@ -1,4 +1,4 @@
-"""Events: what a gift's life consists of, and the stream of all events."""
+"""Events of gifts and accounts, and the stream of all events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largesse_client.models.orders import OrderRecord
 
 
 class GiftEvent(Shape, frozen=True, kw_only=True):
-    """What happened to one gift of an order, such as `gift.claimed`. `id` recognises duplicates."""
+    """What happened to one gift of an order, such as `gift.claimed`. Duplicates have the same `id`."""
 
     id: str
     event: str
@@ -24,7 +24,7 @@ class GiftEvent(Shape, frozen=True, kw_only=True):
 
 
 class AccountLow(Shape, frozen=True, kw_only=True):
-    """A funding account has fallen `below` the amount that was set for it. `id` recognises duplicates."""
+    """A funding account has fallen `below` the amount that was set for it. Duplicates have the same `id`."""
 
     id: str
     event: str

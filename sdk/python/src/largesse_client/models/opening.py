@@ -1,4 +1,4 @@
-"""What the shapes of answers share: structs that pass over members nobody knows, and words that may become more."""
+"""The base classes of answers: structs that ignore unknown members, and enumerations that accept new words."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Part of an answer. Members that a later release of the service adds are passed over."""
+    """A part of an answer. Ignores members that a later release of the service adds."""
 
 
 class Word(StrEnum):
-    """A word out of those known today. One that a later release adds is a member of its own, and equal to its text."""
+    """An enumeration of words. A word that a later release adds becomes a new member, which is equal to its text."""
 
     @classmethod
     def _missing_(cls, value: object) -> Word | None:

@@ -1,4 +1,4 @@
-"""Orders: what sending answers, what lists and events tell, and the state of each recipient."""
+"""Orders: the responses to sends, the records in lists and events, and the states of recipients."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from largesse_client.models.opening import Shape, Word
 
 
 class GiftSelectionType(Word):
-    """What an order sends: one product, or a collection to choose from."""
+    """The kind of gift: `gift` for one product, `gifts` for a collection to choose from."""
 
     GIFT = "gift"
     GIFTS = "gifts"
 
 
 class DeliveryMode(Word):
-    """`send`: recipients are emailed; `manual`: a batch of anonymous codes."""
+    """How an order is delivered: `send` emails recipients, `manual` returns a batch of anonymous codes."""
 
     SEND = "send"
     MANUAL = "manual"
 
 
 class Recipient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who gets a gift by email, and how many codes (1 to 1,000); `name` is used to address it."""
+    """A recipient, who gets `quantity` codes (1 to 1,000) by email. The mail is addressed to `name`."""
 
     email: str
     name: str | None = None
@@ -33,7 +33,7 @@ class Recipient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class IssuedCode(Shape, frozen=True, kw_only=True):
-    """A code, its PIN, and the link to claim it with: keep them as you would keep money. Their repr tells none of them."""
+    """A code with its PIN and its claim link. Treat them like money. The repr does not show them."""
 
     code: str
     pin: str
@@ -44,7 +44,7 @@ class IssuedCode(Shape, frozen=True, kw_only=True):
 
 
 class Order(Shape, frozen=True, kw_only=True):
-    """A placed order. Amounts are in `currency`; `codes` are those of a code batch, none where recipients were emailed."""
+    """A placed order. Amounts are in `currency`; `codes` has the codes of a code batch, and is empty if recipients were emailed."""
 
     reference: str
     gift_selection_type: GiftSelectionType | None
@@ -60,7 +60,7 @@ class Order(Shape, frozen=True, kw_only=True):
 
 
 class Quote(Shape, frozen=True, kw_only=True):
-    """What a send would be charged; `quote` holds the send to it until `expires_at`. `balance_after` is None when invoiced."""
+    """The price of a send. With `quote`, the send costs that until `expires_at`. `balance_after` is None when invoiced."""
 
     value: Decimal
     currency: str
@@ -75,7 +75,7 @@ class Quote(Shape, frozen=True, kw_only=True):
 
 
 class OrderRecord(Shape, frozen=True, kw_only=True):
-    """An order as lists and events tell it. `id` ascends with time, and tells duplicates."""
+    """An order in lists and events. `id` ascends with time, and is the same in duplicates of an event."""
 
     id: int
     event: str | None
@@ -106,7 +106,7 @@ class RequestedRecipient(Shape, frozen=True, kw_only=True):
 
 
 class OrderRequest(Shape, frozen=True, kw_only=True):
-    """What was asked for with an order, in the words of sending, with what a template or a default filled in."""
+    """The request that an order was placed with, with the values that a template or a default filled in."""
 
     reference: str
     is_own: bool
@@ -126,12 +126,12 @@ class OrderRequest(Shape, frozen=True, kw_only=True):
     account_id: int | None
     expiry_after_days: int | None
     external_reference: str | None
-    claim_by: datetime | None = None  # none from a service that is older
+    claim_by: datetime | None = None  # None also from an older service
     reminder_days: tuple[int, ...] = ()
 
 
 class Cancellation(Shape, frozen=True, kw_only=True):
-    """How an order stands after its cancellation; the same however often that is repeated."""
+    """The state of an order after its cancellation. Repeating the cancellation does not change it."""
 
     reference: str
     code_count: int
@@ -142,7 +142,7 @@ class Cancellation(Shape, frozen=True, kw_only=True):
 
 
 class LineState(Word):
-    """How far one code has come."""
+    """The state of a code."""
 
     ISSUED = "issued"
     CLAIMED = "claimed"
@@ -153,7 +153,7 @@ class LineState(Word):
 
 
 class Line(Shape, frozen=True, kw_only=True):
-    """One code of an order: its state, and when it got there; None for what has not happened."""
+    """A code of an order: its state, and the time of each event, which is None if it has not happened."""
 
     number: int
     state: LineState
@@ -166,7 +166,7 @@ class Line(Shape, frozen=True, kw_only=True):
 
 
 class MailState(Word):
-    """How the mail to a recipient is doing; `manual` in a code batch."""
+    """The state of the mail to a recipient; `manual` in a code batch."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"
@@ -180,14 +180,14 @@ class MailState(Word):
 
 
 class Fault(Word):
-    """Whose fault it is that mail was refused."""
+    """The cause of a refusal of mail."""
 
     RECIPIENT = "recipient"
     SERVER = "server"
 
 
 class RecipientDelivery(Shape, frozen=True, kw_only=True):
-    """How the mail to one recipient is doing, and their codes. In a code batch there is one for each code, without `email`."""
+    """The state of the mail to a recipient, and their codes. A code batch has one for each code, without `email`."""
 
     email: str | None
     name: str | None

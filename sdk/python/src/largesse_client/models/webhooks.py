@@ -1,4 +1,4 @@
-"""Subscriptions, and what was delivered to them."""
+"""Webhook subscriptions and their deliveries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from largesse_client.models.opening import Shape, Word
 
 
 class Subscription(Shape, frozen=True, kw_only=True):
-    """A subscription, as lists show it. `event` is None where it names several `events`."""
+    """A subscription in a list. `event` is None if it has several `events`."""
 
     id: UUID
     event: str | None
@@ -19,7 +19,7 @@ class Subscription(Shape, frozen=True, kw_only=True):
 
 
 class NewSubscription(Shape, frozen=True, kw_only=True):
-    """A subscription just made. `event` is None where it names several `events`. `secret` is shown this once; the repr leaves it out."""
+    """A new subscription. `event` is None if it has several `events`. `secret` is shown only here, and not in the repr."""
 
     id: UUID
     event: str | None
@@ -33,7 +33,7 @@ class NewSubscription(Shape, frozen=True, kw_only=True):
 
 
 class RotatedSecret(Shape, frozen=True, kw_only=True):
-    """The new secret of a subscription, shown this once; until `previous_until` the one before signs too. The repr leaves it out."""
+    """The new secret of a subscription, which is shown only here, and not in the repr. Until `previous_until`, the old one signs too."""
 
     id: UUID
     secret: str
@@ -44,7 +44,7 @@ class RotatedSecret(Shape, frozen=True, kw_only=True):
 
 
 class DeliveryState(Word):
-    """How a delivery is doing."""
+    """The state of a delivery."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -54,7 +54,7 @@ class DeliveryState(Word):
 
 
 class Attempt(Shape, frozen=True, kw_only=True):
-    """One attempt: the receiver's `status`, or in `error` why there was none."""
+    """An attempt, with the `status` of the receiver, or the `error` if there was none."""
 
     number: int
     started_at: datetime
@@ -65,7 +65,7 @@ class Attempt(Shape, frozen=True, kw_only=True):
 
 
 class Delivery(Shape, frozen=True, kw_only=True):
-    """One event on its way to a subscription; `order_id` is None for a sample."""
+    """A delivery of an event to a subscription. `order_id` is None for a sample."""
 
     id: int
     event: str

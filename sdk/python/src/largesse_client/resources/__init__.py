@@ -1,4 +1,4 @@
-"""The operations, written once for both clients."""
+"""The operations, which are defined once for both clients."""
 
 from largesse_client.resources.account import FundingAccounts, Users
 from largesse_client.resources.catalogue import Collections, Products, Templates, Wrappings

@@ -1,4 +1,4 @@
-"""Who pays, and who works there."""
+"""Funding accounts and people."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from largesse_client.models import FundingAccount, User
 
 
 class FundingAccounts(Resource[M]):
-    """What orders are paid from."""
+    """The accounts that orders are paid from."""
 
     @listing
     def list(self) -> Pages[FundingAccount]:
-        """Returns the accounts the key can draw from, of every currency; none where orders are invoiced."""
+        """Returns the accounts that the key can use, in all currencies; none if orders are invoiced."""
         return whole("/funding-accounts", FundingAccount)
 
 

@@ -1,4 +1,4 @@
-"""What can be sent."""
+"""Products, collections, templates and wrappings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Products(Resource[M]):
         keyword: str | None = None,
         page_size: int = 100,
     ) -> Pages[Product]:
-        """Returns what can be sent to `country`: priced in `currency`, for `amount` or less, with the words of `keyword` in its name."""
+        """Returns products that can be sent to `country`: priced in `currency`, for `amount` or less, with the words of `keyword` in the name."""
 
         def then(query: Query, _: Sequence[Product]) -> Query:
             return {**query, "page": int(query["page"] or 1) + 1}
@@ -40,7 +40,7 @@ class Products(Resource[M]):
 
     @operation
     def get(self, product_id: int, *, country: str = "GB") -> Call[ProductInFull]:
-        """Returns one product as it is sent to `country`, with what is said of it."""
+        """Returns a product as it is sent to `country`, with its texts."""
         query = {"country": arguments.country("country", country)}
         return get(f"/products/{arguments.number('product_id', product_id)}", ProductInFull, query)
 
@@ -52,7 +52,7 @@ class Collections(Resource[M]):
     def list(
         self, *, country: str | None = None, currency: str | None = None, amount: Decimal | int | None = None
     ) -> Pages[Collection]:
-        """Returns curated ones and the customer's own: of `country`, in `currency`, for `amount` or less."""
+        """Returns curated collections and the customer's own: for `country`, in `currency`, for `amount` or less."""
         query = {"country": None if country is None else arguments.country("country", country)}
         return whole("/collections", Collection, {**query, **_filters(currency, amount)})
 

@@ -1,4 +1,4 @@
-"""People whom a customer sends to."""
+"""Contacts of a customer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Contacts(Resource[M]):
 
     @operation
     def create(self, contact: ContactChange) -> Call[Contact]:
-        """Creates a contact. It is never repeated by itself; `save` is."""
+        """Creates a contact. The request is never repeated automatically; that of `save` is."""
         return Call("POST", "/contacts", reader(Contact), _body("contact", contact), is_repeatable=False)
 
     @operation

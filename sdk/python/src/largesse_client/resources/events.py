@@ -13,7 +13,7 @@ _MAX_CURSOR = 64
 
 
 class Events(Resource[M]):
-    """The events of the last 30 days, those that webhooks deliver."""
+    """The events of the last 30 days, the same that webhooks deliver."""
 
     @listing
     def list(self, *, after: str = "start", page_size: int = arguments.MAX_PAGE) -> Pages[StreamedEvent]:

@@ -36,7 +36,7 @@ class Orders(Resource[M]):
 
     @operation
     def get(self, reference: str) -> Call[Order]:
-        """Returns the send response again, with the codes of a batch. Each such reading of codes is recorded."""
+        """Returns the response to the send again, with the codes of a batch. Each reading of codes is recorded."""
         return get(_path(reference), Order)
 
     @operation
@@ -46,12 +46,12 @@ class Orders(Resource[M]):
 
     @operation
     def cancel(self, reference: str) -> Call[Cancellation]:
-        """Voids and refunds the codes nobody has claimed; to repeat it changes nothing."""
+        """Voids and refunds the codes that nobody has claimed. Repeating it changes nothing."""
         return post(f"{_path(reference)}/cancel", Cancellation, is_repeatable=True)
 
     @operation
     def resend(self, reference: str, email: str) -> Call[RecipientDelivery]:
-        """Mails a recipient's codes once more. Never repeated by itself: each would be a message more."""
+        """Mails a recipient's codes once more. The request is never repeated automatically, as each would send another mail."""
         body = {"email": arguments.text("email", email, 254)}
         return post(f"{_path(reference)}/resend", RecipientDelivery, body, is_repeatable=False)
 

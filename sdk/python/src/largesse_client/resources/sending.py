@@ -1,4 +1,4 @@
-"""Placing orders, and asking beforehand what they would cost."""
+"""Places orders, and quotes what they would cost."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from largesse_client.ordering import Ordering, collection_body, gift_body, placi
 
 
 class Sending(Resource[M]):
-    """Places orders. All take what `Ordering` lists beside the gift itself.
+    """Places orders. All methods take the arguments of `Ordering` in addition to the gift.
 
-    Without an `external_reference` a request is sent once, whatever comes of it. With one it is sent again after time-outs,
-    broken connections and answers that say that it may go better later, and the order is placed once; a ReferenceUsed tells
-    that the reference belongs to another order.
+    Without an `external_reference`, a request is sent only once. With one, it is sent again after time-outs, broken connections and
+    failures that may pass, and the order is still placed only once. ReferenceUsed means that the reference belongs to another
+    order.
     """
 
     @operation
@@ -29,7 +29,7 @@ class Sending(Resource[M]):
         quote: str | None = None,
         **order: Unpack[Ordering],
     ) -> Call[Order]:
-        """Sends one product, in `country` (GB by default). `quote` holds the order to what was quoted."""
+        """Sends one product, in `country` (GB by default). With a `quote`, the order must be the quoted one."""
         return placing("gift", gift_body(product_id, value, country, order), quote)
 
     @operation
@@ -51,9 +51,9 @@ class Sending(Resource[M]):
 
 
 class Quoting(Resource[M]):
-    """Tells what sending would be charged, with the arguments of `Sending`; all that is wrong comes at once.
+    """Quotes what a send would cost, with the arguments of `Sending`. Reports all errors at once.
 
-    A send that is given the `quote` of the answer places just that, or raises QuoteChanged or QuoteExpired. Nothing is reserved.
+    A send with the `quote` of the answer places exactly that order, or raises QuoteChanged or QuoteExpired. Nothing is reserved.
     """
 
     @operation

@@ -1,4 +1,4 @@
-"""Subscriptions to events, and what was delivered to them."""
+"""Subscriptions to events, and their deliveries."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Webhooks(Resource[M]):
     def create(
         self, target_url: str, event: str = "order.created", *, events: Sequence[str] | None = None
     ) -> Call[NewSubscription]:
-        """Subscribes an HTTPS address to an `event`, or to several `events` instead.
+        """Subscribes an HTTPS address to one `event` or to several `events`.
 
-        The secret is in this answer alone; never repeated by itself, as each would be one more.
+        Only this answer has the secret. The request is never repeated automatically, as each would create another subscription.
         """
         body: dict[str, object] = {"targetUrl": arguments.text("target_url", target_url, 2048)}
         if events is None:
@@ -47,7 +47,7 @@ class Webhooks(Resource[M]):
 
     @operation
     def rotate_secret(self, subscription_id: UUID | str) -> Call[RotatedSecret]:
-        """Replaces the secret. For 24 hours the one before signs too. Never repeated by itself, as each would be one more."""
+        """Replaces the secret. For 24 hours, the old one signs too. The request is never repeated automatically, as each would replace it again."""
         return post(f"{_path(subscription_id)}/rotate-secret", RotatedSecret, is_repeatable=False)
 
     @listing
@@ -62,14 +62,14 @@ class Webhooks(Resource[M]):
 
     @operation
     def redeliver(self, subscription_id: UUID | str, delivery_id: int) -> Call[Delivery]:
-        """Starts a delivery again now."""
+        """Makes a delivery due again now."""
         number = arguments.number("delivery_id", delivery_id, most=_INT64)
         path = f"{_path(subscription_id)}/deliveries/{number}/redeliver"
         return post(path, Delivery, is_repeatable=False)
 
     @operation
     def test(self, subscription_id: UUID | str, *, event: str | None = None) -> Call[Delivery]:
-        """Sends a signed sample, whose order has the `id` 0; of one of several events, the first by default."""
+        """Sends a signed sample of an event, by default the subscription's first. A sample order has the `id` 0."""
         query = "" if event is None else f"?{urlencode({'event': arguments.text('event', event, 200)})}"
         return post(f"{_path(subscription_id)}/test{query}", Delivery, is_repeatable=False)
 

@@ -1,13 +1,12 @@
-"""A real Largesse for your own tests: an embedded database and the demo's world, gone when the tests are done.
+"""A real Largesse for your own tests, with an embedded database and the data of the demo. It is deleted after the tests.
 
-With pytest there is nothing to import, the fixture `largesse_server` comes with the package:
+With pytest you need no import, as the package has the fixture `largesse_server`:
 
     def test_thanks(largesse_server):
         with largesse_server.client() as largesse:
             assert largesse.me().customer_name == "Acme Ltd"
 
-Anything else takes `running()`. The service itself, the package `largesse`, has to be installed beside the client, or its
-command be named.
+Without pytest, use `running()`. The service, the package `largesse`, must be installed in the same environment, or you pass its command.
 """
 
 from largesse_client.testing.server import Server, ServerError, running

@@ -1,4 +1,4 @@
-"""Starts `largesse demo` in a folder of its own, and ends it."""
+"""Starts and ends `largesse demo` in a temporary folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PORTS_TRIED = 3
 
 
 class ServerError(Exception):
-    """Largesse could not be started. The message has what it wrote."""
+    """Largesse could not be started. The message has its output."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Server:
     api_key: str = field(repr=False)
 
     def client(self, **options: Any) -> Largesse:
-        """Returns a client of it, with the options of Largesse."""
+        """Returns a client of this server. `options` are those of `Largesse`."""
         return Largesse(self.base_url, self.api_key, **options)
 
     def async_client(self, **options: Any) -> AsyncLargesse:
-        """Returns an asynchronous client of it."""
+        """Returns an asynchronous client of this server. `options` are those of `AsyncLargesse`."""
         return AsyncLargesse(self.base_url, self.api_key, **options)
 
 
@@ -51,8 +51,8 @@ def running(
 ) -> Generator[Server, None, None]:
     """Runs a Largesse of its own until the block ends.
 
-    `command` is how to call `largesse`, by default this interpreter's; `settings` are `LARGESSE_…` variables: those of
-    the environment do not count. Raises ServerError.
+    `command` runs `largesse`; by default, it is run by this interpreter. `settings` are `LARGESSE_…` variables; those of the environment
+    are ignored. Raises ServerError.
     """
     command = [*command] or [sys.executable, "-m", "largesse"]
     with tempfile.TemporaryDirectory(prefix="largesse-") as name:
@@ -65,7 +65,7 @@ def running(
                 if key is not None:
                     yield Server(f"http://127.0.0.1:{port}", key)
                     return
-                if not left or "in use" not in _said(folder):  # somebody else may have taken the port
+                if not left or "in use" not in _said(folder):  # another process may have taken the port: try the next one
                     raise ServerError(f"{' '.join(command)} demo did not start:\n{_said(folder)}")
             finally:
                 _end(process)
@@ -94,7 +94,7 @@ def _start(command: Sequence[str], folder: Path, port: int, settings: Mapping[st
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path, timeout_s: float) -> str | None:
-    """Returns the API key that the demo prints; None if it ended first. Raises ServerError if that takes too long."""
+    """Returns the API key that the demo prints; None if the demo ended before. Raises ServerError if that takes too long."""
     until_s = time.monotonic() + timeout_s
     while time.monotonic() < until_s:
         has_ended = process.poll() is not None
@@ -108,7 +108,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path, timeout_s:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends it as an operator would; the embedded database ends with it."""
+    """Ends the process as an operator would. The embedded database ends with it."""
     process.terminate()
     try:
         process.wait(timeout=30)
