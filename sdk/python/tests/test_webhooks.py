@@ -85,7 +85,7 @@ def test_an_event_is_read_as_what_it_is_about() -> None:
     assert (claimed.gift.number, claimed.gift.recipient) == (2, None)
     assert (low.account.account_id, low.account.balance) == (3, Decimal("40.1"))
     for read in (lambda: claimed.order, lambda: claimed.account, lambda: low.gift, lambda: low.order):
-        with pytest.raises(errors.InvalidWebhook, match="is not of a"):
+        with pytest.raises(errors.InvalidWebhook, match="is not about a"):
             read()
 
 
