@@ -147,7 +147,7 @@ def test_entries_are_sentences_with_names_and_what_changed(service: Service, ada
     ada.get("/app/audit")
     assert rows(ada)[:5] == [
         f"Ada cancelled the unclaimed codes of …{order[-6:]} Codes: 2 Refunded: £20.00",
-        "Ada changed above which amount people confirm who they are Amount: None → £1,000.00",
+        "Ada changed the amount above which people confirm who they are Amount: None → £1,000.00",
         "Ada moved £5.00 from People team to Sales team",
         "Ada changed the role of Cem from Finance to Member",
         "Ada changed the role of Cem from Member to Finance",

@@ -150,7 +150,7 @@ class WholeRequests:
 
 
 class _AtOnce:
-    """A request that is answered without a task. It stands in for a future, to which a batch of look-ups gives its result."""
+    """A request that is answered without a task. A batch of look-ups passes it the result, as it does to a future."""
 
     __slots__ = ("_began_s", "_head", "_ignored", "_is_done", "_request_id", "_requests", "_scope", "_writer")
 

@@ -143,7 +143,7 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether to remove a member, and names the automations that send as them and the API keys that they created. Raises NotFound."""
+    """Asks whether to remove a member, and names their automations and API keys. If there is no such member, goes back to the list."""
     try:
         member = await _member(context)
     except NotFound:

@@ -1,7 +1,7 @@
 """Step-up: confirms who the person is before an important request, if they signed in a while ago.
 
-After a GET, the person continues to the page. A posted form is carried along: the confirmation form contains its fields as hidden fields and
-its token, and posts to the same address, where every check runs again. Secrets are not carried: the person types them again. A form with
+After a GET, the person continues to the page. A posted form is carried along: the confirmation form contains its hidden fields and its token.
+It posts to the same address, where every check runs again. Secrets are not carried: the person types them again. A form with
 files never asks for proof, because files cannot be carried.
 
 A person who came by a link and has no password yet cannot confirm who they are. They choose a password instead.

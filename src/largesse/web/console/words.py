@@ -20,9 +20,7 @@ WORDS = {
     ),
     "code": Word(
         text("Code and PIN"),
-        text(
-            "A code stands for one gift. Anybody with the code and its PIN can claim the gift, so treat both like money."
-        ),
+        text("A code is for one gift. Anybody with the code and its PIN can claim the gift, so treat both like money."),
     ),
     "reference": Word(
         text("Reference"),
@@ -121,10 +119,7 @@ WORDS = {
         text("An address of your program. Largesse sends events there, such as a new order, as they happen."),
     ),
     "event": Word(
-        text("Event"),
-        text(
-            "Something that happened, such as an order that was placed or a gift that was claimed. Each kind has a name."
-        ),
+        text("Event"), text("Something that happened, such as a placed order or a claimed gift. Each kind has a name.")
     ),
     "role": Word(
         text("Role"),

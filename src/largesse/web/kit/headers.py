@@ -1,4 +1,4 @@
-"""Reads the request headers that we use, within their limit, and checks the host name for pages that only local users may open."""
+"""Reads the request headers that we use, within their limit. Checks the host name for pages that only local users may open."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -41,7 +41,7 @@ _SHARED_SIGN = text(
 )
 _DECIDED = text("There is nothing to decide about this line any more.")
 _WHY: Mapping[str, str] = {
-    "no_reference": text("It names no reference of ours."),
+    "no_reference": text("It names no reference of a top-up."),
     "no_payment": text("It is not an incoming payment."),
     "unknown": text("There is no top-up %(reference)s."),
     "mistyped": text("It names %(reference)s. The top-up beside it differs in one digit, and waits for this amount."),

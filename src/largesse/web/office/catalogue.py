@@ -250,7 +250,7 @@ class Pages:
         return await self.show(context, trouble=context.say(said), status=409)
 
     async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
-        """Shows the form with what was typed and what somebody else saved meanwhile, so that neither is lost."""
+        """Shows the form with the typed values and the values that somebody else saved meanwhile, so that neither is lost."""
         theirs = await context.read(self._type, now.newest)
         try:
             started = msgspec.json.decode(context.form["started"], type=dict[str, str])

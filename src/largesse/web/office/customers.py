@@ -85,7 +85,7 @@ def named(context: OfficeContext, names: Mapping[_Value, str]) -> list[tuple[str
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows the customers, newest first, or those that a search finds."""
+    """Shows the customers, newest first, or the results of a search."""
     before = context.parameters.number("before")
     found = await context.read(search_customers, context.query("q"), before=before or INT32, limit=_PAGE + 1)
     customers = found[:_PAGE]

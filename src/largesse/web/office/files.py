@@ -15,7 +15,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "empty": text("Line %(line)s has nothing in the column %(column)s."),
         "formula": text(
-            "Line %(line)s has what a spreadsheet shows for a failed formula or a column that is too narrow, such as #N/A or ####. Correct it there, and save the file again."
+            "Line %(line)s has a spreadsheet's error text, such as #N/A or ####. Correct it there, and save the file again."
         ),
         "no_csv": text("This is not a CSV file."),
         "no_heading": text(

@@ -1,4 +1,4 @@
-"""Shows the web application as a customer sees it, with the same handlers and templates, to a viewer who belongs to no customer and only reads.
+"""Shows the web application as a customer sees it, with the same handlers and templates. The viewer belongs to no customer and only reads.
 
 Four safeguards: only GET routes with a path in `SEEN` exist below `/office/as`, and these show no codes, keys, secrets or files;
 the person has the role `viewer`; the database refuses writes; and the actor refuses transactions.

@@ -1,4 +1,4 @@
-"""Members of staff: the pages on which an owner invites, changes roles, deactivates and resets, and the links that members get, which work once."""
+"""Members of staff: the pages on which owners invite, change roles, deactivate and reset, and the pages of members' links. A link works once."""
 
 from typing import Annotated
 

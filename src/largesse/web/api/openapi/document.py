@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 documents: one of the operations that the application serves, one of the events that subscriptions receive.
 
-Schemas come from the types that requests are decoded into and answers are encoded from, so the limits in the document are the ones that
-apply. Client generators must be able to use it (tests/generators). They turn alternatives into types, so it has none. They treat everything
+Schemas come from the types that decode requests and encode answers, so the documented limits are the ones that apply.
+Client generators must be able to use it (tests/generators). They turn alternatives into types, so it has none. They treat everything
 in a document as an operation to call, so events have their own document.
 """
 

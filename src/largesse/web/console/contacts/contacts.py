@@ -1,4 +1,4 @@
-"""Contacts: the list as pages and as a file, and the forms that create, change and delete a contact, with the errors in its values."""
+"""Contacts: the list as pages and as a file, the forms that create, change and delete a contact, and texts for wrong values."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import date

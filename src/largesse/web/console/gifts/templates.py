@@ -290,7 +290,7 @@ def _value(context: RequestContext, start: Template | None, picked: Picked | Non
 def offered_templates(
     context: RequestContext, templates: Sequence[Template], accounts: Sequence[FundingAccount]
 ) -> list[tuple[str, str]]:
-    """Returns the options of a field that chooses a template, starting with those in the currency of the first account, which is preselected."""
+    """Returns the options of a field that chooses a template: first those in the currency of the first account, which is preselected."""
     first = accounts[0].currency if accounts else None
     in_order = sorted(templates, key=lambda one: first is not None and one.currency != first)
     amount = context.language.amount

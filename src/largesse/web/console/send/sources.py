@@ -1,4 +1,4 @@
-"""Forms that enter the recipients of a send (typed, pasted, from a file, from contacts, or as anonymous codes) or change how a file is read."""
+"""Forms that enter the recipients of a send (typed, pasted, from a file, from contacts, or as anonymous codes), and forms that change how a file is read."""
 
 from starlette.responses import Response
 
