@@ -52,6 +52,7 @@ class Field:
     value: str = ""
     is_required: bool = False
     most: int = 10_000
+    is_open: bool = False  # the limit is for the server alone
     options: list[str] = field(default_factory=list)
 
 
@@ -106,7 +107,8 @@ class Forms(HTMLParser):
         is_known = any(one.name == name for one in form.fields)
         if kind == "submit" or (kind in {"checkbox", "radio"} and (is_known or "checked" not in given)):
             return
-        one = Field(name, kind, given.get("value") or "", "required" in given, int(given.get("maxlength") or 10_000))
+        most = int(given.get("data-most") or given.get("maxlength") or 10_000)
+        one = Field(name, kind, given.get("value") or "", "required" in given, most, "data-most" in given)
         form.fields.append(one)
         self._select = one if tag == "select" else None
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
 from tests.web.console.conftest import Browser, SignIn, signed_in
-from tests.web.console.everything import Walk, ask_approval, route_of, send_gift
+from tests.web.console.everything import Forms, Walk, ask_approval, route_of, send_gift
 from tests.web.console.orders import work
 from tests.web.console.test_security import enter, set_up, with_password
 
@@ -150,6 +150,24 @@ def _pages_are_built_alike(walk: Walk) -> None:
             assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
 
 
+def _too_long_a_text_is_refused_and_stays_whole(walk: Walk) -> None:
+    """Browsers would cut the end off what is pasted, so pages do not have them enforce a limit."""
+    tried = set()
+    for path, seen in html_of(walk):
+        for at, form in enumerate(Forms(seen.text).found if "data-most" in seen.text else ()):
+            for one in (one for one in form.fields if one.kind in {"text", "email"} and one.is_open):
+                key = route_of("POST", form.path), one.name
+                forms = Forms(walk.browser.get(path).text).found if key not in tried else []
+                if len(forms) <= at or not any(field.name == "token" for field in forms[at].fields):
+                    continue
+                tried.add(key)
+                long = "x" * one.most + "@example.com" * (one.kind == "email")
+                answer = walk.browser.post(form.path, **forms[at].filled(MARK, 1) | {one.name: f"{long}x"})
+                assert answer.status_code == 422, (path, one.name)
+                assert f"{long}x" in answer.text, (path, one.name)
+    assert len(tried) > 30
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_every_page(walk: Walk) -> None:
@@ -159,6 +177,7 @@ def test_every_page(walk: Walk) -> None:
     _no_policy_has_an_exception_and_nobody_frames_a_page(walk)
     _pages_are_light(walk)
     _pages_are_built_alike(walk)
+    _too_long_a_text_is_refused_and_stays_whole(walk)
 
 
 @pytest.mark.slow
