@@ -1,6 +1,6 @@
 """Builds the suite with flit_core. It takes its version from the commit, as the other packages do.
 
-A source archive has no repository around it, and keeps the version that it was built with.
+A source archive is in no repository, and keeps the version that it was built with.
 """
 
 from __future__ import annotations

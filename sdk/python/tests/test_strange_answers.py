@@ -90,7 +90,7 @@ def test_an_answer_that_never_ends(listen) -> None:
     finally:
         done.set()
     assert type(error) is errors.NoAnswer
-    assert "did not arrive whole in time" in str(error)
+    assert "was not complete in time" in str(error)
 
 
 def test_an_answer_without_bounds(listen, monkeypatch: pytest.MonkeyPatch) -> None:

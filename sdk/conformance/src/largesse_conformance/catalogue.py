@@ -1,11 +1,11 @@
-"""All checks, in the order in which they run, and what a selection of them spends."""
+"""All checks, in the order in which they run, and the cost of a selection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
 
-# Each module declares its checks when it is imported. What costs nothing comes first.
+# Each module declares its checks when it is imported. Checks that cost nothing come first.
 from largesse_conformance.checks import accounts as _accounts
 from largesse_conformance.checks import authentication as _authentication
 from largesse_conformance.checks import bodies as _bodies
@@ -60,7 +60,7 @@ def codes_of(checks: Sequence[Check]) -> int:
 
 
 def cost_of(checks: Sequence[Check], context: Context) -> Decimal:
-    """Returns what a selection costs at most. Raises Skipped where nothing can be ordered."""
+    """Returns what a selection costs at most. Raises Skipped if nothing can be ordered."""
     own = sum(check.codes for check in checks)
     total = own * context.gift().value
     for name in {name for check in checks for name in check.uses}:
@@ -69,7 +69,7 @@ def cost_of(checks: Sequence[Check], context: Context) -> Decimal:
 
 
 def _value(name: str, context: Context) -> Decimal:
-    """The value of one code of a shared order; nothing where that order cannot be placed."""
+    """Returns the value of one code of a shared order; 0 if that order cannot be placed."""
     try:
         if name == "collection":
             return context.collection("points").value

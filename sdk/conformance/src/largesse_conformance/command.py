@@ -96,12 +96,12 @@ def read_settings(options: argparse.Namespace) -> Settings:
 
 
 def plan(checks: Sequence[Check], context: Context) -> str:
-    """Returns what these checks will spend, for a person to read before they run. Raises UsageError where they may not run."""
+    """Returns what these checks will spend, as a text to read before they run. Raises UsageError if they must not run."""
     try:
         me = context.me()
         if me.get("environment") == "production" and not context.settings.is_production_allowed:
             raise UsageError(
-                "The key is one of production, where orders cost real money. Use one of staging, or add --production."
+                "The key is for production, where orders cost real money. Use a key for staging, or add --production."
             )
         lines = [
             f"Tests {context.settings.url} as {me.get('customerName')} in {me.get('environment')}: {len(checks)} checks."
@@ -152,7 +152,7 @@ def _status_of(caller: Caller, method: str, path: str) -> int | None:
 def run(
     settings: Settings, checks: Sequence[Check], *, is_verbose: bool = False, only_plan: bool = False
 ) -> Report | None:
-    """Says what the run will spend, runs the checks, tidies up, and returns the report. Raises UsageError."""
+    """Prints what the run will spend, runs the checks, tidies up, and returns the report. Raises UsageError."""
     service = Service(settings.url, settings.max_requests, settings.time_limit_s)
     context = Context(settings, service)
     started_s, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
@@ -176,7 +176,7 @@ def run(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command and exits."""
+    """Runs the command, and exits with its status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     checks = choose(all_checks(), options.only)

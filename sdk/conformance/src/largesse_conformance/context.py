@@ -1,4 +1,4 @@
-"""What checks share: the callers, what the service lists, and the orders that a run places."""
+"""The data that checks share: callers, lists of the service, and the orders of the run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Gift:
 
 @dataclass(frozen=True)
 class Order:
-    """An order of this run: what was asked and what came back."""
+    """An order of this run: its request and the response."""
 
     body: dict[str, Any]
     response: dict[str, Any]
@@ -42,12 +42,12 @@ class Order:
 
     @property
     def reference(self) -> str:
-        """Its public key."""
+        """The public key of the order."""
         return str(expect.member(self.response, "reference"))
 
 
 class Context:
-    """What one run of the suite knows and has done."""
+    """The data of one run of the suite."""
 
     def __init__(self, settings: Settings, service: Service) -> None:
         self.settings = settings
@@ -60,7 +60,7 @@ class Context:
         self._references = 0
 
     def once(self, name: str, find: Callable[[], T]) -> T:
-        """Returns what `find` returns, or raises what it raises; it is called once in a run."""
+        """Returns the result of `find`, or raises its error. Calls it only once in a run."""
         if name not in self._once:
             try:
                 self._once[name] = (find(), None)
@@ -85,7 +85,7 @@ class Context:
         return Caller(self.service)
 
     def caller(self, name: str) -> Caller:
-        """Returns the caller with that name. Raises Skipped where its key is not given."""
+        """Returns the caller with that name. Raises Skipped if its key is not given."""
         if name not in self.settings.keys:
             variable, whose = KEYS[name]
             raise Skipped(f"Set {variable} to {whose}.")
@@ -117,7 +117,7 @@ class Context:
 
     @property
     def account(self) -> dict[str, Any] | None:
-        """The account to charge; None when orders are invoiced. Raises Skipped where none is given."""
+        """Returns the account to charge; None if orders are invoiced. Raises Skipped if none is given."""
         accounts = self.accounts()
         if not accounts:
             return None
@@ -129,7 +129,7 @@ class Context:
         raise Failed(f"GET /funding-accounts lists no account {self.settings.account} ({ACCOUNT}).")
 
     def balance(self) -> Decimal:
-        """Returns what the account to charge holds now. Raises Skipped when orders are invoiced."""
+        """Returns the current balance of the account to charge. Raises Skipped if orders are invoiced."""
         account = self.account
         if account is None:
             raise Skipped("Orders of this customer are invoiced.")
@@ -183,7 +183,7 @@ class Context:
     # Orders
 
     def body(self, gift: Gift, **members: Any) -> dict[str, Any]:
-        """Returns a valid send body: one anonymous code of a gift, unless members say otherwise; `...` leaves a member out."""
+        """Returns a valid send body: one anonymous code of a gift, with these members. `...` leaves a member out."""
         account = self.account
         body = dict(gift.members)
         if account is not None:
@@ -198,7 +198,7 @@ class Context:
         return f"conformance-{self.run_id}-{self._references}"
 
     def send(self, path: str, body: dict[str, Any], caller: Caller | None = None) -> Answer:
-        """Sends a body and remembers the order if one was placed. Raises LimitReached where the run has spent all it may."""
+        """Sends a body and remembers the order if one was placed. Raises LimitReached if the run may spend no more."""
         if self.spent >= self.settings.max_cost:
             raise LimitReached(f"this run has spent {self.spent}, of {self.settings.max_cost} at most (--max-cost)")
         caller = caller or self.main
@@ -207,7 +207,7 @@ class Context:
         return answer
 
     def remember(self, answer: Answer, caller: Caller) -> None:
-        """Notes an order that was placed, for its cost and to cancel it at the end."""
+        """Records a placed order: counts its cost, and cancels it at the end of the run."""
         if answer.status != 200:
             return
         response = answer.body()
@@ -217,13 +217,13 @@ class Context:
             self.spent += Decimal(cost) if isinstance(cost, int | Decimal) else 0
 
     def place(self, gift: Gift, **members: Any) -> Order:
-        """Places an order. Raises Failed where it is refused."""
+        """Places an order. Raises Failed if it is refused."""
         body = self.body(gift, **members)
         response = expect.found(self.send(gift.path, body))
         return Order(body, response, gift)
 
     def quote(self, kind: str, body: dict[str, Any]) -> Answer:
-        """Asks for a quote, which costs nothing. Raises Skipped where the service has no quotes."""
+        """Requests a quote, which costs nothing. Raises Skipped if the service has no quotes."""
         answer = self.main.post(f"/quote/{kind}", body)
         if answer.status == 404:
             raise Skipped("The service has no quotes.")
@@ -247,12 +247,12 @@ class Context:
 
 
 def _least(product: dict[str, Any]) -> Decimal:
-    """The least that one of a product costs."""
+    """Returns the lowest cost of one code of a product."""
     return Decimal(product["minAmount"] if product["isDigital"] else product["totalPrice"])
 
 
 def _least_of_collection(collection: dict[str, Any]) -> Decimal:
-    """The least that a collection can be sent for: of any amount, one unit, or a value point where that is less."""
+    """Returns the lowest value of a collection: the lowest value point, or one unit if any amount is allowed and that is less."""
     if collection["kind"] == "custom":
         return Decimal(collection["value"])
     points = [Decimal(one) for one in collection["valuePoints"]]

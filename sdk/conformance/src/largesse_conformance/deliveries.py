@@ -1,4 +1,4 @@
-"""One order and what the subscriptions of this run receive of it, in all ways a receiver may answer."""
+"""One order and its deliveries to the subscriptions of this run. Their receivers answer in all possible ways."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Experiment:
     order: Order
     subscriptions: dict[str, dict[str, Any]]
     attempts: dict[str, list[Delivery]]
-    ending_gone: Answer  # the answer to the DELETE of the subscription whose receiver said 410
+    ending_gone: Answer  # the answer to the DELETE of the subscription whose receiver answered 410
 
     def first(self, path: str = "/ok") -> Delivery:
-        """Returns the first attempt at a path. Raises Failed where none arrived."""
+        """Returns the first attempt at a path. Raises Failed if none arrived."""
         expect.expect(self.attempts[path], f"No delivery arrived within {_LONGEST_S:.0f} seconds.")
         return self.attempts[path][0]
 
@@ -57,7 +57,7 @@ class Experiment:
 
 
 def deliveries(context: Context) -> Experiment:
-    """Returns what arrived. Raises Skipped where the service may not call the receiver."""
+    """Places the order and returns what arrived. Raises Skipped if the service may not call the receiver."""
     return context.once("deliveries", lambda: _run(context))
 
 

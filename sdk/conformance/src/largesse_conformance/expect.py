@@ -1,4 +1,4 @@
-"""What checks expect of an answer. Each function raises Failed with what came instead."""
+"""Expectations of checks. Each function raises Failed with what was found instead."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expect(condition: object, otherwise: str) -> None:
 
 
 def equal(found: Any, expected: Any, what: str) -> None:
-    """Raises Failed unless both are equal and of one kind: true is not 1."""
+    """Raises Failed unless both are equal and of the same type: true is not 1."""
     is_equal = found == expected and isinstance(found, bool) == isinstance(expected, bool)
     expect(is_equal, f"{what} is {found!r}, not {expected!r}.")
 
@@ -50,7 +50,7 @@ def status(answer: Answer, *expected: int) -> None:
 
 
 def found(answer: Answer, expected: int = 200) -> Any:
-    """Returns the JSON of a success."""
+    """Returns the JSON of an answer. Raises Failed unless it has the expected status."""
     status(answer, expected)
     return answer.body()
 
@@ -88,7 +88,7 @@ def member(item: Any, name: str) -> Any:
 
 
 def amount(value: Any, what: str) -> Decimal:
-    """Returns a number exactly."""
+    """Returns a JSON number exactly. Raises Failed for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise Failed(f"{what} is {value!r}, which is not a JSON number.")
     return Decimal(value)
@@ -100,13 +100,13 @@ def decimals(currency: str) -> int:
 
 
 def no_finer(value: Any, currency: str, what: str) -> None:
-    """Raises Failed where an amount is finer than its currency's smallest unit."""
+    """Raises Failed if an amount is finer than its currency's smallest unit."""
     exact = amount(value, what)
     unit = Decimal(1).scaleb(-decimals(currency))
     expect(exact % unit == 0, f"{what} is {value}, finer than {currency} has.")
 
 
 def unique(values: Iterable[Any], what: str) -> None:
-    """Raises Failed where one comes twice."""
+    """Raises Failed if a value is not unique."""
     seen = list(values)
     expect(len(set(seen)) == len(seen), f"{what} are not all different.")

@@ -34,7 +34,7 @@ class Answer:
             raise Failed(f"{self.request} returned {self.status} with a body that is not JSON: {error}.") from error
 
     def described(self) -> str:
-        """Returns request and status, and of an error the start of its body; codes and secrets stand only in successes."""
+        """Returns the request and the status, and for an error the start of its body. Only successes contain codes and secrets."""
         shown = f": {self.text[:_EXCERPT]}" if self.status >= 400 else ""
         return f"{self.request} returned {self.status}{shown}"
 
@@ -59,11 +59,11 @@ class Service:
 
     @property
     def left_s(self) -> float:
-        """The seconds that are left of the run's time."""
+        """Returns how many seconds are left of the run's time."""
         return max(0.0, self._ends_at_s - time.monotonic())
 
     def allow_more(self, requests: int, seconds: float) -> None:
-        """Raises the limits, for what has to be tidied up in any case."""
+        """Raises the limits, so that the run can tidy up in any case."""
         self._max_requests = max(self._max_requests, self.requests + requests)
         self._ends_at_s = max(self._ends_at_s, time.monotonic() + seconds)
 
@@ -92,7 +92,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who sends requests with certain headers, such as those of a key."""
+    """Sends requests with certain headers, such as the header with a key."""
 
     service: Service
     headers: tuple[tuple[str, str], ...] = ()
@@ -102,12 +102,12 @@ class Caller:
         return self.service.ask("GET", path, headers=list(self.headers), params=parameters or None)
 
     def post(self, path: str, body: Any = None) -> Answer:
-        """POSTs a JSON body; None: no body at all."""
+        """POSTs a JSON body; without a body if it is None."""
         content = None if body is None else json.dumps(body, default=_encode)
         return self.post_raw(path, content)
 
     def post_raw(self, path: str, content: str | bytes | None) -> Answer:
-        """POSTs these bytes as JSON, whatever they are."""
+        """POSTs these bytes as JSON, even if they are not JSON."""
         headers = [*self.headers, ("Content-Type", "application/json")]
         return self.service.ask("POST", path, headers=headers, content=content)
 

@@ -16,7 +16,7 @@ MAILED_CODES = 4
 
 
 def batch(context: Context) -> Order:
-    """Two anonymous codes of the cheapest product, with everything that an order may have."""
+    """Two anonymous codes of the cheapest product, with all options of an order."""
     return context.once("order batch", lambda: _batch(context))
 
 
@@ -68,7 +68,7 @@ def collection(context: Context) -> Order:
 
 
 def template(context: Context) -> Order:
-    """One code of a template, with all that it presets."""
+    """One code of a template, with all of its presets."""
     return context.once("order template", lambda: context.place(context.template()))
 
 

@@ -19,17 +19,17 @@ class LimitReached(Exception):
 
 
 class Verdict(Enum):
-    """What came of a check."""
+    """The verdict on a check."""
 
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
-    UNFINISHED = "unfinished"  # a limit of the run ended it, or came before it
+    UNFINISHED = "unfinished"  # a limit of the run was reached during the check or before it
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one check: its verdict, the reason if it did not pass, and how long it took."""
+    """The result of a check: its verdict, the reason if it did not pass, and how long it took."""
 
     name: str
     rule: str

@@ -24,7 +24,7 @@ class Delivery:
 
 
 class Receiver:
-    """Listens on an address and keeps what arrives. `answers` has, for a path, the statuses of its attempts; the last one repeats."""
+    """Listens on an address and stores deliveries. `answers` has the statuses for the attempts at each path; the last one repeats."""
 
     def __init__(self, address: str, answers: dict[str, list[int]]) -> None:
         host, _, port = address.rpartition(":")
@@ -47,7 +47,7 @@ class Receiver:
             return [one for one in self._received if one.path == path]
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Waits until a condition is true; returns whether it came true in time."""
+        """Waits until a condition is true. Returns whether it became true in time."""
         until_s = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > until_s:

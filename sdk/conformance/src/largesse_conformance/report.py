@@ -17,7 +17,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class Report:
-    """What a run found, and where and when."""
+    """The results of a run, with the address of the service and the time."""
 
     url: str
     version: str
@@ -32,7 +32,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """The counts in one line."""
+        """Returns the counts in one line."""
         counts = Counter(result.verdict for result in self.results)
         shown = [verdict for verdict in Verdict if verdict is not Verdict.UNFINISHED or counts[verdict]]
         named = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in shown)
@@ -40,13 +40,13 @@ class Report:
 
 
 def line(result: Result) -> str:
-    """Returns one result as a line of text, with the reason on the next where it did not pass."""
+    """Returns one result as a line of text, with the reason on the next line if it did not pass."""
     shown = f"{_MARKS[result.verdict]}  {result.name}: {result.rule}"
     return f"{shown}\n      {result.reason}" if result.reason else shown
 
 
 def to_text(report: Report) -> str:
-    """Returns what failed, why checks were skipped, and the counts."""
+    """Returns the failures, the reasons of skipped checks, and the counts as text."""
     parts = [line(result) for result in report.of(Verdict.FAILED)]
     for verdict in (Verdict.SKIPPED, Verdict.UNFINISHED):
         reasons = Counter(result.reason for result in report.of(verdict))
@@ -118,7 +118,7 @@ code {{ font-size: .875em; }}
 
 
 def to_html(report: Report) -> str:
-    """Returns the report as one page that needs nothing else."""
+    """Returns the report as a single HTML page that loads nothing else."""
     areas = []
     for area in dict.fromkeys(result.area for result in report.results):
         rows = "\n".join(_row(result) for result in report.results if result.area == area)

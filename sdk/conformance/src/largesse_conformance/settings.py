@@ -1,4 +1,4 @@
-"""What a run may use. Keys come from environment variables: on a command line, other users of the machine could read them."""
+"""The settings of a run. Keys come from environment variables, as other users of the machine could read them on a command line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Settings:
     is_production_allowed: bool = False
 
     def address(self, tag: str) -> str:
-        """Returns an address for a recipient: the given one, with a tag before its `@`."""
+        """Returns an address for a recipient: the configured one, with a tag before its `@`."""
         local, _, domain = self.recipient.partition("@")
         return f"{local}+{tag}@{domain}"
 

@@ -24,7 +24,7 @@ class Member:
     is_nullable: bool = False
 
     def fault(self, item: dict[str, Any]) -> str | None:
-        """Returns what is wrong with this member of an object, or None."""
+        """Returns what is wrong with this member of an object; None if it is right."""
         if self.name not in item:
             return f"`{self.name}` is missing"
         value = item[self.name]
@@ -37,7 +37,7 @@ class Member:
 
     @property
     def described(self) -> str:
-        """The type in words."""
+        """Returns the type in words."""
         return f"{self.type} or null" if self.is_nullable else self.type
 
 
@@ -60,7 +60,7 @@ def _is_uuid(value: Any) -> bool:
 
 
 def is_date_time(value: Any) -> bool:
-    """Whether a value is an instant in UTC, as RFC 3339 writes it."""
+    """Returns whether a value is a time in UTC in the format of RFC 3339."""
     if not isinstance(value, str) or not _DATE_TIME.fullmatch(value):
         return False
     try:
@@ -100,7 +100,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _members(text: str) -> tuple[Member, ...]:
-    """Reads lines of `name: type`, with a question mark where it may be null."""
+    """Reads lines of `name: type`, with a question mark if the member may be null."""
     rows = (line.split(": ", 1) for line in text.strip().splitlines())
     return tuple(Member(name.strip().rstrip("?"), kind.strip(), name.strip().endswith("?")) for name, kind in rows)
 

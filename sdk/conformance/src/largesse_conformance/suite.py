@@ -18,9 +18,9 @@ Run = Callable[[Context], None]
 
 @dataclass(frozen=True)
 class Check:
-    """One rule of the contract and the function that holds the service to it.
+    """One rule of the contract, and the function that checks it.
 
-    `codes` is how many codes it orders at most, `uses` names the orders it shares with other checks.
+    `codes` is how many codes it orders at most. `uses` names the orders that it shares with other checks.
     """
 
     name: str
@@ -47,14 +47,14 @@ def check(*, codes: int = 0, uses: Sequence[str] = ()) -> Callable[[Run], Run]:
 
 
 def add(name: str, rule: str, run: Run, *, codes: int = 0, uses: Sequence[str] = ()) -> None:
-    """Adds one check of a family that differs in values alone."""
+    """Adds one of several checks that differ only in their values."""
     CHECKS.append(Check(name, rule, run, codes, tuple(uses)))
 
 
 def add_members(
     area: str, what: str, members: Iterable[Member], items: Callable[[Context], list[Any]], uses: Sequence[str] = ()
 ) -> None:
-    """Adds a check for each member: that it is there in each of the items, with its type."""
+    """Adds a check for each member: each of the items has it, with its type."""
     for member in members:
 
         def run(context: Context, member: Member = member) -> None:
@@ -70,14 +70,14 @@ def add_members(
 
 
 def choose(checks: Sequence[Check], patterns: Sequence[str]) -> list[Check]:
-    """Returns the checks whose names match one of the patterns; all of them where there are none."""
+    """Returns the checks whose names match one of the patterns; all checks if there are no patterns."""
     if not patterns:
         return list(checks)
     return [one for one in checks if any(fnmatch.fnmatchcase(one.name, pattern) for pattern in patterns)]
 
 
 def run_checks(checks: Iterable[Check], context: Context) -> Iterator[Result]:
-    """Runs the checks one after another; once a limit is reached, the rest stays unfinished."""
+    """Runs the checks one after another. After a limit is reached, the others are unfinished."""
     exhausted = ""
     for one in checks:
         started_s = time.monotonic()
@@ -95,6 +95,6 @@ def run_checks(checks: Iterable[Check], context: Context) -> Iterator[Result]:
             exhausted = str(reached)
             verdict, reason = Verdict.UNFINISHED, f"Not finished: {exhausted}."
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # The answer has a shape that no rule allows, and that another check names.
+            # The answer has a wrong shape, which another check reports exactly.
             verdict, reason = Verdict.FAILED, f"The answer cannot be read: {type(error).__name__}: {error}"
         yield Result(one.name, one.rule, verdict, reason, time.monotonic() - started_s)

@@ -2,7 +2,7 @@
 
 try:
     from largesse_conformance._version import __version__
-except ImportError:  # run from a checkout that was never installed
+except ImportError:  # the package runs from a checkout, and was never installed
     __version__ = "0+unknown"
 
 __all__ = ["__version__"]

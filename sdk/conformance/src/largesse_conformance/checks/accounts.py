@@ -19,7 +19,7 @@ def ids_are_unique(context: Context) -> None:
 
 @check()
 def one_id_for_a_currency(context: Context) -> None:
-    """Accounts in one currency have one `currencyId`, and those in another have another."""
+    """Accounts in the same currency have the same `currencyId`, and accounts in other currencies have others."""
     pairs = {(account["currency"], account["currencyId"]) for account in context.accounts()}
     expect.unique([currency for currency, _ in pairs], "The currencies by `currencyId`")
     expect.unique([number for _, number in pairs], "The values of `currencyId` by currency")
@@ -61,13 +61,13 @@ def of_one_customer(context: Context) -> None:
 
 @check()
 def invoiced_customers_have_none(context: Context) -> None:
-    """An invoiced customer gets an empty array, which is no error."""
+    """An invoiced customer gets an empty array, not an error."""
     expect.equal(context.accounts("invoiced"), [], "The list of an invoiced customer")
 
 
 @check()
 def assigned_accounts(context: Context) -> None:
-    """A service account sees the accounts that are assigned to it or open to all, so two of them may see different ones."""
+    """A service account sees only the accounts that are assigned to it or open to all."""
     own = {account["id"] for account in context.accounts()}
     colleagues = {account["id"] for account in context.accounts("colleague")}
     if own == colleagues:

@@ -1,4 +1,4 @@
-"""Who may call: keys, plans and the order of the checks."""
+"""Authentication: keys, plans, and the order of the checks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bearer_key(context: Context) -> None:
 
 @check()
 def x_api_key(context: Context) -> None:
-    """A key is accepted as `X-Api-Key: KEY` and means the same caller."""
+    """A key is accepted as `X-Api-Key: KEY`, and identifies the same caller."""
     caller = Caller(context.service, (("X-Api-Key", context.settings.keys["main"]),))
     expect.equal(expect.found(caller.get("/me")), context.me(), "GET /me with X-Api-Key")
 
@@ -72,7 +72,7 @@ def repeated_header(context: Context) -> None:
 
 @check()
 def unknown_key(context: Context) -> None:
-    """An unrecognised key is 401."""
+    """An unknown key is 401."""
     caller = Caller(context.service, (("Authorization", f"Bearer lgs_live_{context.run_id}"),))
     expect.refused(caller.get("/me"), 401)
 

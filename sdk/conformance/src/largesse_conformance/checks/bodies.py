@@ -1,4 +1,4 @@
-"""Send bodies that are refused, and the edges of what is accepted. What is accepted is asked by a quote, which costs nothing."""
+"""Send bodies that are refused, and bodies that are just accepted. Accepted ones are only quoted, which costs nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = 2147483647
 
 
 def _refuse(name: str, rule: str, naming: str, members: dict[str, Any] | Members, gift: str = "cheapest") -> None:
-    """Adds a check: the send of a gift with these members is refused with 400, and `detail` names the member."""
+    """Adds a check that a send of a gift with these members is refused with 400, and that `detail` names the member."""
 
     def run(context: Context) -> None:
         found = context.gift(gift)
@@ -29,7 +29,7 @@ def _refuse(name: str, rule: str, naming: str, members: dict[str, Any] | Members
 
 
 def _accept(name: str, rule: str, members: dict[str, Any] | Members, gift: str = "cheapest") -> None:
-    """Adds a check: a quote of a gift with these members is given."""
+    """Adds a check that a gift with these members can be quoted."""
 
     def run(context: Context) -> None:
         found = context.gift(gift)
@@ -132,7 +132,7 @@ _accept("source_any", "Any text is a `source`.", {"source": "  Any! Text? "})
 
 
 def _affordable(context: Context, codes: int) -> dict[str, Any]:
-    """A batch of this size. Raises Skipped where the account cannot pay it: the quote would be 402."""
+    """Returns a code batch of this size. Raises Skipped if the account cannot pay for it, as the quote would be 402."""
     account = context.account
     if account is not None and context.gift().value * codes > context.balance():
         raise Skipped(f"{codes} codes cost more than the account to charge holds.")
@@ -170,7 +170,7 @@ def value_above_the_range(context: Context) -> None:
 
 @check()
 def value_implied(context: Context) -> None:
-    """`value` may be left out where there is a single denomination."""
+    """`value` may be left out if there is a single denomination."""
     gift = context.gift("one denomination")
     quoted = expect.found(context.quote(gift.kind, context.body(gift, value=...)))
     expect.equal(quoted["value"], gift.value, "`value`")
@@ -178,14 +178,14 @@ def value_implied(context: Context) -> None:
 
 @check()
 def value_implied_is_right(context: Context) -> None:
-    """A `value` that is implied must be right when it is sent."""
+    """A `value` that may be left out must be right if it is sent."""
     gift = context.gift("one denomination")
     expect.refused(context.send(gift.path, context.body(gift, value=gift.value + 1)), 400, "value")
 
 
 @check()
 def value_of_a_physical_gift(context: Context) -> None:
-    """`value` may be left out for a physical gift; with it, the cost would not change."""
+    """`value` may be left out for a physical gift, and does not change the cost."""
     gift = context.gift("physical")
     quoted = expect.found(context.quote(gift.kind, context.body(gift, value=...)))
     expect.equal(quoted["totalCost"], gift.value, "`totalCost`")
@@ -227,7 +227,7 @@ def send_at_with_an_offset(context: Context) -> None:
 
 @check()
 def several_bad_recipients(context: Context) -> None:
-    """One 400 names all bad recipients in `errors`, each with a `pointer`."""
+    """A single 400 names all wrong recipients in `errors`, each with a `pointer`."""
     gift = context.gift()
     recipients = [{"email": "no"}, _TO, {"email": "neither"}]
     body = expect.refused(context.send(gift.path, context.body(gift, recipients=recipients)), 400)
@@ -314,7 +314,7 @@ def collection_value_missing(context: Context) -> None:
 
 @check()
 def collection_value_not_a_point(context: Context) -> None:
-    """`value` is one of `valuePoints` where `allowCustomValue` is false."""
+    """`value` is one of `valuePoints` if `allowCustomValue` is false."""
     gift = context.collection("points")
     points = {Decimal(point) for point in gift.item["valuePoints"]}
     value = next(Decimal(one) for one in range(1, 1000) if Decimal(one) not in points)
@@ -323,7 +323,7 @@ def collection_value_not_a_point(context: Context) -> None:
 
 @check()
 def collection_any_value(context: Context) -> None:
-    """Any positive `value` is accepted where `allowCustomValue` is true, below `minValue` too."""
+    """Any positive `value` is accepted if `allowCustomValue` is true, also below `minValue`."""
     gift = context.collection("any amount")
     quoted = expect.found(context.quote(gift.kind, context.body(gift, value=1)))
     expect.equal(quoted["value"], 1, "`value`")
@@ -331,7 +331,7 @@ def collection_any_value(context: Context) -> None:
 
 @check()
 def collection_value_zero(context: Context) -> None:
-    """A `value` of zero is 400 where `allowCustomValue` is true."""
+    """A `value` of zero is 400 if `allowCustomValue` is true."""
     gift = context.collection("any amount")
     expect.refused(context.send(gift.path, context.body(gift, value=0)), 400, "value")
 

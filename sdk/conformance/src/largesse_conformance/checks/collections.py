@@ -79,7 +79,7 @@ def value_points_ascend(context: Context) -> None:
 
 @check()
 def value_choices(context: Context) -> None:
-    """`valueChoices` has each value point with two decimals as its key; it is null where there is nothing to pick."""
+    """`valueChoices` has each value point with two decimals as its key; it is null if there is nothing to choose."""
     for one in _of(context, "curated"):
         if not one["valuePoints"]:
             expect.equal(one["valueChoices"], None, f"`valueChoices` of collection {one['id']}")
@@ -110,7 +110,7 @@ def amounts_fit_the_currency(context: Context) -> None:
 
 @check()
 def country_filters(context: Context) -> None:
-    """`country` lists exactly the collections that send for it."""
+    """`country` lists exactly the collections of that country."""
     country = context.collections()[0]["country"]
     wanted = [one["id"] for one in context.collections() if one["country"] == country]
     expect.equal(_filtered(context, country=country.lower()), wanted, f"The collections of {country}")

@@ -71,7 +71,7 @@ def signature_of_retries(context: Context) -> None:
 
 @check(uses=_USES)
 def standard_signature(context: Context) -> None:
-    """`webhook-signature` signs id, time and body as Standard Webhooks has it."""
+    """`webhook-signature` signs id, time and body as in Standard Webhooks."""
     experiment = deliveries(context)
     delivery = experiment.first()
     headers = delivery.headers
@@ -106,7 +106,7 @@ def payload_is_the_record(context: Context) -> None:
 
 @check(uses=_USES)
 def payload_has_no_codes(context: Context) -> None:
-    """The payload holds neither code nor PIN nor claim link."""
+    """The payload contains no code, PIN or claim link."""
     experiment = deliveries(context)
     text = experiment.first().body.decode()
     for issued in experiment.order.response["codes"]:

@@ -105,7 +105,7 @@ def unknown_address(context: Context) -> None:
 
 @check()
 def wrong_method(context: Context) -> None:
-    """A method that an address does not have is 405, and `Allow` names those it has."""
+    """A method that an address does not have is 405, and `Allow` names its methods."""
     answer = context.main.delete("/me")
     expect.refused(answer, 405)
     expect.expect("GET" in answer.headers.get("Allow", ""), "`Allow` does not name GET.")
@@ -113,7 +113,7 @@ def wrong_method(context: Context) -> None:
 
 @check()
 def request_id(context: Context) -> None:
-    """Every response has an `X-Request-Id`, each another one."""
+    """Every response has an `X-Request-Id`, which is different each time."""
     ids = [answer.headers.get("X-Request-Id") for answer in (context.nobody.get("/me"), context.main.get("/me"))]
     expect.expect(all(ids) and ids[0] != ids[1], f"The request ids are {ids}.")
 

@@ -1,4 +1,4 @@
-"""The externalReference: one order, however often it is sent."""
+"""The externalReference: a request that is repeated places only one order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AT_ONCE = 6
 
 
 def _used(context: Context) -> Order:
-    """An order with a reference."""
+    """Returns an order with a reference."""
     return orders.batch(context)
 
 
@@ -42,7 +42,7 @@ def across_operations(context: Context) -> None:
 
 @check(uses=["batch"])
 def before_the_rest_of_the_body(context: Context) -> None:
-    """A used reference is 409 even where the rest of the body is wrong."""
+    """A used reference is 409 even if the rest of the body is wrong."""
     order = _used(context)
     body = {"productId": "wrong", "codeQuantity": 0, "externalReference": order.body["externalReference"]}
     expect.refused(context.send("/send/gift", body), 409)
@@ -65,7 +65,7 @@ def names_the_order(context: Context) -> None:
 
 @check(uses=["batch"])
 def charges_nothing(context: Context) -> None:
-    """A 409 charges nothing. (Other orders from the account at the same time disturb this.)"""
+    """A 409 charges nothing. (Other orders from the account at the same time disturb this check.)"""
     order = _used(context)
     before = context.balance()
     expect.refused(context.send(order.gift.path, order.body), 409)
@@ -121,7 +121,7 @@ def duplicates_in_flight(context: Context) -> None:
 
 @check(uses=["batch"])
 def of_one_customer(context: Context) -> None:
-    """A reference that one customer has used is not used for another: its own faults are named instead of a 409."""
+    """A reference that one customer has used is free for another: a faulty request of the other is 400, not 409."""
     order = _used(context)
     caller = context.caller("other")
     body = {

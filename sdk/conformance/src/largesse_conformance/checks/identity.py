@@ -1,4 +1,4 @@
-"""Who is calling, and the people of the customer."""
+"""The identity of the caller, and the people of the customer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def same_for_every_request(context: Context) -> None:
 
 @check()
 def colleague(context: Context) -> None:
-    """Another service account of the customer has the same customer and an id of its own."""
+    """Another service account has the same customer, and another id."""
     other, own = context.me("colleague"), context.me()
     expect.equal(other["customerId"], own["customerId"], "`customerId` of the colleague's key")
     expect.expect(other["serviceAccountId"] != own["serviceAccountId"], "Both keys have the same `serviceAccountId`.")
@@ -35,7 +35,7 @@ def colleague(context: Context) -> None:
 
 @check()
 def other_customer(context: Context) -> None:
-    """A key of another customer has another customer and another service account."""
+    """The identity of another customer's key has another customer and another service account."""
     other, own = context.me("other"), context.me()
     expect.expect(other["customerId"] != own["customerId"], "Both keys have the same `customerId`.")
     expect.expect(other["serviceAccountId"] != own["serviceAccountId"], "Both keys have the same `serviceAccountId`.")

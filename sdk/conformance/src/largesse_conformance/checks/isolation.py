@@ -1,4 +1,4 @@
-"""What a caller must never see or use: another customer's data."""
+"""Callers never see or use data of another customer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def orders_by_reference(context: Context) -> None:
 
 @check()
 def orders_are_of_one_customer(context: Context) -> None:
-    """Every order of GET /orders is the caller's customer's."""
+    """Every order of GET /orders belongs to the caller's customer."""
     for one in expect.listed(context.main.get("/orders", limit=50)):
         expect.equal(one["customerId"], context.me()["customerId"], "`customerId`")
 
@@ -79,14 +79,14 @@ _add_addresses()
 
 @check(uses=["batch"])
 def codes_of_a_colleague(context: Context) -> None:
-    """Only the service account that placed a batch may read its codes again: another of the customer gets 403."""
+    """Only the service account that placed a batch may read its codes again: another one of the customer gets 403."""
     answer = context.caller("colleague").get(f"/orders/{orders.batch(context).reference}")
     expect.refused(answer, 403)
 
 
 @check(uses=["batch"])
 def cancelling_as_a_colleague(context: Context) -> None:
-    """Only the service account that placed an order may cancel it: another of the customer gets 403."""
+    """Only the service account that placed an order may cancel it: another one of the customer gets 403."""
     expect.refused(context.caller("colleague").post(f"/orders/{orders.batch(context).reference}/cancel"), 403)
 
 
@@ -136,7 +136,7 @@ def collection_of_another_customer(context: Context) -> None:
 
 @check()
 def product_of_another_customer(context: Context) -> None:
-    """A product that is sold to another customer alone cannot be sent: 400."""
+    """A product that is sold only to another customer cannot be sent: 400."""
     caller = context.caller("other")
     theirs = {
         product["id"] for product in expect.listed(caller.get("/products", limit=200, country=context.settings.country))

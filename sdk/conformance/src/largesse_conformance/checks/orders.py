@@ -1,4 +1,4 @@
-"""GET /orders and what belongs to one order."""
+"""GET /orders, and the operations on one order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACED = ("batch", "mailed", "collection", "template")
 
 
 def _list(context: Context) -> list[dict[str, Any]]:
-    """The newest orders, among them those of this run."""
+    """Returns the newest orders, which include those of this run."""
     for name in _PLACED[:2]:
         shared.SHARED[name][0](context)
     return context.once("orders", lambda: expect.listed(context.main.get("/orders", limit=50)))
@@ -30,7 +30,7 @@ add_members("orders", "order record", ORDER_RECORD, _list, uses=("batch", "maile
 
 
 def _add_records() -> None:
-    """That each record repeats what was ordered."""
+    """Adds checks that each record repeats the values of its order."""
     same = ("reference", "value", "currency", "giftSelectionType", "deliveryMode", "externalReference")
     for name in _PLACED:
         for member in same:
@@ -61,7 +61,7 @@ def newest_first(context: Context) -> None:
 
 @check(uses=["batch", "mailed"])
 def dates_descend(context: Context) -> None:
-    """`creationDate` descends with the list."""
+    """`creationDate` descends in the list."""
     dates = [datetime.fromisoformat(one["creationDate"]) for one in _list(context)]
     expect.equal(dates, sorted(dates, reverse=True), "The order of `creationDate`")
 
@@ -123,7 +123,7 @@ _refuse("limit_is_a_number", "A `limit` that is not a number is refused with 400
 
 @check(uses=["batch"])
 def source_is_normalised(context: Context) -> None:
-    """`sourceType` is the source in lower case, each run of other characters a hyphen."""
+    """`sourceType` is the source in lower case, with a hyphen for each run of other characters."""
     expect.equal(context.record(shared.batch(context))["sourceType"], shared.SOURCE_TOKEN, "`sourceType`")
 
 
@@ -221,7 +221,7 @@ def unknown_order(context: Context) -> None:
 
 @check(uses=["batch"])
 def request_of_an_order(context: Context) -> None:
-    """GET /orders/{reference}/request returns what was asked, and `isOwn`."""
+    """GET /orders/{reference}/request returns the request of the order, and `isOwn`."""
     order = shared.batch(context)
     request = expect.found(context.main.get(f"/orders/{order.reference}/request"))
     for name in ("productId", "codeQuantity", "fromName", "message", "externalReference"):
@@ -273,7 +273,7 @@ def after_an_id(context: Context) -> None:
 
 @check(codes=1)
 def cancelled(context: Context) -> None:
-    """POST /orders/{reference}/cancel refunds what nobody has claimed, once however often it is called."""
+    """POST /orders/{reference}/cancel refunds the codes that nobody has claimed, only once even if it is repeated."""
     before = context.balance()
     order = context.place(context.gift())
     path = f"/orders/{order.reference}/cancel"

@@ -169,13 +169,13 @@ def country_ignores_letter_case(context: Context) -> None:
 
 @check()
 def country_must_be_a_code(context: Context) -> None:
-    """A `country` that is no ISO 3166-1 alpha-2 code is refused with 400."""
+    """A `country` that is not an ISO 3166-1 alpha-2 code is refused with 400."""
     expect.refused(context.main.get("/products", country="GBR"), 400, "country")
 
 
 @check()
 def country_decides(context: Context) -> None:
-    """A product that is not sold in a country is 404 there."""
+    """A product that is not sold in a country is 404 for it."""
     for country in ("AQ", "JP", "FR", "US"):
         sold = set(_ids(context.products(country)))
         missing = [one for one in _ids(context.products()) if one not in sold]
@@ -187,7 +187,7 @@ def country_decides(context: Context) -> None:
 
 @check()
 def keyword_filters_by_name(context: Context) -> None:
-    """`keyword` lists exactly the products with that text in their name, whatever its letter case."""
+    """`keyword` lists exactly the products with that text in their name, in any letter case."""
     word = context.products()[0]["name"].split()[0].upper()
     found = _ids(
         expect.listed(context.main.get("/products", keyword=word, limit=200, country=context.settings.country))
@@ -222,7 +222,7 @@ def currency_without_products(context: Context) -> None:
 
 @check()
 def currency_must_be_a_code(context: Context) -> None:
-    """A `currency` that is no ISO 4217 code is refused with 400."""
+    """A `currency` that is not an ISO 4217 code is refused with 400."""
     expect.refused(context.main.get("/products", currency="pounds"), 400, "currency")
 
 
@@ -256,7 +256,7 @@ def amount_must_be_a_number(context: Context) -> None:
 
 @check()
 def pages_make_up_the_list(context: Context) -> None:
-    """The pages put together are the whole list, in the same order, without gaps and repeats."""
+    """All pages together are the whole list, in the same order, without gaps and repeats."""
     whole = _ids(context.products())
     size = max(1, (len(whole) + 3) // 4)
     pages: list[int] = []
@@ -321,7 +321,7 @@ def unknown_product(context: Context) -> None:
 
 @check()
 def product_id_is_a_number(context: Context) -> None:
-    """A product id that is not a number names nothing: 404 or 400."""
+    """A product id that is not a number is 404 or 400."""
     expect.status(context.main.get("/products/first"), 404, 400)
 
 

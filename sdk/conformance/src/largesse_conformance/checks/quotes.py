@@ -1,4 +1,4 @@
-"""Quotes, which place nothing and hold a price."""
+"""Quotes, which place nothing and fix a price."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def costs_what_the_order_would(context: Context) -> None:
 
 @check()
 def balance_after(context: Context) -> None:
-    """`balanceAfter` is the balance less the cost. (Other orders from the account at the same time disturb this.)"""
+    """`balanceAfter` is the balance less the cost. (Other orders from the account at the same time disturb this check.)"""
     gift = context.gift()
     before = context.balance()
     quoted = expect.found(context.quote(gift.kind, context.body(gift)))

@@ -1,4 +1,4 @@
-"""Sending: what an order may contain, what it costs, and what comes back."""
+"""Sending: the content of an order, its cost, and the response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ add_members("sending.codes", "issued code", ISSUED_CODE, _codes, uses=("batch",)
 
 
 def _add_responses() -> None:
-    """The same rules for each of the three operations."""
+    """Adds the same checks for each of the three operations."""
     for name, (place, codes) in orders.SHARED.items():
 
         def cost(context: Context, place: Any = place, codes: int = codes) -> None:
@@ -152,7 +152,7 @@ def no_reference_is_null(context: Context) -> None:
 
 @check(uses=["batch", "mailed", "collection"])
 def references_are_not_sequential(context: Context) -> None:
-    """`reference` is opaque: different for each order, and no number."""
+    """`reference` is opaque: different for each order, and not a number."""
     found = [place(context).reference for place in (orders.batch, orders.mailed, orders.collection)]
     expect.unique(found, "The references")
     expect.expect(not any(one.isdecimal() for one in found), "A reference is a number.")
@@ -161,7 +161,7 @@ def references_are_not_sequential(context: Context) -> None:
 
 @check(codes=1)
 def balance_pays_exactly(context: Context) -> None:
-    """The account pays `totalCost`, no more and no less. (Other orders from the account at the same time disturb this.)"""
+    """The account pays `totalCost`, no more and no less. (Other orders from the account at the same time disturb this check.)"""
     before = context.balance()
     order = context.place(context.gift())
     expect.equal(
@@ -171,7 +171,7 @@ def balance_pays_exactly(context: Context) -> None:
 
 @check()
 def physical_cost(context: Context) -> None:
-    """A physical gift costs its `totalPrice` for each code; asked by a quote."""
+    """A physical gift costs its `totalPrice` for each code. (Checked with a quote.)"""
     gift = context.gift("physical")
     quoted = expect.found(context.quote("gift", context.body(gift, codeQuantity=3)))
     expect.equal(quoted["totalCost"], gift.value * 3, "`totalCost` of three")
@@ -196,7 +196,7 @@ def invoiced_with_an_account(context: Context) -> None:
 
 @check(uses=["batch"])
 def unknown_members_are_ignored(context: Context) -> None:
-    """Unknown members of a body are ignored: nothing in it changes who places the order."""
+    """Unknown members of a body are ignored, so none can change who places the order."""
     record = context.record(orders.batch(context))
     expect.equal(record["createdBy"], context.me()["serviceAccountId"], "`createdBy`")
     expect.equal(record["customerId"], context.me()["customerId"], "`customerId`")
@@ -236,7 +236,7 @@ def insufficient_balance(context: Context) -> None:
 
 
 def _too_dear(context: Context) -> tuple[Gift, dict[str, Any]]:
-    """An order that costs more than the account to charge holds, or than another account of its currency."""
+    """Returns an order that costs more than the balance of the account to charge, or of another account in its currency."""
     account = context.account
     if account is None:
         raise Skipped("Orders of this customer are invoiced.")

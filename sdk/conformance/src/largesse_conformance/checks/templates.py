@@ -75,7 +75,7 @@ _refuse("offset_is_a_number", "An `offset` that is not a number is refused with 
 
 @check()
 def one_gift(context: Context) -> None:
-    """A template names at most one gift, a product or a collection, as `giftSelectionType` says."""
+    """A template names at most one gift, a product or a collection, which matches `giftSelectionType`."""
     for one in context.templates():
         both = one["giftProductId"] is not None and one["giftsCollectionId"] is not None
         expect.expect(not both, f"Template {one['id']} names a product and a collection.")

@@ -1,4 +1,4 @@
-"""Webhook subscriptions: what is accepted, and what is refused."""
+"""Webhook subscriptions: requests that are accepted, and requests that are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _end(context: Context, subscription: dict[str, Any]) -> None:
 
 
 def _created(context: Context) -> dict[str, Any]:
-    """A subscription that was ended at once: its response is what counts."""
+    """Returns the response of a new subscription, which is ended at once."""
 
     def create() -> dict[str, Any]:
         found = _create(context)
@@ -79,7 +79,7 @@ def echoes(context: Context) -> None:
 
 @check()
 def secrets_differ(context: Context) -> None:
-    """Each subscription has a secret of its own, of some length."""
+    """Each subscription has its own secret, of at least 20 characters."""
     first, second = _created(context), _create(context)
     _end(context, second)
     expect.expect(first["secret"] != second["secret"], "Two subscriptions have the same secret.")
@@ -183,7 +183,7 @@ def _add_targets() -> None:
 
 
 def _allows_loopback(context: Context) -> bool:
-    """Whether plain http to this machine is allowed, which only a setting for development does."""
+    """Returns whether plain http to this machine is allowed, as by a setting for development."""
     answer = context.main.post("/webhooks", {"targetUrl": "http://127.0.0.1:9/hook", "event": "order.created"})
     if answer.status != 201:
         return False
