@@ -240,6 +240,14 @@ async def proxy(database_url: str) -> AsyncIterator[Proxy]:
 
 
 @pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the test's own database."""
+    connection = await asyncpg.connect(database_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
 async def beside(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     """A connection to the same database that does not pass the proxy."""
     connection = await asyncpg.connect(database_url)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.chained import actor_over
 from tests.distributed import WAITING
-from tests.seed.conftest import connection, load
+from tests.seed.conftest import load
 from tests.seed.worlds import WHOLE
 from tests.waiting import until
 
@@ -30,8 +30,6 @@ from largesse.contacts.service import (
 from largesse.contacts.store import Filter
 from largesse.customers.actor import Actor
 from largesse.encryption.vault import Vault
-
-__all__ = ["connection"]
 
 
 @pytest.fixture

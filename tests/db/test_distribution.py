@@ -11,13 +11,6 @@ from largesse.db.roles import Role
 from largesse.installation import check_schema
 
 
-@pytest.fixture
-async def connection(database_url: str) -> asyncpg.Connection:
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
-
-
 async def test_without_the_extension_nothing_is_spread_and_nothing_wrong(
     connection: asyncpg.Connection, database_url: str
 ) -> None:

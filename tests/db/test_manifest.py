@@ -11,13 +11,6 @@ from largesse.db.manifest import read_manifest, released_manifest, schema_differ
 pytestmark = pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster's coordinator keeps constraints otherwise")
 
 
-@pytest.fixture
-async def connection(database_url: str) -> asyncpg.Connection:
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
-
-
 async def test_the_list_is_what_the_migrations_make(connection: asyncpg.Connection) -> None:
     there = await read_manifest(connection)
     if os.environ.get("WRITE_MANIFEST"):

@@ -1,7 +1,6 @@
 """The keys of chains: made once, sealed, kept through a change of the master key, and missed when they are gone."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
@@ -14,13 +13,6 @@ from largesse.encryption.vault import Vault
 
 OLD, NEW = b"o" * 32, b"n" * 32
 ROW = b"row"
-
-
-@pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
 
 
 async def opened(connection: asyncpg.Connection, *keys: bytes, keep: bool = True) -> Chains:

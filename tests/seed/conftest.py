@@ -1,6 +1,5 @@
 """A connection to an empty database, and reading and loading seed files."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -11,13 +10,6 @@ from largesse.base.errors import OperatorError
 from largesse.seed.document import SeedFile
 from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import parse_seed
-
-
-@pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(database_url)
-    yield connection
-    await connection.close()
 
 
 async def load(connection: asyncpg.Connection, text: str) -> LoadedSeed:

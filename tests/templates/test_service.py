@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 from tests.chained import actor_over
-from tests.seed.conftest import connection, load, one
+from tests.seed.conftest import load, one
 from tests.seed.worlds import WHOLE
 
 from largesse.base.errors import NotFound
@@ -14,8 +14,6 @@ from largesse.catalogue.store import OwnCollection
 from largesse.templates import service
 from largesse.templates.service import TooManyTemplates, change_template, create_template, remove_template
 from largesse.templates.store import TemplateContent
-
-__all__ = ["connection"]
 
 COFFEE = TemplateContent(
     name="Morning",
