@@ -22,7 +22,6 @@ from largesse.db.embedded import EmbeddedServer
 pytestmark = pytest.mark.embedded
 
 HOLDER = Path(__file__).with_name("holder.py")
-LIMIT_S = 60.0
 
 
 class Holder:

@@ -15,7 +15,6 @@ from tests.web.claim.conftest import Recipient, form_of
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import work
 
-MARKS = ("zebra", "heron")  # of the customers
 _BIRTHDAY = 10  # days from now, of a contact of each
 
 

@@ -23,7 +23,6 @@ from largesse.reports.updates import apply_changes, forget_recipient, rebuild
 VAULT = Vault((MASTER_KEY,))
 
 Follow = Callable[[], None]
-Findings = Callable[[], list[str]]
 
 RECIPIENTS = [{"email": "Ada.Lovelace@acme.example", "name": "Ada King", "quantity": 2}, {"email": "ben@acme.example"}]
 SUMMED = """

@@ -1,7 +1,6 @@
 """What customers and members of staff see of deliveries."""
 
 import json
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -23,8 +22,6 @@ from largesse.webhooks.delivery_store import (
     redeliver,
     redeliver_failed,
 )
-
-NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 
 
 async def listed(world: World, subscription_id: object, **arguments: int) -> list[DeliveryRecord]:

@@ -19,7 +19,6 @@ from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, on_datab
 from largesse.db import disk
 
 _ROOM_BYTES = 12 * 1024 * 1024
-_LONGEST_S = 60
 # The tests' server clones files, which goes no further than one file system.
 _COPY = "SELECT set_config(name, 'copy', false) FROM pg_settings WHERE name = 'file_copy_method'"
 

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +21,6 @@ from largesse.fulfilment.inventory import find_inventory_product, import_voucher
 from largesse.lines.codes import claim_link, open_code, parse_code
 
 Codes = Callable[..., list[dict[str, str]]]
-Work = Callable[[Database, Vault], Coroutine[Any, Any, Any]]
 PATHS = ("gift", "coffee")
 
 __all__ = ["own_service", "problem", "service", "staging", "start_service"]
