@@ -74,7 +74,7 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
     async with database.connection(OPERATOR) as connection:
         if not await connection.fetchval(_IS_LEDGER_CHAINED):
             raise OperatorError(
-                "the ledger was changed from outside: an account has entries and its chain is gone. `largesse verify` "
+                "the ledger was changed from outside: an account has entries but no chain. `largesse verify` "
                 "names what was changed; restore a backup from before that"
             )
     return chains

@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 class Worker:
     """Works until the `async with` block ends, then drains.
 
-    Draining starts nothing new, waits for what is in flight (each attempt has its timeout) and gives leases back.
+    Draining starts nothing new, waits for what is in flight (each attempt has its timeout) and releases leases.
     `database` is a pool of the worker's own with DATABASE_CONNECTIONS, so that its loops and the API's requests do not
     wait for each other. With `captures`, production mail is captured when no mail server is set, as in the demo;
     otherwise it is held. Leases last `lease_s` seconds and are renewed. `more` are further loops to run.

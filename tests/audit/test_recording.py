@@ -130,7 +130,7 @@ async def test_what_is_no_act_and_what_looks_like_a_secret_is_refused(
         ("key.sold", "API key 1", None, "not an act of the audit log"),
         ("key.created", "", None, "1 to 254"),
         ("key.created", "x" * 255, None, "1 to 254"),
-        ("key.created", "API key 1", {"secret": "s"}, "no secrets: secret"),
+        ("key.created", "API key 1", {"secret": "s"}, "must not contain secrets: secret"),
         ("key.created", "API key 1", {"name": "x" * 2**17}, "a change has [0-9]+ bytes"),
     ):
         with pytest.raises(ValueError, match=said):

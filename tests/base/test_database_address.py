@@ -75,7 +75,7 @@ def test_a_number_is_no_host(url: str) -> None:
     with pytest.raises(OperatorError) as refused:
         load_settings({"LARGESSE_DATABASE_URL": url})
     assert str(refused.value) == (
-        "LARGESSE_DATABASE_URL names a host that is a number alone: give each host its own port, "
+        "LARGESSE_DATABASE_URL names a host that is only a number: give each host its own port, "
         "as in postgresql://user:password@first:5432,second:5432/database"
     )
 

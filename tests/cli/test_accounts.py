@@ -102,9 +102,9 @@ def test_a_closed_account_is_assigned_to_nobody(run: Run, database: str, closed:
     [
         (("acme/shared",), "--service-account or --user"),
         (("acme/shared", "--user", "cem@acme.example", "--service-account", "hr-bot"), "--service-account or --user"),
-        (("acme/shared", "--user", "nobody@acme.example"), "nobody belongs to 'acme'"),
+        (("acme/shared", "--user", "nobody@acme.example"), "'acme' has no person"),
         (("acme/shared", "--service-account", "rewards"), "no service account 'rewards'"),
-        (("globex/shared", "--user", "cem@acme.example"), "nobody belongs to 'globex'"),
+        (("globex/shared", "--user", "cem@acme.example"), "'globex' has no person"),
         (("acme/gbp", "--service-account", "hr-bot"), "Acme float is open to everybody"),
         (("acme/no", "--service-account", "hr-bot"), "no funding account"),
     ],

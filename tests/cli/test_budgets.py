@@ -72,8 +72,8 @@ def test_people_together_share_one(run: Run, database: str, loaded: dict[str, An
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("create", "acme", "X", "--currency", "GBP", "--limit", "1"), "name who it limits"),
-        (("create", "acme", "X", *BOT, "--role", "admin", "--limit", "1"), "name who it limits"),
+        (("create", "acme", "X", "--currency", "GBP", "--limit", "1"), "give one of these: --person"),
+        (("create", "acme", "X", *BOT, "--role", "admin", "--limit", "1"), "give one of these: --person"),
         (("create", "acme", "X", *BOT), "`limit` or `per_gift` is required"),
         (("create", "acme", "X", *BOT, "--limit", "much"), "--limit: “much” is not an amount"),
         (("create", "acme", " ", *BOT, "--limit", "1"), "NAME must have"),

@@ -62,7 +62,7 @@ def test_money_of_a_customer_that_becomes_invoiced_is_warned_of(
         (("create", "X", *TERMS, "--key", "acme"), "there is a customer 'acme' already"),
         (("create", "X", "--plan", "gold", "--funding", "balance"), "'--plan'"),
         (("create", "X", "--plan", "pro"), "Missing option '--funding'"),
-        (("set", "acme"), "say what is to change: --name, --plan or --funding"),
+        (("set", "acme"), "say what to change: --name, --plan or --funding"),
         (("set", "nobody", "--plan", "pro"), "there is no customer 'nobody'"),
         (("set", "acme", "--name", ""), "--name must have 1 to 200 characters"),
     ],

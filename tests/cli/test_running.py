@@ -189,7 +189,7 @@ def test_a_campaign_that_is_not_there(run: Run, database: str, loaded: dict[str,
 
 def test_a_change_of_a_budget_that_changes_nothing(run: Run, database: str, loaded: dict[str, Any]) -> None:
     run("budgets", "create", "acme", "All", "--currency", "GBP", "--role", "member", "--limit", "9")
-    assert_refused(run("budgets", "change", "acme", "1"), "say what is to change: --name, --limit or --per-gift")
+    assert_refused(run("budgets", "change", "acme", "1"), "say what to change: --name, --limit or --per-gift")
 
 
 def test_days_of_reminders_may_have_blanks_between(run: Run, database: str, loaded: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ def test_a_supplier_is_tried_out_without_buying(run: Run, described: dict[str, A
     for changes, said in (
         ({"http_statuses": {404: "pending"}}, "does not exist with `pending`: it must be `unknown`"),
         ({"http_statuses": {}}, "supplier cards: status_404: http_statuses does not list the HTTP status 404"),
-        ({"balance": None}, "does not say its balance"),
+        ({"balance": None}, "does not report its balance"),
         ({"url": "http://192.0.2.1"}, "supplier cards: forbidden_target: its url must be https"),
         ({"url": "http://127.0.0.1:9"}, "supplier cards: connect: nothing listens at its url"),
     ):

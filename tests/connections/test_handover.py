@@ -244,7 +244,7 @@ def test_systemd_hands_over_a_socket(installation: Installation) -> None:
     [
         (["--port", "1"], 1, "--port is 1, but systemd handed over a socket that listens on 127.0.0.1:"),
         (["--host", "127.0.0.2"], 1, "--host is 127.0.0.2, but systemd handed over a socket"),
-        (["--reuse-port"], 1, "--reuse-port does not go with a socket that systemd hands over"),
+        (["--reuse-port"], 1, "--reuse-port cannot be combined with a socket from systemd"),
         ([], 2, "systemd handed over 2 sockets (LISTEN_FDS): give the unit one"),
     ],
 )

@@ -249,7 +249,7 @@ async def test_who_has_the_key_changes_them(app: Database) -> None:
     assert session.person is not None
     assert session.person.role == "viewer"
     async with app.connection(LOOKUP) as connection:
-        with pytest.raises(RuntimeError, match="in a transaction"):
+        with pytest.raises(RuntimeError, match="inside a transaction"):
             await note_proof(connection, session.id)
 
 

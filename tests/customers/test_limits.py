@@ -113,5 +113,5 @@ async def test_ten_passkeys_of_a_person(database: Database) -> None:
         for number in range(10):
             codes = await add_passkey(connection, person_id, "Phone", Signed(b"%d" % number, b"key", 0))
             assert len(codes) == (10 if number == 0 else 0), "recovery codes come with the first"
-        with pytest.raises(Unfit, match="At most 10"):
+        with pytest.raises(Unfit, match="at most 10"):
             await add_passkey(connection, person_id, "Phone", Signed(b"one more", b"key", 0))

@@ -57,7 +57,7 @@ async def test_a_new_master_key_brings_a_new_key_and_the_old_one_can_go(connecti
     assert alone.entries.fits(START, ROW, before)
     assert alone.entries.fits(START, ROW, after)
     assert await connection.fetchval("SELECT count(*) FROM chain_keys") == 2
-    with pytest.raises(OperatorError, match="does not open the keys"):
+    with pytest.raises(OperatorError, match="does not decrypt the keys"):
         await opened(connection, OLD)
 
 
@@ -66,5 +66,5 @@ async def test_keys_that_are_gone_are_not_made_anew(connection: asyncpg.Connecti
     async with connection.transaction():
         await acting.record(connection, "world.loaded", "a file")
     await connection.execute("DELETE FROM chain_keys")
-    with pytest.raises(OperatorError, match="are gone from the table `chain_keys`"):
+    with pytest.raises(OperatorError, match="are missing from the table `chain_keys`"):
         await opened(connection, OLD)

@@ -176,9 +176,9 @@ async def test_a_ledger_that_bears_any_mark_is_not_begun_anew(database: Database
     await forge(database, forgery)
     if left == "audit_heads":
         await database.execute(OPERATOR, "INSERT INTO audit_heads (customer_id, head) VALUES (0, 'x')")
-    with pytest.raises(OperatorError, match="are gone from the table `chain_keys`"):
+    with pytest.raises(OperatorError, match="are missing from the table `chain_keys`"):
         await chain_up(database, KEY)
-    with pytest.raises(OperatorError, match="are gone from the table `chain_keys`"):
+    with pytest.raises(OperatorError, match="are missing from the table `chain_keys`"):
         await opens(database)
 
 

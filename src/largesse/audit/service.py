@@ -96,7 +96,7 @@ class Acting(msgspec.Struct, frozen=True):
         if act not in ACTS:
             raise ValueError(f"not an act of the audit log: {act}")
         if not 0 < len(subject) <= _MOST_SUBJECT:
-            raise ValueError(f"a subject of 1 to {_MOST_SUBJECT} characters, not {len(subject)}")
+            raise ValueError(f"a subject must have 1 to {_MOST_SUBJECT} characters, not {len(subject)}")
         columns = (environment, *msgspec.structs.astuple(self.who), act, subject, _json(before), _json(after))
         await commit_as_one(connection)
         row = await _lock_head(connection, customer_id)
@@ -123,7 +123,7 @@ def _json(changed: Mapping[str, Any] | None) -> str | None:
     if changed is None:
         return None
     if secret := _SECRET_MEMBERS.intersection(changed):
-        raise ValueError(f"the audit log keeps no secrets: {', '.join(sorted(secret))}")
+        raise ValueError(f"the audit log must not contain secrets: {', '.join(sorted(secret))}")
     text = _encode(changed)
     if len(text) > _MOST_JSON_BYTES:
         raise ValueError(f"a change has {len(text)} bytes, and at most {_MOST_JSON_BYTES} are stored")

@@ -45,7 +45,7 @@ _Waiting = tuple[Item, Receiver[Outcome]]
 class Batcher(Generic[Item, Outcome]):
     """Passes items to `handle` in batches, and each outcome to the caller of its item.
 
-    `handle` gets at most `max_items` items, whose weights add up to at most `max_weight`; a heavier item goes alone. It returns one
+    `handle` gets at most `max_items` items, whose weights add up to at most `max_weight`; a heavier item is handled alone. It returns one
     outcome for each item, in order. An exception among them is raised to that item's caller alone. An exception that `handle`
     raises goes to every caller of the batch.
 

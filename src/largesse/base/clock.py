@@ -1,7 +1,7 @@
 """The clocks of the machine. No other module reads them.
 
 Every stored instant, and every instant compared with one, comes from the database: `clock_now()` in SQL. So all processes use the same
-time, whatever their machines' clocks show. Tests and the demo move it in the table `clock`. The clocks of this module:
+time, even if the clocks of their machines differ. Tests and the demo move it in the table `clock`. The clocks of this module:
 
     now()        date and time that others read: the date of a letter, the time in a signature
     passed_s()   seconds within this process: time-outs, turns, allowances, durations
@@ -29,5 +29,5 @@ passed_s: Seconds = time.monotonic
 
 
 def running_s() -> float:
-    """Returns the same as `passed_s`, but goes on while the process is stopped and, where possible, while the machine sleeps."""
+    """Returns the same as `passed_s`, but also counts the time while the process is stopped and, if possible, while the machine sleeps."""
     return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)

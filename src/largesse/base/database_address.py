@@ -33,7 +33,7 @@ class DatabaseAddress(Confidential, frozen=True):
             hosts = _hosts_before_path(parts, kept) or _hosts_in_query(parts, kept)
         except _NumberAsHost:
             raise ValueError(
-                "names a host that is a number alone: give each host its own port, "
+                "names a host that is only a number: give each host its own port, "
                 "as in postgresql://user:password@first:5432,second:5432/database"
             ) from None
         except ValueError:
@@ -66,7 +66,7 @@ def address_at(address: str, host: str, port: int) -> str:
 
 
 class _NumberAsHost(ValueError):
-    """A port where a host should be."""
+    """A host is only a number, so it is probably a port."""
 
 
 def _hosts_before_path(parts: SplitResult, query: _Query) -> list[str]:

@@ -1,6 +1,6 @@
 """Decodes JSON bodies and query parameters into msgspec types, with errors for people.
 
-msgspec describes a fault in an English sentence alone: it has no fields for the member, the limit or the kind of fault. Checking bodies a
+msgspec describes a fault only in an English sentence: it has no fields for the member, the limit or the kind of fault. Checking bodies a
 second time would repeat each rule, so the expressions below parse its sentences. A sentence that matches none of them is passed on whole
 (`is not valid: …`). `tests/base/test_decoding.py` has one of each kind and fails if a release of msgspec changes the wording.
 """

@@ -19,7 +19,7 @@ class MayNotAct(OperatorError):
 
 
 class FileRefused(OperatorError):
-    """A file cannot be read. `code` says why and `values` where, for pages, which translate it."""
+    """A file cannot be read. `code` says why, and `values` where. Pages translate them."""
 
     def __init__(self, code: str, detail: str, **values: str | int) -> None:
         super().__init__(detail)

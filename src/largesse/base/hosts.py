@@ -1,4 +1,4 @@
-"""The host names that a service answers to if it is for this machine's user alone.
+"""The host names to which a service answers if it is only for the user of this machine.
 
 Any web page can give its own name the address 127.0.0.1 and then read the answers of a local service (DNS rebinding). The
 browser still sends that name in the Host header, so requests with other names are refused.

@@ -1,4 +1,4 @@
-"""Serves the metrics of a process on a port, for this machine alone or on another address."""
+"""Serves the metrics of a process on a port, only for this machine or on another address."""
 
 import errno
 import socket

@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True):
     environment: str
     public_url: str  # the address of this process's environment
     other_public_url: str  # the address of the other environment
-    master_keys: tuple[bytes, ...]  # newest first, 32 bytes each; empty: generated into the data directory
+    master_keys: tuple[bytes, ...]  # newest first, 32 bytes each; empty: one is generated in the data directory
     smtp_url: str | None
     mail_from: str
     office_networks: tuple[Network, ...]  # the networks that may use the back office; empty: all
@@ -108,7 +108,7 @@ def _read(read: _Reader) -> Settings:
     database_url = read.database_url("LARGESSE_DATABASE_URL")
     owner_database_url = read.database_url("LARGESSE_OWNER_DATABASE_URL")
     if owner_database_url and not database_url:
-        raise SettingError("LARGESSE_OWNER_DATABASE_URL", "needs LARGESSE_DATABASE_URL beside it")
+        raise SettingError("LARGESSE_OWNER_DATABASE_URL", "needs LARGESSE_DATABASE_URL to be set too")
     data_dir = Path(read.text("LARGESSE_DATA_DIR", "./largesse-data")).expanduser().absolute()
     environment = read.choice("LARGESSE_ENVIRONMENT", ENVIRONMENTS, "production")
     public_url = read.public_url("LARGESSE_PUBLIC_URL", "http://127.0.0.1:8000")
@@ -206,7 +206,7 @@ class _Reader:
         if parts.username is not None or not value.isprintable() or _NOT_IN_ADDRESSES.intersection(value):
             raise SettingError(name, "must be an address without a login, blanks or quotes")
         if not value.isascii():  # browsers name it otherwise, and headers cannot hold it
-            raise SettingError(name, "must be in ASCII: xn--bcher-kva.example stands for bücher.example")
+            raise SettingError(name, "must be in ASCII: write xn--bcher-kva.example for bücher.example")
         return value
 
     def smtp_url(self, name: str) -> str | None:
@@ -217,10 +217,10 @@ class _Reader:
         asked = parse_qs(parts.query, keep_blank_values=True) if parts else {}
         starttls = asked.get("starttls", [])
         if not {one.lower() for one in starttls} <= STARTTLS.keys() or len(starttls) > 1:
-            raise SettingError(name, "must say `?starttls=` as one of: required, optional, never")
+            raise SettingError(name, "must have one of these in `?starttls=`: required, optional, never")
         connections = asked.get("connections", ["1"])
         if len(connections) > 1 or connections[0] not in map(str, range(1, MOST_MAIL_CONNECTIONS + 1)):
-            raise SettingError(name, f"must say `connections=` as a whole number from 1 to {MOST_MAIL_CONNECTIONS}")
+            raise SettingError(name, f"must have a whole number from 1 to {MOST_MAIL_CONNECTIONS} in `connections=`")
         return value or None
 
     def mailbox(self, name: str, default: str) -> str:
@@ -243,7 +243,7 @@ class _Reader:
             networks = tuple(ipaddress.ip_network(value) for value in values if value)
         except ValueError:
             raise malformed from None
-        if text and not networks:  # commas alone, of variables that are not set, would allow every network
+        if text and not networks:  # only commas, from unset variables in a template, would allow every network
             raise malformed
         return networks
 

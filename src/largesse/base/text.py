@@ -1,4 +1,4 @@
-"""Which characters a text may have: one rule for the API, seed files and pages.
+"""The characters that a text may have: one rule for the API, seed files and pages.
 
 Control characters are refused, as they only do harm where a text is shown. So are bidirectional ones (Unicode Standard Annex 9,
 section 2), which make a text look like another: a sender named "Bank<U+202E>moc.live" looks like someone else's address.
@@ -81,13 +81,13 @@ def typed_numbers(text: str) -> list[str]:
 
 
 def has_words(text: str, words: Iterable[str]) -> bool:
-    """Returns whether a text contains each of some `search_words`, whatever its letter case and accents."""
+    """Returns whether a text contains each of some `search_words`. Ignores letter case and accents."""
     searched = folded(text)
     return all(word in searched for word in words)
 
 
 def like_containing(word: str) -> str:
-    """Returns the pattern of SQL's LIKE for texts that contain the word. Wildcards in it stand for themselves."""
+    """Returns the pattern of SQL's LIKE for texts that contain the word. Wildcards in the word match themselves."""
     literal = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{literal}%"
 

@@ -157,7 +157,7 @@ def _require_sound(new: NewBudget | Budget) -> None:
     if new.kind == "group" and not 0 < len(new.user_ids) <= MOST_PEOPLE:
         raise InvalidRequest(f"`user_ids` must name 1 to {MOST_PEOPLE} people.")
     if new.limit_minor is None and new.per_gift_minor is None:
-        raise InvalidRequest("`limit` or `per_gift` is required: a budget limits something.")
+        raise InvalidRequest("`limit` or `per_gift` is required.")
     if (new.limit_minor or 0) < 0 or (new.per_gift_minor is not None and new.per_gift_minor <= 0):
         raise InvalidRequest("`limit` and `per_gift` must be amounts.")
 

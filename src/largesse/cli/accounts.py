@@ -94,7 +94,7 @@ async def accounts_unassign(account: str, service_account: str | None, user: str
 
 async def _assign(account: str, service_account: str | None, user: str | None, *, may_use: bool) -> None:
     if (service_account is None) is (user is None):
-        raise OperatorError("name who gets it: --service-account or --user")
+        raise OperatorError("give --service-account or --user")
     async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             found = await find_funding_account(connection, account)

@@ -80,7 +80,7 @@ async def budgets_create(  # noqa: PLR0913 - what a budget is, each by its name
     """
     name, code = read_name(name, MOST_NAME), currency.strip().upper()
     if sum(map(bool, (people, role, service_account, account))) != 1:
-        raise OperatorError("name who it limits: --person, --role, --service-account or --account")
+        raise OperatorError("give one of these: --person, --role, --service-account or --account")
     limit_minor = read_limit("--limit", limit, code, None)
     per_gift_minor = read_limit("--per-gift", per_gift, code, None)
     async with acting_operator() as (database, operator):
@@ -113,7 +113,7 @@ async def budgets_change(
 ) -> None:
     """Change the budget BUDGET of CUSTOMER, by its id, from the next order on. Options that you leave out change nothing."""
     if name is None and limit is None and per_gift is None:
-        raise OperatorError("say what is to change: --name, --limit or --per-gift")
+        raise OperatorError("say what to change: --name, --limit or --per-gift")
     async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)

@@ -56,7 +56,7 @@ async def customers_create(name: str, plan: str, funding: str, key: str | None, 
 async def customers_set(key: str, name: str | None, plan: str | None, funding: str | None) -> None:
     """Change name, plan or funding of the customer KEY. Options that you leave out change nothing."""
     if name is None and plan is None and funding is None:
-        raise OperatorError("say what is to change: --name, --plan or --funding")
+        raise OperatorError("say what to change: --name, --plan or --funding")
     if name is not None:
         name = read_name(name, MOST_CUSTOMER_NAME, argument="--name")
     async with operator_actor(key) as actor:

@@ -111,9 +111,9 @@ async def keys_set(
     Options that you leave out change nothing.
     """
     if (all_scopes and scopes) or (any_network and networks):
-        raise OperatorError("--all-scopes goes without --scope, and --any-network without --network")
+        raise OperatorError("--all-scopes cannot be combined with --scope, nor --any-network with --network")
     if not (all_scopes or scopes or any_network or networks):
-        raise OperatorError("say what is to change: --scope, --all-scopes, --network or --any-network")
+        raise OperatorError("say what to change: --scope, --all-scopes, --network or --any-network")
     parsed_networks = _read_networks(networks)
     async with operator_actor() as actor:
         key = await narrow_key(

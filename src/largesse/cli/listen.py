@@ -85,7 +85,7 @@ def read_url(text: str, argument: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise wrong
     if not (parts.path + parts.query).isascii():
-        raise OperatorError(f"{argument} must percent-encode what is not ASCII behind its host")
+        raise OperatorError(f"{argument} must percent-encode characters after its host that are not ASCII")
     return text
 
 
@@ -232,7 +232,7 @@ def listen(forward_to: str, events: tuple[str, ...], live: bool, service: str, k
     """Forward events to a program on this machine, signed as webhooks are.
 
     Follows the stream of events of the key's customer and environment, from now on. The key needs the scope `read`. Prints the
-    signing secret, which stays the same for a key. Posts each event once, whatever the program answers. Ends with Ctrl-C.
+    signing secret, which stays the same for a key. Posts each event once, even if the program answers with an error. Ends with Ctrl-C.
     """
     with one_line():
         if unknown := [event for event in events if event not in EVENTS]:

@@ -187,9 +187,9 @@ def _listening(host: str, port: int, *, shared: bool) -> Listening:
     inherited = inherited_socket(os.environ)
     if inherited is not None:
         if shared:
-            raise OperatorError("--reuse-port does not go with a socket that systemd hands over: leave it out")
+            raise OperatorError("--reuse-port cannot be combined with a socket from systemd: leave it out")
         return Listening(*_address_of(inherited, host, port), inherited)
-    if shared or host == "::":  # uvicorn's own socket would be for IPv6 alone
+    if shared or host == "::":  # uvicorn's own socket would be only for IPv6
         return Listening(host, port, bound_socket(host, port, shared=shared), shared=shared)
     require_free(host, port)
     return Listening(host, port)

@@ -53,7 +53,7 @@ async def service_accounts_limit(
     environment separately. Options that you leave out change nothing.
     """
     if largest_order is None and daily is None:
-        raise OperatorError("say what is to change: --largest-order or --daily")
+        raise OperatorError("say what to change: --largest-order or --daily")
     code = currency.strip().upper()
     async with _named(service_account) as (actor, account):
         limit = await limit_service_account(

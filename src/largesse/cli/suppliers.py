@@ -70,7 +70,7 @@ async def suppliers_balance(name: str) -> None:
     async with opened(find_description(load_settings(), name)) as supplier:
         balance = await supplier.supplier.balance()
     if balance is None:
-        raise OperatorError(f"supplier {name} does not say its balance")
+        raise OperatorError(f"supplier {name} does not report its balance")
     click.echo(f"{to_decimal(balance.amount_minor, balance.currency)} {balance.currency}")
 
 
@@ -136,7 +136,7 @@ async def suppliers_costs(since: datetime | None, until: datetime | None, form: 
     last = until.date() if until is not None else clock.now().date()
     first = since.date() if since is not None else date.fromordinal(max(1, last.toordinal() - 30))
     if first > last:
-        raise OperatorError("--from must not be after --to, which is today unless you say otherwise")
+        raise OperatorError("--from must not be after --to, which is today by default")
     async with reading() as connection:
         rows = await list_costs(connection, first, last)
     show(form, _COSTS, _costs(rows), empty="Nothing was bought in that time.")

@@ -101,7 +101,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(**uvicorns)
         self._manager = manager
         self._reads = _Reads.NOTHING
-        self._bytes = 0  # received for the current request, without those that came with its first byte
+        self._bytes = 0  # bytes received for the current request, without those that came together with its first byte
         self._chunks = 0  # chunks of the current body
         self._body_bytes = 0  # bytes of the current body, without the sizes of its chunks
         self._is_broken = False  # bytes that arrive are discarded

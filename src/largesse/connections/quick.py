@@ -110,7 +110,7 @@ class Heads:
 
 
 async def _nothing(*_: Any) -> None:
-    """Does nothing. A middleware that is called for its result alone gets it as its application."""
+    """Does nothing. A middleware of which only the changed scope is needed gets it as its application."""
 
 
 class _HeadReader:

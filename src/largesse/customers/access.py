@@ -30,7 +30,7 @@ class KeyStatus(NamedTuple):
 
     plan: str
     service_account_active: bool
-    limits: str | None = None  # what the service account may order, for `read_limits`
+    limits: str | None = None  # the limits of the service account, for `read_limits`
     scopes: Sequence[str] | None = None  # the scopes of the key; None: all
     networks: Sequence[str] | None = None  # the networks that may use it, as text; None: all
     funding: str = ""  # how the customer pays

@@ -92,7 +92,7 @@ async def find_member(connection: Connection, customer: str, email: str) -> Memb
     for member in await list_members(connection, await find_customer(connection, customer)):
         if member.email.lower() == email.strip().lower() and member.is_active:
             return member
-    raise OperatorError(f"nobody belongs to {customer!r} by that address")
+    raise OperatorError(f"{customer!r} has no person with that address")
 
 
 async def list_members(connection: Connection, customer_id: int | None = None) -> list[Member]:

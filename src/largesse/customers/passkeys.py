@@ -199,7 +199,7 @@ async def add_passkey(
     # Additions for one person run one at a time, so that two simultaneous ones do not exceed the limit.
     await connection.execute(sql.lock, person_id)
     if len(await _credential_ids(connection, person_id, sql)) >= MOST_PASSKEYS:
-        raise Unfit(f"At most {MOST_PASSKEYS} passkeys.")
+        raise Unfit(f"A person has at most {MOST_PASSKEYS} passkeys.")
     added = await connection.fetchval(
         sql.add_passkey, person_id, made.credential_id, made.credential, name, made.sign_count
     )

@@ -73,7 +73,7 @@ class Passwords:
         Works in a thread. Raises Unavailable if too many wait.
         """
         if self._waiting >= _MOST_WAITING:
-            raise Unavailable("Too many people sign in just now.", retry_after_s=2)
+            raise Unavailable("Too many people are signing in at the moment.", retry_after_s=2)
         self._waiting += 1
         try:
             async with self._turns:

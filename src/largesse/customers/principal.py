@@ -31,7 +31,7 @@ class Principal(msgspec.Struct, frozen=True):
     role: str | None = None  # the role of the person
     scopes: Sequence[str] | None = None  # the scopes of the key; None: all
     networks: Sequence[Network] | None = None  # the networks that may use the key; None: all
-    limits: str | None = None  # what the service account may order, for `read_limits`
+    limits: str | None = None  # the limits of the service account, for `read_limits`
     session_id: int | None = None  # the session of the person's browser
     automation_id: int | None = None  # the automation that sends as the person
 

@@ -146,7 +146,7 @@ class SecurityService:
     async def ask_new_passkey(self, person: Person | StaffMember) -> str:
         """Returns the request to create a passkey in a browser, as JSON. Raises NotFound if passkeys are not possible here."""
         if not self._party.has_name:
-            raise NotFound("Passkeys need a public address that is a name.")
+            raise NotFound("Passkeys need a public address with a host name.")
         async with self._database.connection(LOOKUP) as connection:
             return await passkeys.ask_new_passkey(
                 connection, self._party, person.session_id, person.person_id, person.email, self._sql

@@ -48,7 +48,7 @@ async def spend(database: Database, vault: Vault, allowance: Allowance, about: b
     row = await database.fetchrow(LOOKUP, _SPEND, _key(vault, allowance, about), rate.most, rate.refill_s)
     assert row is not None, "an upsert returns its row"
     if row["is_refused"]:
-        raise TooManyRequests("Too many tries.", retry_after_s=rate.wait_s(row["remaining"]))
+        raise TooManyRequests("Too many attempts.", retry_after_s=rate.wait_s(row["remaining"]))
 
 
 async def give_back(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:

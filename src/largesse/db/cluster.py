@@ -123,7 +123,7 @@ class Cluster:
             elif child is None and not (server and postmaster.is_alive(server, self.path)):
                 child, log_start = self._launch(server)
             time.sleep(POLL_S)
-        raise OperatorError(f"PostgreSQL did not come up within {START_LIMIT_S:.0f} s, see {self.log_path}")
+        raise OperatorError(f"PostgreSQL did not start within {START_LIMIT_S:.0f} s, see {self.log_path}")
 
     def stop(self) -> None:
         """Stops the server, if there is one, and waits for its end. Sessions end; nothing is lost."""

@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\$[1-9][0-9]{0,4}")
 def compose(text: str, **parts: Fragment | float) -> Fragment:
     """Returns the text with each `{name}` replaced by the part with that name. Raises ValueError if a part is missing or not used."""
     if (places := set(_PLACE.findall(text))) != parts.keys():
-        raise ValueError(f"a statement with places for {sorted(places)} and parts {sorted(parts)}")
+        raise ValueError(f"the statement has places for {sorted(places)}, but the parts are {sorted(parts)}")
     return Fragment(_PLACE.sub(lambda place: str(parts[place[1]]), text))
 
 

@@ -258,7 +258,7 @@ async def _schema_missing(session: Session) -> list[str]:
 async def _foreign_owned(session: Session) -> list[str]:
     """Returns the statements that give the owner a schema that another login made before there were roles.
 
-    That login may act as the owner from then on, so that processes that still use it go on.
+    That login may act as the owner from then on, so that processes that still use it keep working.
     """
     before = await session.fetch(_OWNED_BY_OTHERS, Role.OWNER)
     return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]
@@ -302,8 +302,8 @@ _RETRIED = (
     "EXCEPTION WHEN lock_not_available THEN PERFORM pg_sleep(0.05); END; END LOOP; END $$;"
 )
 
-# Our tables, sequences and functions belong to the role that owns the table of migrations. `kind` is the word that GRANT uses. Left out are
-# objects that belong to another one: sequences of identity columns, objects of extensions, and shards, whose names end in a number.
+# Our tables, sequences and functions belong to the role that owns the table of migrations. `kind` is the word that GRANT uses.
+# Leaves out objects that belong to others: sequences of identity columns, objects of extensions, and shards, whose names end in a number.
 _OURS = Fragment("""
     SELECT 'pg_class'::regclass AS class, c.oid, c.relowner AS owner, c.oid::regclass::text AS name,
            CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,

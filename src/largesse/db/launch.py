@@ -78,7 +78,7 @@ def _reachable(cluster: Path, program: Path) -> bool:
     installation = program.parent.parent
     folders = [cluster, program.parent, installation / "lib", installation / "share"]
     try:
-        folders += installation.parent.parent.glob("*pgserver.libs")  # where the wheel keeps shared libraries
+        folders += installation.parent.parent.glob("*pgserver.libs")  # the folder of the wheel's shared libraries
         for folder in folders:
             os.listdir(folder)  # noqa: PTH208 - names suffice
         with program.open("rb"):

@@ -173,7 +173,7 @@ async def _run_patiently(session: Session, revision: str, sql: str) -> None:
             return
     raise OperatorError(
         f"revision {revision} cannot lock a table that a long transaction uses: end it (see pg_stat_activity) and run "
-        "`largesse migrate` again, which goes on from there"
+        "`largesse migrate` again, which continues from there"
     )
 
 

@@ -38,7 +38,7 @@ def make_passwords() -> Mapping[str, str]:
 
 
 def keep_passwords(data_dir: Path, passwords: Mapping[str, str]) -> None:
-    """Writes the whole file to the disk, readable by its owner alone."""
+    """Writes the whole file to the disk, readable only by its owner."""
     unfinished = data_dir / f"{_FILE}.new"
     unfinished.unlink(missing_ok=True)
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

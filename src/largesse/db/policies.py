@@ -1,4 +1,4 @@
-"""Row-level security: which rows of each table the serving process may see and write. This module alone decides it.
+"""Row-level security: which rows of each table the serving process may see and write. Only this module decides it.
 
 Every table with `customer_id` is listed here; a test fails if one is missing. `migrate` sets the policies (`grants`). `check` and `verify` compare.
 

@@ -259,7 +259,7 @@ def scope_of(connection: Connection) -> Scope:
     """Returns the scope of the connection's transactions. Raises LookupError if it was returned to the pool."""
     scope = cast("Session", connection).scope
     if scope is None:
-        raise LookupError("this connection was given back to the pool")
+        raise LookupError("this connection was returned to the pool")
     return scope
 
 

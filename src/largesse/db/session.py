@@ -183,7 +183,7 @@ class Session(asyncpg.Connection):
         if self.credentials_key is None:
             return
         if not self.is_in_transaction():
-            raise RuntimeError("credentials are changed in a transaction")
+            raise RuntimeError("credentials must be changed inside a transaction")
         if self._has_opened:
             return
         # As a parameter, because every session of the role can read the text of a statement.

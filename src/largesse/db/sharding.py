@@ -274,7 +274,7 @@ _SHARD_GROUPS = compose(
 async def node_names(session: Session, customer_ids: Sequence[int]) -> dict[int, str]:
     """Returns the node of each of these customers, as host and port. Raises OperatorError on one server."""
     if not await is_distributed(session):
-        raise OperatorError("this database is one server: no customers are distributed over nodes")
+        raise OperatorError("this database has one server: no customers are distributed over nodes")
     rows = await session.fetch(_NODES_OF, customer_ids)
     return {row["id"]: f"{row['nodename']}:{row['nodeport']}" for row in rows}
 

@@ -31,7 +31,7 @@ class Guest(msgspec.Struct, frozen=True):
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """An order: who sends what to whom on which day. Exactly one of product, collection and template is set."""
+    """An order: its sender, gift, recipients and day. Exactly one of product, collection and template is set."""
 
     day: int
     minute: int

@@ -52,7 +52,7 @@ async def prepare(settings: Settings, *, has_history: bool = True, say: Callable
     """
     if settings.database_url is not None:
         raise OperatorError(
-            "LARGESSE_DATABASE_URL is set, but `largesse demo` is for the embedded database alone: unset it, "
+            "LARGESSE_DATABASE_URL is set, but `largesse demo` works only with the embedded database: unset it, "
             "or use `largesse migrate`, `load` and `serve`"
         )
     async with database_address(settings, None) as url:

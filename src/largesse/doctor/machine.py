@@ -56,7 +56,7 @@ def check_open_files(settings: Settings) -> list[CheckResult]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return [ok(name, f"A process may open the {wanted:,} files that serving and working take at most.")]
-    if settings.max_connections and files_needed(settings.max_connections) > hard:  # as `connection_limit` refuses
+    if settings.max_connections and files_needed(settings.max_connections) > hard:  # `connection_limit` refuses it
         return [
             error(
                 "LARGESSE_MAX_CONNECTIONS",

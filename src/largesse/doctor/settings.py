@@ -142,7 +142,7 @@ def is_local(host: str) -> bool:
 
 
 def is_private(host: str) -> bool:
-    """Returns whether a host is private, by its name or address alone."""
+    """Returns whether a host is private. Looks only at its name or address."""
     name = host.rstrip(".").lower()
     try:
         return not ipaddress.ip_address(name).is_global

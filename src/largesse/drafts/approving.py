@@ -1,4 +1,4 @@
-"""Asking others to approve a draft, and sending what they approved.
+"""Requests approval of drafts, and sends approved ones.
 
 A draft is quoted when its approval is requested, and the quote is stored with the request. Only the quoted send, at that price, can be sent.
 """

@@ -102,7 +102,7 @@ def _with_errors(data: bytes) -> bytes:
                 for name in names:
                     copy.writestr(name, changed.get(name) or archive.read(name))
     except _BROKEN:
-        return data  # calamine says what is wrong with it
+        return data  # calamine reports what is wrong with the file
     return written.getvalue()
 
 
@@ -148,7 +148,7 @@ def _hidden_rows(data: bytes) -> dict[str, set[int]]:
                 numbers = {_attribute(row, b"r") for row in rows if _attribute(row, b"hidden") in {"1", "true"}}
                 hidden[_attribute(tag, b"name")] = {int(number) for number in numbers if number.isdecimal()}
     except (KeyError, *_BROKEN):
-        pass  # calamine says what is wrong with it
+        pass  # calamine reports what is wrong with the file
     return hidden
 
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from largesse.db.fragments import Fragment, compose, identifier
 
-_BYTES = 16  # half of an HMAC-SHA256: RFC 2104 allows to cut it to that
+_BYTES = 16  # half of an HMAC-SHA256, which RFC 2104 permits
 START = bytes(_BYTES)  # the head of a chain that has no rows yet
 _encode = msgspec.json.Encoder(decimal_format="string").encode
 

@@ -4,7 +4,7 @@ They are not derived from the master key, so that an old master key can be retir
 chain key is made, as somebody with the old master key may know the older ones. Earlier marks stay, and later ones secure them.
 
 A key is encrypted together with the format of its marks. So a key of the current format proves that the installation is chained, and nobody
-can make one with the database alone. From then on, rows without marks are never accepted.
+can make one with only the database. From then on, rows without marks are never accepted.
 """
 
 from __future__ import annotations
@@ -125,8 +125,7 @@ async def _begin(connection: Connection, vault: Vault) -> Chains:
 async def _refuse_marks(connection: Connection) -> None:
     if await connection.fetchval(_HAS_MARKS):
         raise OperatorError(
-            "the keys that the ledger and the audit log are chained with are gone from the table `chain_keys`: bring it "
-            "back from a backup"
+            "the keys of the chains of ledger and audit log are missing from the table `chain_keys`: restore it from a backup"
         )
 
 
@@ -158,7 +157,7 @@ async def _read(connection: Connection) -> dict[int, bytes]:
 async def _add(connection: Connection, vault: Vault, number: int) -> None:
     """Makes a key of the current format. Raises OperatorError if all numbers are used."""
     if number > _MOST_KEYS:
-        raise OperatorError(f"there are {_MOST_KEYS} keys of chains, and no number for one more")
+        raise OperatorError(f"there are already {_MOST_KEYS} keys of chains, and there may be no more")
     await connection.execute(
         _ADD, number, vault.chains.seal(os.urandom(_KEY_BYTES) + _FORMAT.to_bytes(), _context(number))
     )
@@ -169,7 +168,7 @@ def _open_all(vault: Vault, sealed: Mapping[int, bytes]) -> dict[int, _Key]:
         return {number: _Key.of(vault.chains.open(key, _context(number))) for number, key in sealed.items()}
     except DecryptionFailed:
         raise OperatorError(
-            "LARGESSE_MASTER_KEY does not open the keys that the ledger and the audit log are chained with"
+            "LARGESSE_MASTER_KEY does not decrypt the keys of the chains of ledger and audit log"
         ) from None
 
 

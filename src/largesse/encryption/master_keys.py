@@ -134,8 +134,8 @@ async def _require_all(connection: Connection, vault: Vault, known: Sequence[Key
     if missing:
         names = " and ".join(f"{key.name} (in use since {key.since:%Y-%m-%d})" for key in missing)
         raise OperatorError(
-            f"LARGESSE_MASTER_KEY lacks a key that other processes have, {names}: something is encrypted under it, or may be at any "
-            "moment. Put it into the list, behind the key in front; `largesse reseal` says when a key can go"
+            f"LARGESSE_MASTER_KEY lacks a key that other processes have, {names}: data is encrypted under it, or may be at any moment. "
+            "Add it to the list, after the first key; `largesse reseal` says when you can remove a key"
         )
 
 

@@ -121,7 +121,7 @@ class Compartment:
         return self._newest.id
 
     def knows(self, sealed: bytes) -> bool:
-        """Returns whether a key of the ring encrypted `sealed`, by its id alone."""
+        """Returns whether a key of the ring encrypted `sealed`. Compares only the id of the key."""
         return sealed[:KEY_ID_BYTES] in self._ring
 
     def is_newest(self, sealed: bytes) -> bool:
@@ -195,7 +195,7 @@ class Vault:
         self._newest_id = codes[0].id
 
     def knows(self, sealed: bytes) -> bool:
-        """Returns whether one of the master keys encrypted `sealed` for any purpose, by its key's id alone."""
+        """Returns whether one of the master keys encrypted `sealed` for any purpose. Compares only the id of the key."""
         return any(part.knows(sealed) for part in vars(self).values() if isinstance(part, Compartment))
 
     @property
