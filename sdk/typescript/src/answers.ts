@@ -1,4 +1,4 @@
-// Reads answers: the value of a good one, the error that a bad one is.
+// Reads answers: returns the value of a good one, and throws the error for any other.
 
 import { PROBLEMS, ReferenceUsed } from "./generated/problems.js";
 import { parse, type Json } from "./json.js";
@@ -7,14 +7,14 @@ import { reader, ShapeError } from "./shapes.js";
 
 const ORDER = /^\/orders\/([0-9A-Za-z]{1,64})$/;
 
-/** What came back, whole. */
+/** A whole HTTP response. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array;
 }
 
-/** What is read of an operation's answer. */
+/** How to read the answer of an operation. */
 export interface Expected {
   /** The request as errors name it: `GET /me`. */
   readonly what: string;
@@ -39,7 +39,7 @@ export function readAnswer(expected: Expected, answer: Answer): unknown {
   }
 }
 
-/** Returns the problem that an answer is; null for one that Largesse does not write. */
+/** Returns the problem in an answer; null if it is not a problem of Largesse. */
 function readProblem(answer: Answer): Problem | null {
   if (mediaType(answer) !== "application/problem+json") return null;
   let body: Json;
@@ -91,7 +91,7 @@ function mediaType(answer: Answer): string {
   return (answer.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase().slice(0, 80);
 }
 
-/** Returns the time of a Retry-After, which may also be written as a date; null without one that can be read. */
+/** Returns the milliseconds of a Retry-After, which may be a date; null if it is missing or cannot be read. */
 export function retryAfterMs(header: string | null, now = Date.now()): number | null {
   const text = (header ?? "").trim();
   if (/^[0-9]+$/.test(text)) return Number(text.slice(0, 80)) * 1_000;

@@ -1,7 +1,7 @@
-// How a question becomes an answer: what is sent, when it is sent again, and when to give up.
+// The rules of a call: what to send, when to send it again, and when to give up.
 //
-// A request is sent again only where that does no harm (`isRepeatable`): after none or half an answer, and after a status that says
-// that it may go better later. Waits double and are drawn at random from their upper half; a `Retry-After` is followed.
+// A request is sent again only if that does no harm (`isRepeatable`): after no answer or half an answer, and after a status of a failure
+// that may pass. Waits double, and are drawn at random from their upper half. A `Retry-After` is followed.
 
 import { readAnswer, type Answer } from "./answers.js";
 import { NEW_CONNECTION } from "./connections.js";
@@ -15,7 +15,7 @@ import { VERSION } from "./version.js";
 
 export type OperationName = keyof Answers;
 
-/** What every operation takes last: `signal` ends it, `timeoutMs` is for one attempt. */
+/** The last argument of every operation: `signal` ends the call, `timeoutMs` is the time limit of one attempt. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
@@ -45,7 +45,7 @@ export interface Request {
   readonly body?: unknown;
   /** Whether its effect is the same however often it arrives; true for all but POST. */
   readonly isRepeatable?: boolean;
-  /** Whether a 404 after an attempt without an answer says that it is done. */
+  /** Whether a 404 after an attempt without an answer means that the attempt succeeded. */
   readonly ends?: boolean;
 }
 
@@ -53,12 +53,12 @@ const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 8_000;
 export const LONGEST_TIMEOUT_MS = 3_600_000;
 export const MOST_BYTES = 64 * 2 ** 20;
-// It may go better later: the request came too slowly, too many come, a failure, or a proxy that found nobody behind it.
+// Failures that may pass: the request was too slow, there were too many, the service failed, or a proxy could not reach it.
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);
-// How runtimes name that no connection was made.
+// The codes of runtimes for errors without a connection.
 const NOT_CONNECTED = /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DNS\w*|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+)$/;
 
-/** Asks one service, as patiently as its settings say. */
+/** Calls one service, with retries by its settings. */
 export class Asker {
   readonly #settings: Settings;
 
@@ -69,7 +69,7 @@ export class Asker {
   /** Returns the answer's value. Throws LargesseError, or the reason of an aborted signal. */
   async ask<K extends OperationName>(operation: K, request: Request = {}, options: CallOptions = {}): Promise<Answers[K]> {
     const { attempts, patienceMs } = this.#settings;
-    // A timer that is set to more, or to no number, goes off at once.
+    // A timer with a longer time, or with no number, ends at once.
     if (options.timeoutMs !== undefined) readSetting("timeoutMs", options.timeoutMs, 1, LONGEST_TIMEOUT_MS);
     const began = performance.now();
     const isRepeatable = request.isRepeatable ?? OPERATIONS[operation].method !== "POST";
@@ -95,7 +95,7 @@ export class Asker {
     const { baseUrl } = this.#settings;
     const where = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(request.path?.[name])));
     const what = `${method} ${where}`;
-    // After a DELETE that arrived twice the answer would be 404, as if there had been nothing to end.
+    // If a DELETE arrived twice, the second answer is 404, although the first one succeeded.
     const isOnce = !isRepeatable || request.ends === true;
     const answer = await this.#send(method, `${where}${queryOf(request.query)}`, what, request.body, isOnce, options);
     const ignored = answer.headers.get("x-ignored");
@@ -149,7 +149,7 @@ export class Asker {
   }
 }
 
-/** Returns the whole body. Throws where it has more than MOST_BYTES. */
+/** Returns the whole body. Throws if it has more than MOST_BYTES. */
 async function readBody(response: Response): Promise<Uint8Array> {
   if (!response.body) return new Uint8Array();
   const reader = response.body.getReader();
@@ -207,7 +207,7 @@ function noAnswer(what: string, why: string, isUnreachable: boolean, requestId: 
   return error;
 }
 
-/** Returns how long to wait before the next attempt; Infinity where there is to be none. */
+/** Returns how long to wait before the next attempt; Infinity if there is none. */
 function waitAfter(error: LargesseError, attempt: number): number {
   const isAnswer = error instanceof Problem || error instanceof UnreadableAnswer;
   const isPassing = isAnswer && PASSING.has(error.status);
@@ -220,7 +220,7 @@ function waitAfter(error: LargesseError, attempt: number): number {
 
 /** Returns the error that the last attempt ended with, as callers see it.
  *
- * Where an earlier attempt may have been carried out, that the last one reached nobody does not say that none was. */
+ * If an earlier attempt may have been carried out, Unreachable becomes NoAnswer: the last one did not arrive, but an earlier one may have. */
 function lastOf(error: LargesseError, attempt: number, isUnclear: boolean): LargesseError {
   let last = error;
   if (error instanceof Unreachable && isUnclear) {

@@ -41,11 +41,11 @@ import { type StreamedEvent, verify } from "./webhooks.js";
 
 const MOST_MS = 86_400_000;
 
-/** How a client works; each may be left out. */
+/** The options of a client. */
 export interface Options {
-  /** For one attempt, until its answer is whole: 30,000 by default. */
+  /** The time limit of one attempt, including its whole answer: 30,000 by default. */
   readonly timeoutMs?: number;
-  /** How often a request that may be repeated is sent at most: 8 by default. */
+  /** The most attempts of a request that may be repeated: 8 by default. */
   readonly attempts?: number;
   /** How long after the first attempt the last one may begin: 60,000 by default. */
   readonly patienceMs?: number;
@@ -55,7 +55,7 @@ export interface Options {
   readonly onIgnored?: (ignored: Ignored) => void;
 }
 
-/** A client of one service, for one key. It holds no connection that would have to be closed. */
+/** A client of one service, for one key. It has no connection that you must close. */
 export class Largesse {
   readonly baseUrl: string;
   readonly send: Sending;
@@ -98,12 +98,12 @@ export class Largesse {
     this.users = new Users(asker);
   }
 
-  /** Returns whom the key acts for. */
+  /** Returns the identity that the key acts for. */
   async me(options?: CallOptions): Promise<Identity> {
     return this.#asker.ask("getMe", {}, options);
   }
 
-  /** Returns whether the service can work. */
+  /** Returns whether the service works. */
   async health(options?: CallOptions): Promise<Health> {
     return this.#asker.ask("getHealth", {}, options);
   }
@@ -119,8 +119,8 @@ class Resource {
 
 /** Places orders.
  *
- * Without an `externalReference` a request is sent once, whatever comes of it. With one it is sent again after time-outs, broken
- * connections and answers that say that it may go better later, and the order is placed once. */
+ * Without an `externalReference`, a request is sent only once. With one, it is sent again after time-outs, broken connections and
+ * failures that may pass, and the order is still placed only once. */
 class Sending extends Resource {
   /** Sends one product. */
   async gift(order: SendGift, options?: CallOptions): Promise<Order> {
@@ -147,7 +147,7 @@ class Sending extends Resource {
   }
 }
 
-/** Returns what sending would be charged. All that is wrong is reported at once; nothing is placed or reserved. */
+/** Quotes what a send would cost. Reports all errors at once. Nothing is placed or reserved. */
 class Quoting extends Resource {
   async gift(order: Omit<SendGift, "quote">, options?: CallOptions): Promise<Quote> {
     return this.asker.ask("quoteGift", { body: readOrder("SendGift", order), isRepeatable: true }, options);
@@ -163,45 +163,45 @@ class Quoting extends Resource {
 }
 
 class Orders extends Resource {
-  /** Lists all orders after the one of that `id`, oldest first: a caller who continues with the last `id` misses none. */
+  /** Lists all orders after the one of that `id`, oldest first. If you continue with the last `id`, you miss none. */
   list(given: { after?: number | undefined; pageSize?: number } = {}, options?: CallOptions): Listing<OrderRecord> {
     const then = (page: readonly OrderRecord[]) => ({ after: page.at(-1)!.id });
     return pages(this.asker, "listOrders", { after: 0, pageSize: 50 }, given, then, {}, options);
   }
 
-  /** Returns the newest orders, newest first; with an `externalReference` the one order that holds it, or none. */
+  /** Returns the newest orders, newest first; with an `externalReference`, the order that has it, or none. */
   async newest(given: { limit?: number; externalReference?: string } = {}, options?: CallOptions): Promise<readonly OrderRecord[]> {
     return this.asker.ask("listOrders", { query: readQuery(QUERIES.listOrders!, given) }, options);
   }
 
-  /** Returns the response to the send again, with the codes of a batch. Each such reading of codes is recorded. */
+  /** Returns the response to the send again, with the codes of a batch. Each reading of codes is recorded. */
   async get(reference: string, options?: CallOptions): Promise<Order> {
     return this.asker.ask("getOrder", { path: { reference: readReference(reference) } }, options);
   }
 
-  /** Returns what an order was placed with, without codes. */
+  /** Returns the request of an order, without codes. */
   async request(reference: string, options?: CallOptions): Promise<OrderRequest> {
     return this.asker.ask("getOrderRequest", { path: { reference: readReference(reference) } }, options);
   }
 
-  /** Voids and refunds the codes that nobody has claimed. To repeat it changes nothing. */
+  /** Voids and refunds the codes that nobody has claimed. Repeating it changes nothing. */
   async cancel(reference: string, options?: CallOptions): Promise<Cancellation> {
     return this.asker.ask("cancelOrder", { path: { reference: readReference(reference) }, isRepeatable: true }, options);
   }
 
-  /** Mails a recipient's codes again. It is never repeated by itself: each would be one message more. */
+  /** Mails a recipient's codes again. The request is never repeated automatically, as each would send another mail. */
   async resend(reference: string, email: string, options?: CallOptions): Promise<RecipientDelivery> {
     const path = { reference: readReference(reference) };
     return this.asker.ask("resendOrderMail", { path, body: readBody("Resend", { email }) }, options);
   }
 
-  /** Lists how the mail to each recipient is doing, with the state of each code. */
+  /** Lists the state of each recipient's mail and codes. */
   deliveries(reference: string, given: { pageSize?: number } = {}, options?: CallOptions): Listing<RecipientDelivery> {
     return byOffset(this.asker, "listOrderDeliveries", given, { reference: readReference(reference) }, options);
   }
 }
 
-/** Filters of lists of gifts: `amount` returns what can be sent for that or less. */
+/** Filters of lists of gifts. With `amount`, only gifts that can be sent for that or less. */
 export interface GiftFilters {
   readonly country?: string | undefined;
   readonly currency?: string | undefined;
@@ -209,7 +209,7 @@ export interface GiftFilters {
 }
 
 class Products extends Resource {
-  /** Lists what can be sent to `country`, `GB` by default. */
+  /** Lists the products that can be sent to `country`, `GB` by default. */
   list(given: GiftFilters & { keyword?: string; pageSize?: number } = {}, options?: CallOptions): Listing<Product> {
     const then = (_: unknown, query: Members) => ({ page: (query.page as number) + 1 });
     return pages(this.asker, "listProducts", { page: 1, pageSize: 100 }, given, then, {}, options);
@@ -246,7 +246,7 @@ class Wrappings extends Resource {
 }
 
 class FundingAccounts extends Resource {
-  /** Lists the accounts that the key can pay from; none where orders are invoiced. */
+  /** Lists the accounts that the key can use; none if orders are invoiced. */
   list(options?: CallOptions): Listing<FundingAccount> {
     return whole(this.asker, "listFundingAccounts", {}, options);
   }
@@ -286,7 +286,7 @@ class Contacts extends Resource {
     return this.asker.ask("getContact", { path: { id: readId("id", id) } }, options);
   }
 
-  /** Creates a contact. It is never repeated by itself; `save` is. */
+  /** Creates a contact. The request is never repeated automatically; that of `save` is. */
   async create(contact: NewContact, options?: CallOptions): Promise<Contact> {
     return this.asker.ask("createContact", { body: readBody("NewContact", contact) }, options);
   }
@@ -312,7 +312,7 @@ class Webhooks extends Resource {
 
   /** Subscribes an HTTPS address to one `event` or several `events`; `order.created` by default.
    *
-   * Only this response has the secret. It is never repeated by itself: each would be one subscription more. */
+   * Only this response has the secret. The request is never repeated automatically, as each would create another subscription. */
   async create(given: { targetUrl: string; event?: string; events?: readonly string[] }, options?: CallOptions): Promise<NewSubscription> {
     const named = given.event === undefined && given.events === undefined ? { ...given, event: "order.created" } : given;
     return this.asker.ask("createWebhook", { body: readBody("Subscribe", named) }, options);
@@ -327,12 +327,12 @@ class Webhooks extends Resource {
     return this.asker.ask("deleteWebhook", { path: { id: readUuid("id", id) }, ends: true }, options);
   }
 
-  /** Replaces the secret. For 24 hours the previous one signs too. It is never repeated by itself. */
+  /** Replaces the secret. For 24 hours, the old one signs too. The request is never repeated automatically. */
   async rotateSecret(id: string, options?: CallOptions): Promise<RotatedSecret> {
     return this.asker.ask("rotateWebhookSecret", { path: { id: readUuid("id", id) } }, options);
   }
 
-  /** Lists what was delivered in the last 30 days, newest first, with every attempt. */
+  /** Lists the deliveries of the last 30 days, newest first, with every attempt. */
   deliveries(id: string, given: { pageSize?: number } = {}, options?: CallOptions): Listing<Delivery> {
     const then = (page: readonly Delivery[]) => ({ before: page.at(-1)!.id });
     return pages(this.asker, "listWebhookDeliveries", { pageSize: 50 }, given, then, { id: readUuid("id", id) }, options);
@@ -344,7 +344,7 @@ class Webhooks extends Resource {
     return this.asker.ask("redeliverWebhook", { path }, options);
   }
 
-  /** Sends a signed sample: of one of several events, the first by default. */
+  /** Sends a signed sample of an event, by default the subscription's first. */
   async test(id: string, given: { event?: string } = {}, options?: CallOptions): Promise<Delivery> {
     const request = { path: { id: readUuid("id", id) }, query: readQuery(QUERIES.testWebhook!, given) };
     return this.asker.ask("testWebhook", request, options);

@@ -1,5 +1,5 @@
-// Requests that must arrive once. Bun and Deno send a request again by themselves if a connection that was used before breaks before the
-// answer came. Nothing tells them that the server may have carried the request out. So these requests use a new connection.
+// Requests that must arrive only once. Bun and Deno repeat a request by themselves if a reused connection breaks before the answer, although the
+// server may have carried out the request. So these requests use a new connection.
 
 interface DenoRuntime {
   createHttpClient(options: { poolMaxIdlePerHost: number }): object;
@@ -7,7 +7,7 @@ interface DenoRuntime {
 
 const { Deno: deno } = globalThis as { Deno?: DenoRuntime };
 
-/** What makes fetch use a new connection. */
+/** The options that make fetch use a new connection. */
 export const NEW_CONNECTION: RequestInit = {
   keepalive: false, // Bun
   ...(deno?.createHttpClient ? { client: deno.createHttpClient({ poolMaxIdlePerHost: 0 }) } : {}),

@@ -3,7 +3,7 @@
 const PATTERN = /^([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,4}))?$/;
 const MOST_DIGITS = 1_000;
 
-/** What may be given for an amount: a Decimal, a text such as "12.50", or a whole number. */
+/** The types of an amount: a Decimal, a text such as "12.50", or a whole number. */
 export type AmountInput = Decimal | string | number | bigint;
 
 /** An exact decimal number, such as an amount in major units. It never changes. */
@@ -21,7 +21,7 @@ export class Decimal {
     if (value instanceof Decimal) return value;
     if (typeof value === "bigint") return new Decimal(value, 0);
     if (typeof value === "number") {
-      if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no exact amount: write it as a text, "${value}".`);
+      if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is not an exact amount: write it as a text, "${value}".`);
       return new Decimal(BigInt(value), 0);
     }
     const found = typeof value === "string" ? PATTERN.exec(value) : null;
@@ -50,7 +50,7 @@ export class Decimal {
     return new Decimal(this.#digits * factor.#digits, this.#places + factor.#places);
   }
 
-  /** Returns -1, 0 or 1: for sort, too. */
+  /** Returns -1, 0 or 1, as `sort` needs it. */
   compare(other: AmountInput): -1 | 0 | 1 {
     const [ours, theirs] = this.#aligned(Decimal.of(other));
     return ours < theirs ? -1 : ours > theirs ? 1 : 0;
@@ -75,7 +75,7 @@ export class Decimal {
     return Number(this.toString());
   }
 
-  /** Returns its digits as they were given: "10.0". */
+  /** Returns the digits as they were given: "10.0". */
   toString(): string {
     return text(this.#digits, this.#places);
   }

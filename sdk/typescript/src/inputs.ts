@@ -1,10 +1,10 @@
-// What is refused before anything is sent, because it cannot be right whatever the service holds. The limits come from the document.
+// Checks arguments before anything is sent. The limits come from the OpenAPI document.
 
 import { Decimal, type AmountInput } from "./decimal.js";
 import { INPUTS } from "./generated/tables.js";
 import { InvalidArgument } from "./problem.js";
 
-/** What one member of a body, or one parameter, may be. */
+/** The type and the limits of a member of a body, or of a parameter. */
 export interface Input {
   readonly kind: string;
   readonly least?: number;
@@ -26,7 +26,7 @@ const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 const HALF_OF_A_PAIR = /[\uD800-\uDFFF]/u;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i;
 
-/** Collects what is wrong, so that all of it is reported at once. */
+/** Collects errors, so that all are reported at once. */
 export class Faults {
   readonly #found: InvalidArgument[] = [];
 
@@ -34,16 +34,16 @@ export class Faults {
     this.#found.push(new InvalidArgument(argument, text));
   }
 
-  /** Throws InvalidArgument if there was any fault. */
+  /** Throws InvalidArgument with all errors, if there are any. */
   end(): void {
     if (this.#found.length) throw InvalidArgument.ofAll(this.#found);
   }
 }
 
-/** What is read: the null of an order or a query counts as left out, that of another body removes a value. */
+/** Decides what null means: in an order or a query it counts as left out, in another body it removes a value. */
 type Purpose = "order" | "query" | "body";
 
-/** Returns the members that were given, each as it is sent. */
+/** Returns the given members as they are sent. */
 function readInputs(inputs: Inputs, given: object, faults: Faults, purpose: Purpose, prefix = ""): Members {
   const members: Members = {};
   for (const name of Object.keys(given)) {
@@ -72,7 +72,7 @@ export function readOrder(kind: string, given: object): Members {
   return body;
 }
 
-/** Returns the members of a body that is no order. */
+/** Returns the members of a body that is not an order. */
 export function readBody(kind: string, given: object): Members {
   const faults = new Faults();
   const body = readInputs(INPUTS[kind]!, checkObject(given, kind), faults, "body");
@@ -105,7 +105,7 @@ export function readUuid(argument: string, value: unknown): string {
   throw new InvalidArgument(argument, "must be a UUID.");
 }
 
-/** Returns a number that says how a client works. */
+/** Returns an option of a client that is a number. Throws InvalidArgument if it is out of range. */
 export function readSetting(name: string, given: unknown, least: number, most: number): number {
   if (typeof given === "number" && given >= least && given <= most) return given;
   throw new InvalidArgument(name, `must be from ${least} to ${most}, not ${String(given)}.`);
@@ -156,7 +156,7 @@ function readMap(input: Input, value: unknown, faults: Faults, name: string, pur
 }
 
 function readPart(kind: string, value: unknown, faults: Faults, name: string, purpose: Purpose): unknown {
-  // An address alone stands for a recipient of one code.
+  // Only an address means a recipient of one code.
   const part = kind === "Recipient" && typeof value === "string" ? { email: value } : value;
   if (typeof part !== "object" || part === null || Array.isArray(part)) {
     return faults.add(name, `must be ${kind === "Recipient" ? "an address or an object with `email`" : "an object"}, not ${said(part)}.`);

@@ -1,5 +1,5 @@
 // JSON without loss. JSON.parse reads 10.1 as the nearest binary fraction and rounds large integers; here every number that a
-// JavaScript number may not hold exactly is a Decimal, made of its digits.
+// JavaScript number may not hold exactly becomes a Decimal with all its digits.
 
 import { Decimal } from "./decimal.js";
 
@@ -7,7 +7,7 @@ const DEEPEST = 64;
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?/y;
 const SPACE = /[ \t\n\r]*/y;
 
-/** A value of JSON: integers that are exact as a number are one, all other numbers are Decimals. */
+/** A value of JSON. Integers that a number holds exactly are numbers, all other numbers are Decimals. */
 export type Json = null | boolean | number | string | Decimal | Json[] | { [name: string]: Json };
 
 /** Reads JSON. Throws a SyntaxError. */

@@ -1,4 +1,4 @@
-// Lists in pages, as async iterators: each page is asked for when the one before has been gone through.
+// Lists in pages, as async iterators. Each page is requested when the one before is used up.
 
 import type { Asker, CallOptions, OperationName } from "./asking.js";
 import { QUERIES } from "./generated/tables.js";
@@ -6,10 +6,10 @@ import type { Answers } from "./generated/types.js";
 import { readQuery, type Inputs, type Members } from "./inputs.js";
 import { InvalidArgument } from "./problem.js";
 
-/** The items of a list: go through them with `for await`. */
+/** The items of a list, for `for await`. */
 export type Listing<T> = AsyncIterableIterator<T>;
 
-/** What was given for a list. */
+/** The arguments of a list. */
 interface Given {
   readonly pageSize?: number | undefined;
   readonly [name: string]: unknown;
@@ -17,9 +17,9 @@ interface Given {
 
 type Item<K extends OperationName> = Answers[K] extends readonly (infer T)[] ? T : never;
 
-/** Lists the items of all pages; `then` returns what the query of the next page changes. A short page is the last.
+/** Lists the items of all pages; `then` returns what the query of the next page changes. A page that is not full is the last.
  *
- * What is given as undefined or null is left out, and replaces no default. */
+ * An argument that is undefined or null counts as left out, so its default applies. */
 export function pages<K extends OperationName>(
   asker: Asker,
   operation: K,
@@ -37,7 +37,7 @@ export function pages<K extends OperationName>(
   return walk(asker, operation, { ...query, limit: pageSize }, pageSize, then, path, options);
 }
 
-/** Lists the items of pages that are asked for by how many items to skip. */
+/** Lists the items of pages that are requested by the number of items to skip. */
 export function byOffset<K extends OperationName>(
   asker: Asker,
   operation: K,

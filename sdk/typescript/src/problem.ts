@@ -1,12 +1,12 @@
-// What all errors have in common. The classes of single types of problem are in generated.ts.
+// The base classes of errors. The class for each type of problem is in generated/problems.ts.
 
-/** One of the members that are wrong: a JSON pointer into the body, and what is wrong with it. */
+/** A wrong member of the request: a JSON pointer into the body, and what is wrong. */
 export interface FieldError {
   readonly pointer: string;
   readonly detail: string;
 }
 
-/** Anything that went wrong. `requestId` names the request in the service's log; null where none was sent. */
+/** The base class of all errors. `requestId` names the request in the service's log; null if none was sent. */
 export class LargesseError extends Error {
   override name = "LargesseError";
   requestId: string | null = null;
@@ -14,7 +14,7 @@ export class LargesseError extends Error {
   attempts = 0;
 }
 
-/** An argument that cannot be right: nothing was sent. `argument` names the first; `errors` has an error for each. */
+/** One or several invalid arguments. Nothing was sent. `argument` names the first; `errors` has an error for each. */
 export class InvalidArgument extends LargesseError {
   override name = "InvalidArgument";
   readonly argument: string;
@@ -26,7 +26,7 @@ export class InvalidArgument extends LargesseError {
     this.errors = errors;
   }
 
-  /** Returns one error for all of these, at least one. */
+  /** Returns one error for all of these errors, of which there is at least one. */
   static ofAll(errors: readonly InvalidArgument[]): InvalidArgument {
     const [first] = errors as [InvalidArgument];
     if (errors.length === 1) return first;
@@ -45,32 +45,32 @@ export class Unreachable extends NoAnswer {
   override name = "Unreachable";
 }
 
-/** An answer that is not one of Largesse, or cannot be understood. `status` is its HTTP status. */
+/** An answer that is not one of Largesse, or cannot be read. `status` is its HTTP status. */
 export class UnreadableAnswer extends LargesseError {
   override name = "UnreadableAnswer";
   status = 0;
-  /** When to ask again, where a proxy says so. */
+  /** When to try again, if a proxy said so. */
   retryAfterMs: number | null = null;
-  /** Whether the body of a good answer is not whole, so that the same request may get another one. */
+  /** Whether the body of a good answer is incomplete, so that the same request may get another answer. */
   isCutShort = false;
 }
 
-/** A delivery that is not to be believed. */
+/** A delivery that is not genuine. */
 export class InvalidWebhook extends LargesseError {
   override name = "InvalidWebhook";
 }
 
-/** No signature, or none that was made with the secret over this body. */
+/** There is no signature, or it was not made with the secret for this body. */
 export class InvalidSignature extends InvalidWebhook {
   override name = "InvalidSignature";
 }
 
-/** Genuine, but signed too long ago or in the future, or nothing says when: it may be a copy that somebody else sends again. */
+/** Signed with the secret, but too long ago, in the future, or without a time: somebody else may have sent a copy. */
 export class StaleWebhook extends InvalidWebhook {
   override name = "StaleWebhook";
 }
 
-/** What a problem says. */
+/** The JSON of a problem. */
 export interface ProblemBody {
   readonly status: number;
   readonly type: string;
@@ -80,10 +80,10 @@ export interface ProblemBody {
   readonly errors: readonly FieldError[];
 }
 
-/** Largesse's own no (RFC 9457). `type` and `status` are for programs, `detail` is for people.
+/** An error of the service (RFC 9457). `type` and `status` are for programs, `detail` is for people.
  *
- * `errors` names the wrong recipients where there are any; of a quote, all that is wrong. The text lists them if there are several.
- * `retryAfterMs` says when to ask again, where the service does. */
+ * `errors` lists wrong recipients; for a quote, it lists everything that is wrong. The text has them all if there are several.
+ * `retryAfterMs` says when to try again, if the service said so. */
 export class Problem extends LargesseError {
   static readonly slug: string = "";
   override name = "Problem";

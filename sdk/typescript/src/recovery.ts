@@ -1,8 +1,8 @@
-// After a 409: whether the order that holds the reference is the one that was just asked for.
+// After a 409, finds out whether the order with the reference is the one that this call wanted to place.
 //
-// An answer that was lost, a program that was started again: then it is, and it is the result. But the same reference may have been
-// given to another order by mistake, and to take that one for the result would send nothing to the people it was meant for. So
-// everything that was asked for is compared with what that order was asked for with.
+// If an answer was lost, or the program was restarted, it is that order, and the result of the call. But a caller may have used the
+// reference for another order by mistake: then the recipients of this call would get nothing. So the request is compared with the
+// request of that order.
 
 import type { Asker, CallOptions } from "./asking.js";
 import type { Decimal } from "./decimal.js";
@@ -13,14 +13,14 @@ import type { Members } from "./inputs.js";
 
 const LONGEST_SOURCE = 32;
 const PLACEHOLDER = /\{([^{}|\n]{1,60})(?:\|([^{}\n]{0,100}))?\}/g;
-// It stands for the customer's name, which the client does not know; a message cannot have it.
+// Replaces the customer's name, which the client does not know. No message can contain it.
 const COMPANY = "\0";
 // The order was found by its external reference, of which the service trims other blanks than JavaScript does.
 const NOT_COMPARED = new Set(["reference", "isOwn", "currency", "recipients", "externalReference"]);
-// What a template fills in where the caller leaves it out.
+// Members that a template may set if the caller leaves them out.
 const OF_TEMPLATE = new Set(["productId", "collectionId", "wrappingKey", "fromName", "message", "expiryAfterDays"]);
 
-/** Returns the order that `used` names, where it is the one that `body` asks for. Throws `used` where it is not. */
+/** Returns the order that `used` names if it is the one in `body`. Throws `used` if it is not. */
 export async function recover(body: Members, used: ReferenceUsed, asker: Asker, options: CallOptions): Promise<Order> {
   const reference = used.orderReference;
   if (reference === null) throw used;
@@ -29,7 +29,7 @@ export async function recover(body: Members, used: ReferenceUsed, asker: Asker, 
     const request = await asker.ask("getOrderRequest", { path }, options);
     let found = differences(body, request);
     if (found.length === 1 && found[0] === "value" && request.collectionId !== null) {
-      // A collection with a value of its own ignores one that is given.
+      // A collection with its own value ignores a given one.
       const collection = await asker.ask("getCollection", { path: { id: request.collectionId } }, options);
       if (!collection.requiresValue) found = [];
     }
@@ -38,15 +38,15 @@ export async function recover(body: Members, used: ReferenceUsed, asker: Asker, 
     used.message += ` Order ${reference} differs in ${found.join(", ")}: nothing was placed.`;
   } catch (error) {
     if (!(error instanceof NotFound || error instanceof OtherServiceAccount || error instanceof ScopeRequired)) throw error;
-    used.message += " What that order was asked for with could not be read.";
+    used.message += " The request of that order could not be read.";
   }
   throw used;
 }
 
-/** Returns the members in which the order is another than the body asks for, where that is known.
+/** Returns the members that differ between the order and the body.
  *
- * What was left out is compared with its default; of a template it may be anything, and so may a value that is implied. An expiry that
- * was not stored is one that the plan does not have. */
+ * A member that was left out is compared with its default. If a template or the gift may have set it, it is not compared. An expiry that
+ * the order does not have is not compared either, as the plan may not include it. */
 export function differences(body: Members, request: OrderRequest): string[] {
   const found = request.isOwn ? [] : ["serviceAccount"];
   const defaults: Members = {
@@ -88,11 +88,11 @@ function isSame(name: string, wanted: unknown, stored: unknown): boolean {
   }
 }
 
-/** Returns whether a message is the one asked for with its placeholders filled in, as the service does for a code batch. */
+/** Returns whether the order's message is the requested one with its placeholders filled in, as in a code batch. */
 function isFilledIn(body: Members, stored: string | null): boolean {
   const message = (body.message ?? "") as string;
   if ("recipients" in body || body.placeholders !== true || message.search(PLACEHOLDER) < 0) return false;
-  // No recipient is known: the text after the bar stands for each placeholder.
+  // A code batch has no recipients: the text after the bar replaces each placeholder.
   const filled = message.replace(PLACEHOLDER, (_, name: string, text = "") => (name.trim().toLowerCase() === "company" ? COMPANY : text.trim()));
   const literal = inOneLine(filled).split(COMPANY).map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   return new RegExp(`^${literal.join(".*")}$`).test(inOneLine(stored ?? ""));
@@ -108,7 +108,7 @@ export function normalSource(text: string | null): string {
   return words.slice(0, LONGEST_SOURCE).replace(/^-+|-+$/g, "") || "api";
 }
 
-/** Returns what all texts of one instant share: microseconds since 1970, rounded as the service rounds. */
+/** Returns a key that is the same for all texts of a time: microseconds since 1970, rounded as the service rounds. */
 function instantKey(text: string | null): string | null {
   if (text === null) return null;
   const [, whole = "", fraction = "", zone = ""] = /^([^.Zz+]*?\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?(Z|z|[+-]\d\d:\d\d)$/.exec(text) ?? [];
@@ -133,7 +133,7 @@ function addressed(recipients: readonly Addressee[] = []): string {
   return JSON.stringify([...codes].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** Returns what the spellings of an address share: letter case, composed characters, and domains in ASCII or not. */
+/** Returns a key that is the same for all spellings of an address: letter case, composed characters, and the form of the domain. */
 export function addressKey(email: string): string {
   const text = email.trim();
   const at = text.lastIndexOf("@");
@@ -142,7 +142,7 @@ export function addressKey(email: string): string {
   try {
     ascii = new URL(`http://${domain}`).hostname;
   } catch {
-    // No domain that an address may have: it stays as it is.
+    // Not a valid domain: it stays as it is.
   }
   return `${text.slice(0, Math.max(at, 0))}@${ascii}`.normalize("NFC").toLowerCase();
 }

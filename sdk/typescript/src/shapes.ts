@@ -1,10 +1,10 @@
-// Reads answers by their shape: each member is of the type that the document has, amounts become Decimals, and what nobody knows stays.
+// Reads answers by their shape: checks that each member has the type of the document, turns amounts into Decimals, and keeps unknown members.
 
 import { Decimal } from "./decimal.js";
 import { SHAPES } from "./generated/tables.js";
 import type { Json } from "./json.js";
 
-/** An answer that has another shape than the document says. */
+/** The answer does not have the shape of the document. */
 export class ShapeError extends Error {}
 
 type Read = (value: Json | undefined, where: string) => unknown;
@@ -13,11 +13,11 @@ const SECRET = new Set(["IssuedCode", "NewSubscription", "RotatedSecret"]);
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 const readers = new Map<string, Read>();
 
-/** Returns what reads a value of that kind, as SHAPES writes it. It throws ShapeError. */
+/** Returns a function that reads a value of a kind of SHAPES. The function throws ShapeError. */
 export function reader(kind: string): Read {
   let read = readers.get(kind);
   if (!read) {
-    // Set first: a shape may be part of itself.
+    // Set first, as a shape may contain itself.
     readers.set(kind, (value, where) => reader(kind)(value, where));
     read = made(kind);
     readers.set(kind, read);
@@ -75,7 +75,7 @@ function struct(name: string): Read {
       if (given !== undefined) value[member] = read(given, where ? `${where}.${member}` : member) as Json;
       else if (!isOptional) throw new ShapeError(`\`${where ? `${where}.` : ""}${member}\` is missing.`);
     }
-    // Logs of a program show neither codes nor secrets by accident.
+    // So that a program's logs do not show codes or secrets by accident.
     if (SECRET.has(name)) Object.defineProperty(value, INSPECT, { value: () => `${name} {…}`, enumerable: false });
     return value;
   };

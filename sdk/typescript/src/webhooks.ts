@@ -1,4 +1,4 @@
-// Tells genuine deliveries of webhooks from forged ones, with Web Crypto.
+// Verifies that deliveries of webhooks are genuine, with Web Crypto.
 
 import { EVENTS } from "./generated/tables.js";
 import type { EventPayloads, StreamedEvent as Streamed } from "./generated/types.js";
@@ -12,31 +12,30 @@ const PREFIX = "whsec_";
 const CONTRACT = ["x-service-signature", "x-service-signature-new"];
 const utf8 = new TextEncoder();
 
-/** An event by its name, with what it is about. Later releases may send others, with a `data` of their own. */
+/** An event with its name and its data. Later releases may send other events, with other data. */
 export type Event = { [K in keyof EventPayloads]: { readonly event: K; readonly data: EventPayloads[K] } }[keyof EventPayloads];
 
 /** An event of the stream: continue after its `cursor`. */
 export type StreamedEvent = Event & Omit<Streamed, "event" | "data">;
 
-/** A delivery that is genuine. `id` and `sentAt` are null where only the contract's signature was checked.
+/** A genuine delivery. `id` and `sentAt` are null if it has only the contract's signature.
  *
- * Deliveries come at least once: `id` is the same over all attempts of one, `data.id` over all deliveries of an event. */
+ * Deliveries come at least once. `id` is the same in all attempts of a delivery, and `data.id` in all deliveries of an event. */
 export type WebhookEvent = Event & { readonly id: string | null; readonly sentAt: Date | null };
 
-/** Headers as frameworks give them. The case of the names does not matter. */
+/** Headers in the forms that frameworks use. The letter case of the names does not matter. */
 export type HeadersLike = Headers | Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** How strictly `verify` looks. */
+/** The options of `verify`. */
 export interface VerifyOptions {
-  /** How far from now a delivery may have been signed: 300,000 by default. With null, deliveries that do not say when are accepted too. */
+  /** How far from now a delivery may have been signed: 300,000 by default. With null, deliveries without a signed time are accepted too. */
   readonly toleranceMs?: number | null;
 }
 
 /** Returns the event of a delivery that was signed with one of the subscription's secrets, not too long ago.
  *
- * `body` is the raw body as it came, before anything parsed it. Every signature that is there must be right. One that says when it was
- * made has to be there, or somebody who has seen a delivery could send it again for ever: only with `toleranceMs: null` is
- * `X-Service-Signature` alone enough. Throws InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument. */
+ * `body` is the raw body, before anything parsed it. Every signature in the headers must be right, and one must cover the time: otherwise
+ * somebody who has seen a delivery could send it again for ever. Only with `toleranceMs: null`, `X-Service-Signature` alone is enough. Throws InvalidSignature, StaleWebhook, InvalidWebhook, and InvalidArgument. */
 export async function verify(
   body: Uint8Array | ArrayBuffer | string,
   headers: HeadersLike,
@@ -52,7 +51,7 @@ export async function verify(
   const sentAt = given.has("webhook-signature") ? await checkStandard(raw, given, keys, toleranceMs) : null;
   const contract = CONTRACT.filter((name) => given.has(name)).map((name) => given.get(name)!);
   if (contract.length) await checkContract(raw, contract, keys);
-  else if (!sentAt) throw new InvalidSignature("The delivery carries no signature.");
+  else if (!sentAt) throw new InvalidSignature("The delivery has no signature.");
   if (!sentAt && toleranceMs !== null) {
     throw new StaleWebhook("The delivery does not say when it was signed: it has X-Service-Signature alone. Pass toleranceMs: null to accept it.");
   }
@@ -64,7 +63,7 @@ interface Secret {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** Returns when the delivery was signed, as Standard Webhooks signs it: id, instant and body. */
+/** Checks the signature of Standard Webhooks, which covers id, time and body. Returns when the delivery was signed. */
 async function checkStandard(raw: Uint8Array<ArrayBuffer>, headers: Map<string, string>, keys: readonly Secret[], toleranceMs: number | null): Promise<Date> {
   const timestamp = headers.get("webhook-timestamp") ?? "";
   const signed = joined(utf8.encode(`${headers.get("webhook-id") ?? ""}.${timestamp}.`), raw);
@@ -82,14 +81,14 @@ async function checkStandard(raw: Uint8Array<ArrayBuffer>, headers: Map<string, 
   return sentAt;
 }
 
-/** While a secret is rotated there are two signatures, by the previous one and by the new one: one of them must be right. */
+/** Checks the contract's signatures. During a rotation there are two, by the previous and by the new secret: one must be right. */
 async function checkContract(raw: Uint8Array<ArrayBuffer>, given: readonly string[], keys: readonly Secret[]): Promise<void> {
   const signatures = given.map((text) => /^sha256=([0-9a-f]{64})$/.exec(text.trim())?.[1]).map((hex) => (hex ? bytesOfHex(hex) : null));
   if (await isSigned(raw, signatures, keys.map(({ text }) => utf8.encode(text)))) return;
   throw new InvalidSignature("The X-Service-Signature does not match this body and secret.");
 }
 
-/** Returns whether one of the signatures is by one of the keys. `subtle.verify` takes the same time for each that is wrong. */
+/** Returns whether one of the signatures is by one of the keys. `subtle.verify` takes the same time for each wrong one. */
 async function isSigned(
   signed: Uint8Array<ArrayBuffer>,
   signatures: readonly (Uint8Array<ArrayBuffer> | null)[],
@@ -105,7 +104,7 @@ async function isSigned(
   return found;
 }
 
-/** Returns the event that the signed body names: the header that names it is not signed by itself, and must not say otherwise. */
+/** Returns the event that the signed body names. No signature covers the header, which must not name another event. */
 function eventOf(raw: Uint8Array, header: string | undefined): Event {
   let data: Json;
   try {
@@ -120,7 +119,7 @@ function eventOf(raw: Uint8Array, header: string | undefined): Event {
   return readEvent(event, data);
 }
 
-/** Returns an event whose `data` has the shape that its name says. Throws InvalidWebhook. */
+/** Returns an event whose `data` has the shape for its name. Throws InvalidWebhook if it has another one. */
 function readEvent(event: string, data: Json): Event {
   try {
     return { event, data: Object.hasOwn(EVENTS, event) ? reader(EVENTS[event]!)(data, "") : data } as Event;
@@ -146,7 +145,7 @@ function headersOf(headers: HeadersLike): Map<string, string> {
   return found;
 }
 
-/** Returns a secret with its bytes. The first secrets were written in the URL-safe alphabet, without padding. */
+/** Returns a secret with its bytes. The first secrets are in the URL-safe alphabet, without padding. */
 function secretOf(secret: unknown): Secret {
   if (typeof secret !== "string" || !secret.startsWith(PREFIX)) {
     throw new InvalidArgument("secrets", `must be a subscription's secret, which begins with ${PREFIX}.`);

@@ -355,7 +355,7 @@ export interface OrderRecord {
   creationDate: string;
 }
 
-/** The request that an order was placed with, in the members of a send body. Members left out hold the template's value or the default. */
+/** The request that an order was placed with, by the members of a send body. Members left out have the template's value or the default. */
 export interface OrderRequest {
   wrappingKey: string;
   fromName: string | null;
