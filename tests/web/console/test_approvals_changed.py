@@ -324,7 +324,7 @@ def test_a_name_is_used_once_and_there_are_at_most_fifty_rules(service: Service,
     assert set_rule(ada, name="staging1").status_code == 303
     refused = set_rule(ada, name="One more")
     assert refused.status_code == 422
-    assert "Your company has as many rules as it can. End one first." in refused.text
+    assert "Your company has 50 rules. End one first." in refused.text
 
 
 def test_where_nobody_else_may_approve_it_is_said(service: Service, ada: Browser) -> None:

@@ -205,7 +205,7 @@ def test_there_are_at_most_two_hundred(service: Service, ada: Browser) -> None:
     assert create(ada).status_code == 303
     refused = create(ada, name="One more")
     assert refused.status_code == 422
-    assert "Your company has as many budgets as it can. End one first." in refused.text
+    assert "Your company has 200 budgets. End one first." in refused.text
 
 
 def test_names_are_text(service: Service, sign_in: SignIn) -> None:

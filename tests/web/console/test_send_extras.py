@@ -204,4 +204,4 @@ def test_nobody_keeps_what_somebody_else_sent_nor_one_too_many(
     )
     answer = cem.post(f"{path}/template", name="one more")
     assert answer.status_code == 422
-    assert "as many templates as it can" in answer.text
+    assert "Your company has 500 templates." in answer.text

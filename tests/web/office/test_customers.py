@@ -8,6 +8,8 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn, number_of
 
+from largesse.ledger.accounts import MOST_ACCOUNTS
+
 HELD = """
     SELECT sum(balance_minor)::bigint FROM accounts
     WHERE customer_id = 1 AND kind = 'funding' AND environment = 'production' AND currency = $1
@@ -109,6 +111,23 @@ def test_terms_change_and_the_customer_reads_who_did_it(service: Service, sign_i
     (last,) = acts(service, customer_id)[-1:]
     assert (last["actor"], last["act"]) == ("staff", "customer.changed")
     browser.post(f"{here}/terms", **{**terms, "name": "Globex", "plan": "pro"})
+
+
+def test_no_account_beyond_the_limit_which_closed_ones_take_too(service: Service, sign_in: SignIn) -> None:
+    customer_id = number_of(service, "acme")
+    browser, here = sign_in("support"), f"/office/customers/{customer_id}"
+    service.sql(
+        "INSERT INTO accounts (customer_id, environment, key, name, kind, currency, closed_at) "
+        "SELECT $1, 'staging', 'full' || n, 'full' || n, 'funding', 'GBP', now() FROM generate_series(1, $2) AS n",
+        customer_id,
+        MOST_ACCOUNTS,
+    )
+    browser.page = browser.submit(
+        here, f"{here}/accounts", account="One more", environment="production", currency="GBP"
+    )
+    assert browser.page.status_code == 422
+    browser.says(f"its limit of {MOST_ACCOUNTS} accounts, the closed ones too.")
+    service.sql("DELETE FROM accounts WHERE key LIKE 'full%'")
 
 
 def test_money_of_a_customer_that_becomes_invoiced_is_warned_of(service: Service, sign_in: SignIn) -> None:

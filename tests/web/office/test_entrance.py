@@ -282,7 +282,7 @@ def test_there_are_at_most_200_people(service: Service) -> None:
     assert "/office/link/" in owner.submit("/office/staff", email="last@largesse.example", name="", role="support").text
     refused = owner.submit("/office/staff", email="more@largesse.example", name="", role="support")
     assert refused.status_code == 422
-    assert "has reached its limit of people" in refused.text
+    assert "has reached its limit of 200 people" in refused.text
     service.sql(
         "DELETE FROM staff_links WHERE staff_id IN (SELECT id FROM staff WHERE email = 'last@largesse.example')"
     )

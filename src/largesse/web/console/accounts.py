@@ -27,7 +27,7 @@ from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_acco
 from largesse.web.console.context import RequestContext, typed_amount
 
 _SAID = {
-    Why.TOO_MANY: text("Your company has reached its limit of accounts."),
+    Why.TOO_MANY: text("Your company has reached its limit of %(most)s accounts."),
     Why.NAME_TAKEN: text("Another account has this name."),
     Why.NO_CURRENCY: text("Choose one of the options."),
     Why.INVOICED: text("Your company pays by invoice and has no accounts."),

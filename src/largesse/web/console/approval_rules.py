@@ -6,6 +6,7 @@ from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule, rules_short
 from largesse.approvals.service import (
     MOST_CHOSEN,
     MOST_NAME,
+    MOST_RULES,
     NobodyMayApprove,
     RuleNameTaken,
     TooManyRules,
@@ -127,7 +128,7 @@ def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tup
         case RuleNameTaken():
             return "name", context.say("Another rule has this name.")
         case TooManyRules():
-            return "name", context.say("Your company has as many rules as it can. End one first.")
+            return "name", context.say("Your company has %(most)s rules. End one first.", most=MOST_RULES)
         case NobodyMayApprove():
             return "approver", context.say("Choose more people: not enough of them may approve.")
         case NotFound():

@@ -9,6 +9,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.budgets.model import PERIODS, ROLES, Budget, period_end
 from largesse.budgets.service import (
+    MOST_BUDGETS,
     MOST_NAME,
     MOST_PEOPLE,
     BelowSpent,
@@ -260,7 +261,9 @@ def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency:
         case BudgetNameTaken():
             context.form.error("name", context.say("Another budget has this name."))
         case TooManyBudgets():
-            context.form.error("name", context.say("Your company has as many budgets as it can. End one first."))
+            context.form.error(
+                "name", context.say("Your company has %(most)s budgets. End one first.", most=MOST_BUDGETS)
+            )
         case NotFound():
             context.form.error(
                 "of", context.say("Choose one from the list, and an account in the currency of the budget.")

@@ -12,7 +12,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.customers.key_store import list_keys
 from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
-from largesse.customers.members import AlreadyThere, Invitation, invite, invite_again, remove, set_role
+from largesse.customers.members import MOST_PEOPLE, AlreadyThere, Invitation, invite, invite_again, remove, set_role
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection
@@ -78,7 +78,12 @@ async def send_invitation(context: RequestContext) -> Response:
     except AlreadyThere:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:
-        form.error("email", context.say("Your company has reached its limit of people. Remove somebody first."))
+        form.error(
+            "email",
+            context.say(
+                "Your company has reached its limit of %(most)s people. Remove somebody first.", most=MOST_PEOPLE
+            ),
+        )
     else:
         return _invited(context, made)
     return await show(context)

@@ -11,6 +11,7 @@ from largesse.customers.customer_store import ServiceAccount, list_service_accou
 from largesse.customers.key_store import list_keys
 from largesse.customers.restrictions import Limit
 from largesse.customers.service_accounts import (
+    MOST_SERVICE_ACCOUNTS,
     NameTaken,
     TooManyServiceAccounts,
     create_service_account,
@@ -103,7 +104,12 @@ async def create(context: RequestContext) -> Response:
         try:
             account_id, _ = await create_service_account(context.actor, name)
         except TooManyServiceAccounts:
-            context.form.error("name", context.say("Your company has reached its limit of service accounts."))
+            context.form.error(
+                "name",
+                context.say(
+                    "Your company has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
+                ),
+            )
         except NameTaken:
             context.form.error("name", context.say("Another service account has this name."))
         else:

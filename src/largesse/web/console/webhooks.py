@@ -21,7 +21,7 @@ from largesse.webhooks.service import (
     rotate_secret,
     send_sample,
 )
-from largesse.webhooks.store import SubscriptionRecord, list_subscription_records
+from largesse.webhooks.store import MAX_SUBSCRIPTIONS, SubscriptionRecord, list_subscription_records
 
 STATES = {
     "pending": ("waiting", text("Pending")),
@@ -74,7 +74,7 @@ REFUSALS = {
         "This address is in a private network. Type one that is reachable from the internet."
     ),
 }
-_TOO_MANY = text("You have reached the limit of webhooks. Remove one first.")
+_TOO_MANY = text("You have reached the limit of %(most)s webhooks. Remove one first.")
 # Examples for the Standard Webhooks libraries, which accept our headers and secret unchanged.
 VERIFYING = (
     ("Python", "from standardwebhooks import Webhook\n\nevent = Webhook(secret).verify(request.body, request.headers)"),
@@ -126,7 +126,7 @@ async def create(context: RequestContext) -> Response:
             look_up=services.resolver.look_up,
         )
     except InvalidRequest as refusal:
-        form.error("target_url", context.say(REFUSALS.get(refusal.detail, _TOO_MANY)))
+        form.error("target_url", context.say(REFUSALS.get(refusal.detail, _TOO_MANY), most=MAX_SUBSCRIPTIONS))
         return await show(context)
     return context.page("webhook_made.html", made=created, until=None, verifying=VERIFYING)
 

@@ -8,9 +8,14 @@ from starlette.responses import Response
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
 from largesse.customers.member_store import Member, read_member
-from largesse.customers.members import AlreadyThere, invite, invite_again, reset, reset_by_mail, set_role
+from largesse.customers.members import MOST_PEOPLE, AlreadyThere, invite, invite_again, reset, reset_by_mail, set_role
 from largesse.customers.roles import ROLES
-from largesse.customers.service_accounts import NameTaken, TooManyServiceAccounts, create_service_account
+from largesse.customers.service_accounts import (
+    MOST_SERVICE_ACCOUNTS,
+    NameTaken,
+    TooManyServiceAccounts,
+    create_service_account,
+)
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page, of_list
@@ -47,7 +52,9 @@ async def send_invitation(context: OfficeContext) -> Response:
     except AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
     except InvalidRequest:
-        context.form.error("email", context.say("The customer has reached its limit of people."))
+        context.form.error(
+            "email", context.say("The customer has reached its limit of %(most)s people.", most=MOST_PEOPLE)
+        )
     else:
         return invited(context, actor.customer_id, made)
     return await show(context)
@@ -134,7 +141,12 @@ async def create_service(context: OfficeContext) -> Response:
         try:
             await create_service_account(acting_for(context), name)
         except TooManyServiceAccounts:
-            context.form.error("name", context.say("The customer has reached its limit of service accounts."))
+            context.form.error(
+                "name",
+                context.say(
+                    "The customer has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
+                ),
+            )
         except NameTaken:
             context.form.error("name", context.say("Another service account has this name."))
         else:

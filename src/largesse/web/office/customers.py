@@ -14,6 +14,7 @@ from largesse.customers.customer_store import list_currencies, read_customer, se
 from largesse.customers.customers import (
     LONGEST_NOTE,
     MOST_CUSTOMER_NAME,
+    MOST_NOTES,
     PLANS,
     add_note,
     change_customer,
@@ -22,7 +23,7 @@ from largesse.customers.customers import (
 )
 from largesse.customers.members import Invitation
 from largesse.db.scope import OFFICE
-from largesse.ledger.accounts import LONGEST_NAME, AccountRefused, Why, create_account, open_customer
+from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, AccountRefused, Why, create_account, open_customer
 from largesse.ledger.payment_sources import SOURCES
 from largesse.ledger.store import list_accounts, unspendable
 from largesse.staff.model import StaffRight
@@ -36,7 +37,9 @@ PLAN_NAMES = {"starter": text("Starter"), "pro": text("Pro"), "enterprise": text
 FUNDING_NAMES = {"balance": text("From a balance"), "invoiced": text("By invoice")}
 ENVIRONMENT_NAMES = {"production": text("Live"), "staging": text("Test mode")}
 _REFUSALS = {
-    Why.TOO_MANY: text("The customer has reached its limit of accounts. Close one, or use another."),
+    Why.TOO_MANY: text(
+        "The customer has reached its limit of %(most)s accounts, the closed ones too. Use one of them."
+    ),
     Why.NAME_TAKEN: text("Another account has this name."),
     Why.NO_CURRENCY: text("Choose one of the options."),
     Why.INVOICED: text("An invoiced customer has no accounts."),
@@ -176,8 +179,8 @@ async def add_account(context: OfficeContext) -> Response:
     try:
         await create_account(acting_for(context, environment), currency=currency, name=name)
     except AccountRefused as refused:
-        field = "account" if refused.why is Why.NAME_TAKEN else "currency"
-        form.error(field, context.say(_REFUSALS[refused.why]))
+        field = "account" if refused.why in {Why.NAME_TAKEN, Why.TOO_MANY} else "currency"
+        form.error(field, context.say(_REFUSALS[refused.why], most=MOST_ACCOUNTS))
         return await one(context)
     return context.see(_here(context), context.say("The account %(name)s was created.", name=name))
 
@@ -191,7 +194,10 @@ async def note(context: OfficeContext) -> Response:
     try:
         await add_note(acting_for(context), written)
     except InvalidRequest:
-        form.error("note", context.say("This customer has reached its limit of notes. Erase one first."))
+        form.error(
+            "note",
+            context.say("This customer has reached its limit of %(most)s notes. Erase one first.", most=MOST_NOTES),
+        )
         return await one(context)
     return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.staff import service
-from largesse.staff.model import MOST_NAME, STAFF_ROLES, ListedStaff
+from largesse.staff.model import MOST_NAME, MOST_STAFF, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.sign_in import new_password
 from largesse.web.office.context import ROLE_NAMES, OfficeContext
@@ -49,7 +49,12 @@ async def send_invitation(context: OfficeContext) -> Response:
             )
         form.error("email", said)
     except InvalidRequest:
-        form.error("email", context.say("The back office has reached its limit of people. Deactivate somebody first."))
+        form.error(
+            "email",
+            context.say(
+                "The back office has reached its limit of %(most)s people. Deactivate somebody first.", most=MOST_STAFF
+            ),
+        )
     else:
         return _link(context, read.email, secret)
     return await show(context)

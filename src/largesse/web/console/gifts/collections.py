@@ -15,6 +15,7 @@ from largesse.base.money import canonical
 from largesse.catalogue.model import Collection, Product, can_become
 from largesse.catalogue.service import (
     MAX_NAME,
+    MOST_COLLECTIONS,
     MOST_PRODUCTS,
     TooManyCollections,
     change_collection,
@@ -146,7 +147,7 @@ _TOO_MANY_CHOSEN = text("Select at most %(most)s gifts.")
 _CANNOT_BE_HAD = text(
     "%(name)s is not available for this amount in this country and was removed. Check the collection and save it."
 )
-_TOO_MANY = text("You have reached the limit of collections. Delete one first.")
+_TOO_MANY = text("You have reached the limit of %(most)s collections. Delete one first.")
 _SAVED = text("The collection was saved. You can send it here and by the API now.")
 
 
@@ -187,7 +188,7 @@ async def create(context: RequestContext) -> Response:
     try:
         collection_id = await create_collection(context.actor, new)
     except TooManyCollections:
-        form.error("name", context.say(_TOO_MANY))
+        form.error("name", context.say(_TOO_MANY, most=MOST_COLLECTIONS))
         return await _show(context, snapshot, terms, ticked=chosen)
     return context.see(f"/app/collections/{collection_id}", context.say(_SAVED))
 

@@ -20,7 +20,14 @@ from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.orders.request import TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
-from largesse.templates.service import MAX_EXPIRY_DAYS, MAX_NAME, TooManyTemplates, create_template, remove_template
+from largesse.templates.service import (
+    MAX_EXPIRY_DAYS,
+    MAX_NAME,
+    MOST_TEMPLATES,
+    TooManyTemplates,
+    create_template,
+    remove_template,
+)
 from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
@@ -88,7 +95,7 @@ def called(template: Template) -> str:
 
 
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
-_TOO_MANY = text("You have reached the limit of templates. Delete one first.")
+_TOO_MANY = text("You have reached the limit of %(most)s templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
 _GONE = text("The gift of this template cannot be sent any more. Choose another template.")
 _UNKNOWN = text(
@@ -130,7 +137,7 @@ async def create(context: RequestContext) -> Response:
     try:
         template_id = await create_template(context.actor, typed.content)
     except TooManyTemplates:
-        context.form.error("name", context.say(_TOO_MANY))
+        context.form.error("name", context.say(_TOO_MANY, most=MOST_TEMPLATES))
         return await _show(context, typed.picked, typed.said)
     return context.see(f"/app/templates/{template_id}", context.say(_SAVED))
 

@@ -21,7 +21,7 @@ from largesse.orders.acts import read_receipt
 from largesse.orders.claim_by_store import read_claim_by
 from largesse.orders.lookup import find_order
 from largesse.orders.order import SendResponse, is_of_campaign
-from largesse.templates.service import MAX_NAME, TooManyTemplates, create_template
+from largesse.templates.service import MAX_NAME, MOST_TEMPLATES, TooManyTemplates, create_template
 from largesse.templates.store import TemplateContent
 from largesse.web.console.context import RequestContext
 from largesse.web.console.order_acts import code_sheet
@@ -37,7 +37,7 @@ _COPIED = (
     "expiry_after_days",
 )  # fmt: skip
 _GONE = text("The gift cannot be sent any more. Choose another.")
-_TOO_MANY = text("Your company has as many templates as it can. Remove one first.")
+_TOO_MANY = text("Your company has %(most)s templates. Remove one first.")
 _PLACED = text("This send was placed in another window. What you typed was not saved.")
 _LATE = text("The codes are an hour old: read them again on the page of the order.")
 
@@ -84,7 +84,7 @@ async def save_template(context: RequestContext) -> Response:
     try:
         await create_template(context.actor, content, of_order=True)
     except TooManyTemplates:
-        form.error("name", context.say(_TOO_MANY))
+        form.error("name", context.say(_TOO_MANY, most=MOST_TEMPLATES))
         return await _shown(context, caller, order)
     said = context.say("Saved as the template %(name)s.", name=name)
     return context.see(f"/app/send/{order['reference']}/sent", said)
