@@ -14,7 +14,7 @@ from largesse.customers.principal import ADMIN
 
 ROLES = ("member", "admin")  # the roles that may send
 NEEDED = (1, 2)
-MOST_DAYS = 10  # a draft is deleted two weeks after its last change
+MOST_DAYS = 10  # a request lasts no longer, as a draft is deleted two weeks after its last change
 WAITING, APPROVED, DECLINED, WITHDRAWN, EXPIRED = STATES = ("waiting", "approved", "declined", "withdrawn", "expired")
 
 

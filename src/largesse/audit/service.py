@@ -112,7 +112,7 @@ def event_content(customer_id: int, at_us: int, *columns: Any) -> bytes:
 async def _lock_head(connection: Connection, customer_id: int) -> Row:
     """Returns and locks the end of the customer's log, with the transaction's time."""
     row = await connection.fetchrow(store.LOCK_HEAD, customer_id)
-    if row is None:  # its first act
+    if row is None:  # the customer's first act
         await connection.execute(store.NEW_HEAD, customer_id, START)
         row = await connection.fetchrow(store.LOCK_HEAD, customer_id)
     assert row is not None, "heads are never deleted"

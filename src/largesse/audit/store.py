@@ -76,13 +76,13 @@ _OF_CUSTOMER = Fragment("""
     audit_events WHERE customer_id >= {customer} AND (customer_id, at, id) < ({customer}, coalesce($1::timestamptz, 'infinity'), $2::bigint)
     ORDER BY customer_id DESC, at DESC, id DESC
 """)
-# Looks at the newest $3 events before the instant $1 and the event $2, of all or of customer $8. Of these: with one of the acts $4, by an actor
-# whose name contains $5, and with $6 in the subject or in a changed value.
+# Looks at the newest $3 events before the instant $1 and the event $2, of all or of customer $8.
+# Returns those with one of the acts $4, by an actor whose name contains $5, and with $6 in the subject or in a changed value.
 NEWEST_OF_ALL = _newest(_OF_ALL, Fragment("e.at DESC, e.id DESC"))
 NEWEST_OF_CUSTOMER = _newest(
     compose(_OF_CUSTOMER, customer=Fragment("$8::int")), Fragment("e.customer_id DESC, e.at DESC, e.id DESC")
 )
-# The last of them, of all or of customer $4; null if there are no more.
+# The oldest event that the page looks at, of all or of customer $4; null if there are no more.
 LAST_OF_ALL = _last(_OF_ALL)
 LAST_OF_CUSTOMER = _last(compose(_OF_CUSTOMER, customer=Fragment("$4::int")))
 

@@ -213,7 +213,7 @@ def _verdict(
         return SKIPPED, CHANGED
     if automation.state == "asks":
         return (WAITING if now <= until else FAILED), NOT_APPROVED
-    if automation.cap is not None and used >= automation.cap:  # however late it is looked at
+    if automation.cap is not None and used >= automation.cap:  # also if it is late already
         return SKIPPED, CAP
     if now > until:
         return (FAILED, earlier) if earlier is not None else (MISSED, None)

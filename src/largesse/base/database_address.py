@@ -19,7 +19,7 @@ class DatabaseAddress(Confidential, frozen=True):
     """The address of a database at each of its hosts, in the order they are tried, as the driver takes them."""
 
     hosts: tuple[str, ...]  # may hold a password
-    is_pooled: bool  # PgBouncer's, in transaction mode
+    is_pooled: bool  # True for an address of PgBouncer in transaction mode
 
     @classmethod
     def parse(cls, url: str) -> Self:

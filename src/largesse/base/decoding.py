@@ -153,7 +153,7 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
         # Each parameter is a text, and none may be null.
         raise InvalidRequest(_OF_A_TEXT.sub(".", explain(str(error)))) from None
     for name in query:
-        if getattr(decoded, name, query) is None:  # msgspec takes the text "null" for None
+        if getattr(decoded, name, query) is None:  # msgspec reads the text "null" as None
             raise InvalidRequest(f"`{name}` must have a value, or be left out.")
     return decoded
 

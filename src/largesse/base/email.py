@@ -56,7 +56,7 @@ def normalise_email(text: str) -> str:
 
 
 def _judge(text: str) -> ValidatedEmail:
-    # Loading it takes a tenth of the start of a service, and the pattern above judges most addresses.
+    # Imported here: loading it takes a tenth of the start of a service, and the pattern above judges most addresses.
     from email_validator import EmailNotValidError, validate_email
 
     try:

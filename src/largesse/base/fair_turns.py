@@ -42,7 +42,7 @@ class FairTurns(Generic[Key]):
         self._last_key: Key | None = None
         self._several_until = 0.0  # an instant of `passed_s`; 0 while only one key has asked
         self._busy: Counter[Key] = Counter()
-        self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the next key first
+        self._waiting: dict[Key, deque[asyncio.Future[None]]] = {}  # the callers of each key, the next key first
         self._waiting_count = 0
 
     def turn(self, key: Key) -> Turn[Key]:

@@ -57,7 +57,7 @@ class _Output:
                     return False
                 self._is_broken = not rest[:written].endswith(b"\n")
                 rest = rest[written:]
-        except (OSError, ValueError):  # full, gone, or closed
+        except (OSError, ValueError):  # the disk is full, or the output is gone or closed
             return False
         return True
 

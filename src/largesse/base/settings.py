@@ -205,7 +205,7 @@ class _Reader:
             raise SettingError(name, "must be an address such as https://gifts.example.com")
         if parts.username is not None or not value.isprintable() or _NOT_IN_ADDRESSES.intersection(value):
             raise SettingError(name, "must be an address without a login, blanks or quotes")
-        if not value.isascii():  # browsers name it otherwise, and headers cannot hold it
+        if not value.isascii():  # browsers write the host differently, and headers must be ASCII
             raise SettingError(name, "must be in ASCII: write xn--bcher-kva.example for bücher.example")
         return value
 

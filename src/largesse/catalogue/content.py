@@ -66,7 +66,7 @@ class Faulty(InvalidRequest):
 
 
 class ProductContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A product as it is published, by the names of its columns."""
+    """The content of a product that is published. Its fields have the names of columns."""
 
     name: str
     is_digital: bool
@@ -109,7 +109,7 @@ class ProductContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectionContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A curated collection as it is published, by the names of its columns."""
+    """The content of a curated collection that is published. Its fields have the names of columns."""
 
     name: str
     country: str

@@ -17,7 +17,7 @@ class LostTemplate(msgspec.Struct, frozen=True):
     """A template that can be sent now, but not after the change."""
 
     id: int
-    customer: str  # its key
+    customer: str  # the key of the customer
     name: str
     value_minor: int
     currency: str

@@ -213,7 +213,7 @@ class _Reader:
         return text or None
 
     def flag(self, field: str) -> bool:
-        """Returns whether the text is yes."""
+        """Returns whether the text is yes. Blank means no."""
         typed = self.typed.get(field, "").strip().lower()
         if typed not in {"yes", "true", "no", "false", ""}:
             self.fault(field, faults.NOT_YES)

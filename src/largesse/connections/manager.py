@@ -45,7 +45,7 @@ _CHECKED = 100
 _LOG_EVERY_S = 10.0
 # The pause between two reads of bytes that are discarded, for all connections together. A read takes up to 256 KB, so 64 MB a second.
 _DISCARD_EVERY_S = 0.004
-MAX_DISCARDING = 200  # connections whose bytes are discarded
+MAX_DISCARDING = 200  # how many connections may have their bytes discarded
 
 _log = structlog.get_logger(__name__)
 

@@ -26,9 +26,9 @@ from largesse.web.kit.replies import head_of, lines_of
 if TYPE_CHECKING:
     from largesse.connections.manager import ConnectionManager
 
-# More than headers may have, to leave room for the request line and separators.
+# The largest head. Twice the limit of headers, to leave room for the request line and separators.
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
-# A body with the sizes of its chunks and its trailers.
+# The largest body, including the sizes of its chunks and its trailers.
 _MAX_WRAPPED_BODY_BYTES = 4 * MAX_BODY_BYTES
 # Parsing a chunk of any size takes more than a microsecond, and nothing else runs meanwhile.
 # So a body may have FREE_CHUNKS chunks, and one more for each CHUNK_BYTES of its bytes.
@@ -39,7 +39,7 @@ REFUSES_CHUNKS_AFTER_S = 1.0
 MAX_TRAILERS = 100
 # A host and a port as RFC 3986 writes them. It may be empty.
 HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
-# Requests that wait for the answers before them.
+# How many requests may wait for the answers before them.
 MAX_PIPELINED = 100
 
 

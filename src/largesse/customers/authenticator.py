@@ -1,4 +1,4 @@
-"""API keys: their secrets, the look-up of callers, and the limit on wrong keys. People of the web application as callers.
+"""API keys: their secrets, the look-up of callers, and the limit on wrong keys. Also makes callers from people.
 
 A secret is `lgs_live_` or `lgs_test_`, 256 random bits and a checksum. The prefix says what it is to people and secret scanners. The
 checksum finds typing errors and invented keys without a look-up. Only the hash is stored.
@@ -283,7 +283,7 @@ class Authenticator:
             await asyncio.sleep(_FLUSH_EVERY_S)
             try:
                 await self._write_last_seen()
-            except DATABASE_FAILED as error:  # also a deadlock with another process
+            except DATABASE_FAILED as error:  # this includes a deadlock with another process
                 _log.warning("last_seen_not_written", error=type(error).__name__)
 
     async def _write_last_seen(self) -> None:

@@ -14,13 +14,13 @@ class Right(Enum):
     READ_CODES = auto()  # read the codes of an order again
     TEMPLATES = auto()  # change templates and own collections
     CONTACTS = auto()  # see and change the people whom the company sends to
-    SEE_FUNDS = auto()  # balances and statements
-    SEE_OWED = auto()  # what an invoiced customer owes
+    SEE_FUNDS = auto()  # see balances and statements
+    SEE_OWED = auto()  # see what an invoiced customer owes
     MOVE_FUNDS = auto()  # request top-ups, export statements
     TRANSFER = auto()  # transfer money between accounts; set who gets a mail about a low balance
     SEE_BUDGETS = auto()  # see what is left of budgets
-    SETTINGS = auto()  # API keys, service accounts, people, webhooks, limits, budgets
-    AUDIT = auto()  # the audit log
+    SETTINGS = auto()  # change API keys, service accounts, people, webhooks, limits and budgets
+    AUDIT = auto()  # read the audit log
 
 
 class Reach(Enum):

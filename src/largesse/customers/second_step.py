@@ -139,7 +139,7 @@ def _step_of(secret: bytes, code: str | None, now_s: float, *, after: int) -> in
 
 
 def _totp(secret: bytes) -> TOTP:
-    # SHA-1, as some apps know nothing else; within an HMAC it is sound.
+    # Some apps support only SHA-1. It is safe within an HMAC.
     return TOTP(secret, DIGITS, SHA1(), STEP_S)  # noqa: S303
 
 

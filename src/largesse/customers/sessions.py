@@ -117,7 +117,7 @@ class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
     zone: str | None
     notice: str | None  # a message that the next page shows
     has_password: bool  # False is possible for a person who signed in by a link
-    has_app: bool  # an authenticator app
+    has_app: bool  # has an authenticator app
     has_passkey: bool
     awaits_second_step: bool  # the password was right; pages are shown only after the second step
     lacks_second_step: bool  # the person needs a second step and has none

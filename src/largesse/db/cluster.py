@@ -84,7 +84,7 @@ class Cluster:
         self._make_private(unfinished)
         options = [
             "--no-instructions",
-            "--auth=trust",  # until `start` makes passwords
+            "--auth=trust",  # only until `start` makes passwords
             f"--username={ADMIN}",
             "--encoding=UTF8",
             "--locale=C",

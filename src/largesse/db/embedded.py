@@ -77,7 +77,7 @@ class EmbeddedServer:
         return f"postgresql://{who}@/{quote(database)}?host={quote(self._socket_dir)}&port={postmaster.PORT}"
 
     def ensure_running(self) -> None:
-        """Starts the server again if it died. Cheap if it runs. Raises OperatorError."""
+        """Starts the server again if it died. Costs little if it runs. Raises OperatorError."""
         if self._cluster.running():
             return
         with self._mutex:

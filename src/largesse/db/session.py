@@ -152,7 +152,7 @@ class Session(asyncpg.Connection):
         """Whether the session leaves this machine without encryption."""
         peer, own = (self._wire.get_extra_info(name) for name in ("peername", "sockname"))
         if not isinstance(peer, tuple) or self._wire.get_extra_info("sslcontext") is not None:
-            return False  # a Unix socket, or TLS
+            return False  # it uses a Unix socket, or TLS
         return not ip_address(peer[0]).is_loopback and peer[0] != own[0]
 
     def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
@@ -186,7 +186,7 @@ class Session(asyncpg.Connection):
             raise RuntimeError("credentials must be changed inside a transaction")
         if self._has_opened:
             return
-        # As a parameter, because every session of the role can read the text of a statement.
+        # The key is a parameter, because every session of the role can read the text of a statement.
         await self.fetchval(_OPEN_CREDENTIALS, self.credentials_key)
         self._has_opened = True
 

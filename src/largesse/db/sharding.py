@@ -22,7 +22,7 @@ Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 COLUMN = "customer_id"
 DISTRIBUTED = (
-    "accounts",  # first, as the other tables are co-located with it
+    "accounts",  # this table is first, as the others are co-located with it
     "account_service_accounts",
     "account_users",
     "account_watchers",

@@ -38,7 +38,7 @@ _ALLOWED = """
 """
 _CLOCK = "SELECT clock_timestamp()"
 _LAST_ID = "SELECT last_value FROM orders_id_seq"
-# How far the clock is moved, if it is.
+# How far the clock is moved; no row if it is not.
 _AHEAD_BY = "SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'"
 
 

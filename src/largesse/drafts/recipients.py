@@ -28,9 +28,9 @@ from largesse.drafts.workbook import Workbooks, is_workbook, read_sheets
 class Taking(Enum):
     """What happens to the existing rows of a draft when new rows are read."""
 
-    REPLACE = "replace"  # the new ones replace them
-    ADD = "add"  # the new ones follow them
-    MEND = "mend"  # the new ones replace those to fix
+    REPLACE = "replace"  # the new rows replace the existing ones
+    ADD = "add"  # the new rows follow the existing ones
+    MEND = "mend"  # the new rows replace the rows to fix
 
 
 class Unseen(msgspec.Struct, frozen=True):

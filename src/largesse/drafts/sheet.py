@@ -10,7 +10,7 @@ from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_ROWS = MAX_CODES  # without the heading
-MAX_COLUMNS = 100  # Outlook exports 92
+MAX_COLUMNS = 100  # Outlook exports 92 columns
 MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 # Invisible marks that programs copy with a text. The database cannot store the first one.

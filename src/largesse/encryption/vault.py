@@ -112,7 +112,7 @@ class Compartment:
         body = sealed[KEY_ID_BYTES:]
         try:
             return keys.sealing.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context)
-        except (ValueError, InvalidTag):  # ValueError: cut short
+        except (ValueError, InvalidTag):  # ValueError: the bytes are too short
             raise DecryptionFailed("the encrypted bytes were changed or belong elsewhere") from None
 
     @property
@@ -182,7 +182,7 @@ class Vault:
         # One compartment for each master key, by the key's name: the id at the beginning of its encrypted known text.
         proofs = [_Keys.of("proof", key) for key in master_keys]
         self._proofs = {keys.id: Compartment([keys]) for keys in proofs}
-        self.key_ids = tuple(self._proofs)  # the newest first
+        self.key_ids = tuple(self._proofs)  # the key ids, newest first
         # For each master key, in that order: the key that the database requires before people's credentials are changed.
         self._credentials_keys = tuple(_derive(key, b"credentials", 32) for key in master_keys)
         # Tokens and signatures of quotes begin with the id of a key: the codes' key of the same master key.
