@@ -122,7 +122,7 @@ class AutomationRunner:
             log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
 
     async def _prepare(self, key: RunKey) -> tuple[Caller, SendRequest, datetime] | None:
-        """Records that the run is being placed. Returns whose order to place, and until when to try it; None if it must not be placed."""
+        """Records that the run is being placed. Returns caller and request of its order, and until when to try; None if it must not be placed."""
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             automation = await store.lock_automation(connection, key.customer_id, self._environment, key.automation_id)
             run = await run_store.lock_run(connection, key)

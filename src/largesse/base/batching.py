@@ -53,8 +53,8 @@ class Batcher(Generic[Item, Outcome]):
 
     `max_waiting` bounds the number of items that wait, or with `room_by_weight` their weight.
 
-    With `rests`, the groups of a batch of more than a few items rest after it for three quarters of the time it took, at most
-    MAX_REST_S. More items gather meanwhile.
+    With `rests`, the groups of a batch of more than a few items rest after it, so that more items gather. A rest lasts three quarters
+    of the time that the batch took, at most MAX_REST_S.
     """
 
     def __init__(  # noqa: PLR0913 - bounds, each by its name

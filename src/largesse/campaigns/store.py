@@ -298,7 +298,7 @@ async def give(connection: Connection, campaign: Campaign, mailbox: str, line: L
 
 
 async def put_off(connection: Connection, customer_id: int, campaign_id: int, by: timedelta) -> None:
-    """Makes the worker look at a campaign that is over again, `by` later than now."""
+    """Makes the worker look again at a campaign that is over, `by` later than now."""
     await connection.execute(_PUT_OFF, customer_id, campaign_id, by)
 
 

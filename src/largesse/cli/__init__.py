@@ -69,7 +69,7 @@ class _Main(Commands):
 
     @cached_property
     def _places(self) -> dict[str, str]:
-        """FILES, and the files with one command, which has the name of the file."""
+        """FILES, and the files whose only command has the name of the file."""
         without = {place.partition(":")[0] for place in self.FILES.values()} | _HELPERS
         files = {module.name for module in iter_modules(__path__)} - without
         return self.FILES | {file.replace("_", "-"): f"{file}:{file}" for file in files}

@@ -1,7 +1,7 @@
 """Manages the connections of a process: ends those that wait too long, and makes room at the limit.
 
-Requests have no timers. A connection is in the list of what it waits for, the longest waiting first, and once a second the manager checks
-the first entries of each list.
+Requests have no timers. There is a list of connections for each thing they wait for, with the longest waiting first. Once a second, the
+manager checks the first entries of each list.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _log = structlog.get_logger(__name__)
 class ConnectionManager:
     """Makes and watches the connections of one server. uvicorn calls it as its protocol class.
 
-    At `limit` connections, a new one replaces the one whose request head is late for longest (at least two seconds), otherwise the
-    one that has been idle for longest. If all are busy, the new one gets the answer 503.
+    At `limit` connections, a new one replaces the one whose request head is late for longest: at least two seconds. If there is none,
+    it replaces the one that has been idle for longest. If all are busy, the new one gets the answer 503.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The second step of signing in: codes of an authenticator app (TOTP, RFC 6238), and recovery codes. `passkeys` has passkeys."""
+"""The second step of signing in: codes of an authenticator app (TOTP, RFC 6238), and recovery codes. Passkeys are in `passkeys`."""
 
 import base64
 import hashlib

@@ -80,7 +80,7 @@ UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=Tr
 _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
 
 # Settings on which statements rely, but which a server, a database or a login may set differently.
-# With these, reads after a lock see what others committed before it, definitions equal those of the release, and a backslash in a text is one.
+# They are needed for reads after a lock, which must see earlier commits, for comparing definitions with the release, and for backslashes in texts.
 _RELIED_ON = {
     "default_transaction_isolation": "read committed",
     "bytea_output": "hex",
