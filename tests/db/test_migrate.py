@@ -192,3 +192,16 @@ CREATE INDEX CONCURRENTLY used_id ON used (id)
     for revision in ("0001", "0002"):
         await migrate._run_patiently(session, revision, sql)
     assert await session.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'used_id'::regclass")
+
+
+async def test_an_index_whose_build_was_interrupted_is_built_anew(session: asyncpg.Connection) -> None:
+    sql = "-- Outside a transaction\n-- Said.\nCREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS used_once ON used (id);\n"
+    await session.execute("INSERT INTO used VALUES (1), (1)")
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await migrate._run_patiently(session, "0001", sql)
+    is_valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'used_once'::regclass"
+    assert await session.fetchval(is_valid) is False
+
+    await session.execute("TRUNCATE used")
+    await migrate._run_patiently(session, "0001", sql)
+    assert await session.fetchval(is_valid) is True

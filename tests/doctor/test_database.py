@@ -62,6 +62,11 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
         ("UPDATE alembic_version SET version_num = '9999', runs_from = '9999'", Level.ERROR, "newer than this release"),
         ("DROP TABLE alembic_version", Level.ERROR, "schema is empty: run `largesse migrate`"),
         ("UPDATE clock SET ahead_by = '3 days'", Level.WARNING, "moved by 3 days"),
+        (
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'follow_ups_by_claim_by'::regclass",
+            Level.WARNING,
+            "uses it: follow_ups_by_claim_by.",
+        ),
         ("GRANT DELETE ON entries TO largesse_app", Level.WARNING, "1 rights that are not theirs"),
         ("REVOKE INSERT ON orders, lines FROM largesse_app", Level.WARNING, "lack 2 of their rights"),
         ("SELECT setval('orders_id_seq', 1940000000)", Level.WARNING, "207,483,647 more orders"),

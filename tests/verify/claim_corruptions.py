@@ -69,6 +69,44 @@ CAMPAIGN_CORRUPTIONS = (
     _c("campaigns-are-refunded", None, _ORDERED + _campaign(BATCH, "now()")),
 )
 CLAIM_CORRUPTIONS = (
+    _c(
+        "ids-go-on",
+        ("vouchers_id_seq",),
+        f"""
+        INSERT INTO vouchers (id, product_id, value_minor, lookup, sealed, added_at)
+        OVERRIDING SYSTEM VALUE SELECT 1000000, product_id, 1000, 77, '', now() FROM orders WHERE id = {DIGITAL}
+        """,
+    ),
+    _c(
+        "gift-events-are-there",
+        (f"{BATCH}/1 gift.fulfilled",),
+        f"""
+        INSERT INTO line_events (customer_id, order_id, number, event, at)
+        SELECT {OWNER}, {BATCH}, 1, event, now() FROM unnest('{{claimed,chosen,fulfilled}}'::text[]) AS event;
+        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
+        SELECT {OWNER}, {BATCH}, 1, 'fulfilled', now(), product_id FROM orders WHERE id = {BATCH};
+        """
+        + _waits(BATCH)
+        + _told('{"id":"evt_1"}')
+        + f"UPDATE events SET created_at = (created_at AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC' WHERE order_id = {BATCH}",
+        "vouchers-fit",
+    ),
+    _c(
+        "expiries-fit",
+        (f"{BATCH}/1",),
+        _claimed(BATCH, 1, "claimed", "claimed")
+        + f"UPDATE orders SET expiry_after_days = 30 WHERE id = {BATCH};"
+        + "UPDATE line_states SET expires_at = (claimed_at AT TIME ZONE 'UTC' + interval '31 days') AT TIME ZONE 'UTC'",
+    ),
+    _c("erased-orders-name-nobody", (str(DIGITAL),), f"UPDATE orders SET erased_at = now() WHERE id = {DIGITAL}"),
+    _c(
+        "encrypted-values-open",
+        ("vouchers 77",),
+        f"""
+        INSERT INTO vouchers (id, product_id, value_minor, lookup, sealed, added_at)
+        OVERRIDING SYSTEM VALUE SELECT 77, product_id, 1000, 77, sealed, now() FROM orders JOIN lines ON order_id = id AND number = 1 WHERE id = {DIGITAL}
+        """,
+    ),
     _c("gift-events-happened", None, _told('{"id":"evt_1"}')),
     _c(
         "gift-events-happened",

@@ -206,6 +206,11 @@ RIGHTS_CORRUPTIONS = (
     _c("tables-have-one-owner", ("products",), "ALTER TABLE products OWNER TO pg_monitor"),
     _c("triggers-are-on", ("entries/entries_append_only",), "ALTER TABLE entries DISABLE TRIGGER entries_append_only"),
     _c(
+        "triggers-are-on",
+        ("session_replication_role of largesse_app",),
+        "ALTER ROLE largesse_app SET session_replication_role = replica",
+    ),
+    _c(
         "schema-is-as-released",
         ("changed function refuse_change()", "missing trigger line_states.line_states_forwards"),
         "DROP TRIGGER line_states_forwards ON line_states; "

@@ -23,6 +23,7 @@ import structlog
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import OperatorError
 from largesse.db import grants, sharding
+from largesse.db.fragments import compose, identifier
 from largesse.db.roles import Role, act_as
 from largesse.db.session import UNLIMITED, Dialer
 from largesse.db.sharding import Session
@@ -42,6 +43,10 @@ _EXPAND = re.compile(r"^-- Expand\b")
 _CONTRACT = re.compile(r"^-- Contract: code of (\d{4})\b")
 _COMMENT = re.compile(r"^ *--.*\n+", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- Outside a transaction$", re.MULTILINE)
+_BUILDS_INDEX = re.compile(r"\s*CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)")
+# What is left of an index whose build was interrupted: no query uses it, and IF NOT EXISTS passes it over.
+_IS_UNFINISHED = "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)"
+_DROP_INDEX = "DROP INDEX CONCURRENTLY {index}"
 _TRY_LOCK = "SELECT pg_try_advisory_lock($1)"
 _ACTS_AS = "SELECT current_user = $1"
 _HAS_REVISION = "SELECT to_regclass('alembic_version')"
@@ -181,6 +186,9 @@ async def _run(session: Session, revision: str, sql: str) -> None:
     outside = _OUTSIDE.search(sql) is not None
     if outside:
         for statement in _COMMENT.sub("", sql).split("\n\n"):
+            builds = _BUILDS_INDEX.match(statement)
+            if builds and await session.fetchval(_IS_UNFINISHED, builds[1]):
+                await session.execute(compose(_DROP_INDEX, index=identifier(builds[1])))
             await session.execute(statement)
     async with session.transaction():
         await session.execute(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")

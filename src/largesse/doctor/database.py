@@ -37,6 +37,10 @@ _ALLOWED = """
         (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user)) AS allowed
 """
 _CLOCK = "SELECT clock_timestamp()"
+_UNFINISHED = """
+    SELECT string_agg(i.indexrelid::regclass::text, ', ' ORDER BY i.indexrelid::regclass::text) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE NOT i.indisvalid AND c.relnamespace = 'public'::regnamespace
+"""
 _LAST_ID = "SELECT last_value FROM orders_id_seq"
 # How far the clock is moved; no row if it is not.
 _AHEAD_BY = "SELECT ahead_by::text FROM clock WHERE ahead_by <> '0'"
@@ -158,7 +162,7 @@ async def _look_at(connection: Connection, settings: Settings, role: Role) -> li
     if trouble is not None:
         return [*findings, error(_NAME, f"{trouble[0].upper()}{trouble[1:]}.")]
     findings.append(ok(_NAME, f"The schema is one that this release runs on, {await current_revision(connection)}."))
-    findings += [await look(connection) for look in (_ids, _moved_clock)]
+    findings += [await look(connection) for look in (_ids, _indexes, _moved_clock)]
     findings += await check_roles(connection, settings, role)
     return findings + await check_master_key_fits(connection, settings)
 
@@ -242,6 +246,17 @@ async def _ids(connection: Connection) -> CheckResult:
     if left < FEW_IDS:
         return warning(_NAME, f"Ids for {left:,} more orders are left, fewer than a tenth: ask for help in good time.")
     return ok(_NAME, f"Ids for {left:,} more orders are left.")
+
+
+async def _indexes(connection: Connection) -> CheckResult:
+    unfinished = await connection.fetchval(_UNFINISHED)
+    if unfinished is None:
+        return ok(_NAME, "Every index is complete.")
+    return warning(
+        _NAME,
+        f"An index is not complete, and no query uses it: {unfinished}. Its build goes on, or was interrupted: then run "
+        "REINDEX INDEX CONCURRENTLY with its name.",
+    )
 
 
 async def _moved_clock(connection: Connection) -> CheckResult:

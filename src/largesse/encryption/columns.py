@@ -42,7 +42,8 @@ class SealedTable(NamedTuple):
     `window` reads `$2` keys after the one whose parts are `$3` and following. The last column of each row says whether it is under another key
     than `$1`. `take` locks the rows with the keys in the arrays `$2` and following that are under another key than `$1`. `renew` decrypts such
     a row and returns the new values, the encrypted one first. `put` writes them: arrays of the parts of the keys, then of the values. For a
-    distributed table, `take` and `put` name the customers, so that each runs on one node.
+    distributed table, `take` and `put` name the customers, so that each runs on one node. `read` returns all rows, the parts of the key first,
+    with what `renew` needs. It is empty for codes, which `verify` checks separately.
     """
 
     table: str
@@ -54,6 +55,7 @@ class SealedTable(NamedTuple):
     renew: Callable[[Vault, Row], tuple[Any, ...]]
     put: str
     put_too: tuple[str, ...] = ()  # more statements with the same arguments
+    read: str = ""
 
     async def reseal_next(self, database: Database, vault: Vault, after: SealKey, limit: int) -> RotationStep:
         """Reads the next `limit` rows after a key, and encrypts again those that are under an older key."""
@@ -125,6 +127,7 @@ def sealed_column(
         return (compartment.seal(compartment.open(row[column], of_row), of_row),)
 
     named, of_table, of_column = names(keys), identifier(table), identifier(column)
+    read = names([*keys, *more, column])
     same = [compose("{table}.{key} = new.{key}", table=of_table, key=identifier(key)) for key in keys]
     return SealedTable(
         table,
@@ -146,7 +149,7 @@ def sealed_column(
             SELECT {read} FROM unnest({wanted}) AS wanted ({keys}) JOIN {table} USING ({keys})
             WHERE substring({column} FROM 1 FOR 4) <> $1 FOR NO KEY UPDATE OF {table} SKIP LOCKED
             """,
-            read=names([*keys, *more, column]),
+            read=read,
             wanted=_arrays(keys.values(), 2),
             keys=named,
             table=of_table,
@@ -160,6 +163,9 @@ def sealed_column(
             same=join(Fragment(" AND "), same),
             table=of_table,
             column=of_column,
+        ),
+        read=compose(
+            "SELECT {all} FROM {table} WHERE {column} IS NOT NULL", all=read, table=of_table, column=of_column
         ),
     )
 

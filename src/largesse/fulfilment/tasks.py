@@ -145,6 +145,7 @@ VOUCHERS = SealedTable(
         UPDATE vouchers SET sealed = new.sealed, lookup = new.lookup
         FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS new (id, sealed, lookup) WHERE vouchers.id = new.id
     """,
+    read="SELECT id, product_id, sealed FROM vouchers",
 )
 
 ADDRESSES = sealed_column(

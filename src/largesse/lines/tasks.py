@@ -50,6 +50,7 @@ _TAKE_EMAILS = """
     WHERE substring(s.sealed_email FROM 1 FOR 4) <> $1 AND s.customer_id = ANY($2::int[])
     FOR NO KEY UPDATE OF s SKIP LOCKED
 """
+_ALL_EMAILS = "SELECT customer_id, order_id, number, sealed_email FROM line_states WHERE sealed_email IS NOT NULL"
 _PUT_EMAILS = """
     UPDATE line_states SET sealed_email = new.sealed
     FROM unnest($1::int[], $2::int[], $3::int[], $4::bytea[]) AS new (customer_id, order_id, number, sealed)
@@ -229,6 +230,7 @@ def left_emails(part: Callable[[Vault], Compartment], renew: Callable[[Vault, Ro
         take=_TAKE_EMAILS,
         renew=renew,
         put=_PUT_EMAILS,
+        read=_ALL_EMAILS,
     )
 
 

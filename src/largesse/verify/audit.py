@@ -21,6 +21,8 @@ from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema
 from largesse.verify.rights import RULES as RIGHTS_RULES
+from largesse.verify.sealed import RULES as SEALED_RULES
+from largesse.verify.sealed import SEALED_OPEN, check_sealed
 from largesse.verify.suppliers import SUPPLIERS
 
 # A new area adds its own tuple of checks here.
@@ -40,7 +42,7 @@ CHECKS: tuple[Check, ...] = (
     *RIGHTS,
 )
 # The rules of checks that are written in Python.
-RULES = {**RIGHTS_RULES, **CODE_RULES, **CHAIN_RULES}
+RULES = {**RIGHTS_RULES, **CODE_RULES, **SEALED_RULES, **CHAIN_RULES}
 
 _COUNTED = ("orders", "lines", "entries")
 _STATEMENT_TIMEOUT_S = 6 * 3600.0
@@ -82,6 +84,8 @@ async def audit_snapshot(
     counted = {table: await _count(connection, table) for table in _COUNTED}
     progress.begin("codes-open", counted["lines"])
     findings += await check_codes(connection, vault, progress, _STATEMENT_TIMEOUT_S)
+    progress.begin(SEALED_OPEN)
+    findings += await check_sealed(connection, vault, progress, _STATEMENT_TIMEOUT_S)
     findings += await check_chains(connection, vault, progress, _STATEMENT_TIMEOUT_S, anchor)
     rules = (*RULES, *(ANCHOR_RULES if anchor else ()))
     return Report((*(check.name for check in CHECKS), *rules), counted, findings)

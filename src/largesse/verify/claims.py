@@ -9,6 +9,7 @@ from largesse.events.kinds import GIFT_EVENTS
 from largesse.ledger.payment_sources import is_payer
 from largesse.lines.codes import open_code
 from largesse.verify.check import Check, Finding, Progress, Tally
+from largesse.verify.orders import EVENTS_KEPT_DAYS
 
 _APART = names(event.name for event in GIFT_EVENTS if not event.follows_line)
 
@@ -76,6 +77,23 @@ CLAIMS = (
         ),
     ),
     Check(
+        "gift-events-are-there",
+        f"What happened to a line has its event, such as gift.claimed (none once pruned, after {EVENTS_KEPT_DAYS} days).",
+        compose(
+            """
+        SELECT order_id || '/' || number || ' ' || event FROM (
+            SELECT customer_id, order_id, number, 'gift.' || CASE event WHEN 'lapsed' THEN 'expired' ELSE event END AS event
+            FROM line_events
+            WHERE event IN ('opened', 'claimed', 'fulfilled', 'cancelled', 'expired', 'lapsed')
+              AND at > (SELECT clock_now()) - interval '{events_kept_days} days'
+              -- Releases before 0.2.0 wrote no events of gifts.
+              AND at > (SELECT min(created_at) FROM events WHERE line_number IS NOT NULL)
+            EXCEPT SELECT customer_id, order_id, line_number, event FROM events WHERE line_number IS NOT NULL) AS missing
+        """,
+            events_kept_days=EVENTS_KEPT_DAYS,
+        ),
+    ),
+    Check(
         "line-events-are-marked",
         "What became of a line is what the worker marked, and all of it is marked, unless it waits for that.",
         """
@@ -91,6 +109,16 @@ CLAIMS = (
         WHERE NOT is_marked AND NOT EXISTS (
             SELECT FROM order_changes c WHERE c.customer_id = d.customer_id AND c.order_id = d.order_id AND NOT c.texts)
         """,
+    ),
+    Check(
+        "expiries-fit",
+        "A claimed gift of production whose order says how long it lasts expires that long after the claim.",
+        """
+        SELECT s.order_id || '/' || s.number FROM line_states s JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
+        WHERE s.claimed_at IS NOT NULL AND o.expiry_after_days IS NOT NULL AND o.environment = 'production'
+          AND s.expires_at IS DISTINCT FROM s.claimed_at + nullif(o.expiry_after_days, 0) * interval '24 hours'
+        """,
+        of="order/code",
     ),
     Check(
         "refunds-fit-cancellations",

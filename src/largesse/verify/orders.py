@@ -1,9 +1,11 @@
 """Checks of orders: each one whole, charged once, and announced once."""
 
-from largesse.db.fragments import compose, identifier, names
+from largesse.base.email import ERASED_DOMAIN
+from largesse.db.fragments import compose, each, identifier, names
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.events.tasks import OLD
 from largesse.ledger.payment_sources import is_payer
+from largesse.orders.options import PERSONAL
 from largesse.verify.check import Check
 
 EVENTS_KEPT_DAYS = OLD.days  # older ones may have been pruned
@@ -81,6 +83,23 @@ ORDERS = (
               ELSE l.named <> l.lines OR o.recipient_count NOT BETWEEN 1 AND l.addresses
                    OR (l.plain AND o.recipient_count <> l.addresses) END
         """,
+        of="order",
+    ),
+    Check(
+        "erased-orders-name-nobody",
+        "An order that is marked as erased has no personal texts, and its lines no recipients.",
+        compose(
+            """
+        SELECT o.id FROM orders o
+        WHERE o.erased_at IS NOT NULL AND (
+            num_nonnulls({personal}) > 0
+            OR EXISTS (
+                SELECT FROM lines l WHERE l.customer_id = o.customer_id AND l.order_id = o.id
+                AND (l.recipient_name IS NOT NULL OR l.recipient_email NOT LIKE '%@{erased_domain}')))
+        """,
+            personal=each("o.{name}", PERSONAL),
+            erased_domain=identifier(ERASED_DOMAIN),
+        ),
         of="order",
     ),
     Check(

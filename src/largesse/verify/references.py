@@ -24,6 +24,19 @@ def _belongs_to_order(table: str, of: str, row_id: Fragment, condition: Fragment
     )
 
 
+# Columns with ids, and the sequence that each comes from.
+_SEQUENCES = (
+    ("orders", "id", "orders_id_seq"),
+    ("entries", "id", "entries_id_seq"),
+    ("entries", "movement_id", "movements_id_seq"),
+    ("events", "id", "events_id_seq"),
+    ("messages", "id", "messages_id_seq"),
+    ("audit_events", "id", "audit_events_id_seq"),
+    ("vouchers", "id", "vouchers_id_seq"),
+    ("shipments", "id", "shipments_id_seq"),
+)
+IDS_GO_ON = "ids-go-on"
+
 # Tables whose customer is checked nowhere else: by no foreign key, and by no check of the object that a row belongs to.
 NAMING_CUSTOMERS = (
     "approval_requests",
@@ -123,5 +136,23 @@ REFERENCES = (
                                     ELSE c.id IS NULL OR o.product_id IS NOT NULL END
         """,
         of="order",
+    ),
+    # Logical replication, for one, copies rows but not how far their sequences are.
+    Check(
+        IDS_GO_ON,
+        "The sequences that give orders, entries, events, messages, vouchers and parcels their ids are not behind an id that is taken.",
+        join(
+            Fragment(" UNION ALL "),
+            (
+                compose(
+                    "SELECT '{sequence}' WHERE (SELECT max({column}) FROM {table}) > (SELECT last_value FROM {sequence})",
+                    table=identifier(table),
+                    column=identifier(column),
+                    sequence=identifier(sequence),
+                )
+                for table, column, sequence in _SEQUENCES
+            ),
+        ),
+        of="sequence",
     ),
 )

@@ -60,12 +60,19 @@ RIGHTS = (
     ),
     Check(
         "triggers-are-on",
-        "No trigger is switched off.",
+        "No trigger is switched off, for a table, or for the sessions of a database or login (session_replication_role).",
         compose(
             """
         SELECT c.relname || '/' || t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
         WHERE t.tgenabled NOT IN ('O', 'A') AND c.relnamespace = 'public'::regnamespace
           AND c.relname IN ({listed})
+        UNION ALL
+        SELECT concat_ws(' ', 'session_replication_role', 'of ' || r.rolname, 'in ' || d.datname) FROM pg_db_role_setting s
+        LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
+        WHERE s.setconfig && '{{session_replication_role=replica,session_replication_role=local}}'
+          AND (s.setdatabase = 0 OR d.datname = current_database())
+        UNION ALL
+        SELECT 'session_replication_role' FROM pg_settings WHERE name = 'session_replication_role' AND reset_val <> 'origin' AND source = 'configuration file'
         """,
             listed=_listed(TABLES),
         ),
