@@ -240,3 +240,13 @@ def test_a_file_that_is_none_is_refused_in_one_line(run: Run, loaded: dict[str, 
     (tmp_path / "bank.csv").write_text("Date,Text\n1,2\n")
     assert_refused(run("top-ups", "import", "bank.csv"), "no line is a heading")
     assert_refused(run("top-ups", "import", "nothing.csv"), "nothing.csv")
+
+
+def test_a_read_only_database_is_said_in_words(run: Run, loaded: dict[str, Any], database: str) -> None:
+    sql(
+        database,
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$",
+    )
+    result = run("top-up", "gbp", "5")
+    assert result.exit_code == 1
+    assert "it is a standby, or read-only, and changes nothing" in result.stderr
