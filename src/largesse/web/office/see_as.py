@@ -113,7 +113,7 @@ def _refused(_: bool) -> NoReturn:
 
 
 def _refuse() -> NoReturn:
-    raise NotFound("A view of a customer's pages only reads.")
+    raise NotFound("This view of a customer's pages is read-only.")
 
 
 class _SeenLayout(Layout):
