@@ -115,7 +115,7 @@ WHY: dict[str, str] = {
     "orders-hot, batched": "orders of a batch share the cost of their transaction: its round trips, locks and WAL flush. They cannot share "
     "their own work: the HTTP exchange, reading, encrypting and answering an order, and its rows. This work alone takes more than a tenth of the "
     "time of an order in its own transaction here, where a disk flush takes a fraction of a millisecond. A slower disk makes the "
-    "ratio larger. Whatever makes a single order faster, as order-alone requires, makes it smaller.",
+    "ratio larger. Anything that makes a single order faster, as order-alone requires, makes it smaller.",
     "order-alone": "an order takes two round trips: BEGIN with the locks and what it is decided on, and all its rows with COMMIT. The reference has two simpler ones. "
     "A database function that locks, decides and writes would save one more, but the rules would then be SQL.",
     "order-alone, with a budget": "the order also reads what is left of its budget, in the round trip of the locks, and writes what it counts.",
@@ -130,8 +130,8 @@ WHY: dict[str, str] = {
     "many such pages, a fresh one has none. The ratio rises from run to run, as fewer such pages are left.",
     "processes": "one process and PostgreSQL keep both cores busy, and a second process has no third core to use. Orders whose "
     "accounts are locked by another process's batch are placed in the next batch.",
-    "processes, divided": "as processes, and fewer orders share each batch and each turn of the event loop. So it is in one process with half "
-    "of the connections.",
+    "processes, divided": "as processes, and fewer orders share each batch and each turn of the event loop. The same happens in one process "
+    "with half of the connections.",
     "processes, processor time": "as processes, divided. The next row divides by one process with half of the connections.",
     "processes, each loaded": "two serving processes, the load generator and PostgreSQL take turns on two cores. Pairs differ by a quarter.",
     "customers, edits": "two edits a second cost orders a few hundredths. Runs of a few seconds differ by more.",

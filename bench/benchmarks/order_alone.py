@@ -4,8 +4,9 @@
 rows by `pgbench` with one client, and one `GET /health` of the same server, which is HTTP and a round trip to the database.
 A second row divides orders that count towards a budget by those of a customer without.
 
-*What it means.* A single order waits for no timer and for no other orders. Beyond the bare commit and the bare HTTP exchange,
-its time goes into the statements that check and decide: each is a round trip. What is left of a budget is read in the round trip of the locks, once it is known that there is one; what the order counts is written with it.
+*What it means.* A single order waits for no timer and for no other orders. Beyond the bare commit and the bare HTTP exchange, its time goes
+into the statements that check and decide: each is a round trip. If there is a budget, what is left of it is read in the round trip of the
+locks, and what the order counts is written with the order.
 """
 
 from __future__ import annotations

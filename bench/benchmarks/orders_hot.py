@@ -1,10 +1,10 @@
 """One busy funding account that pays for every order: 64 connections, two recipients an order, one serving process.
 
-*How.* `wrk` keeps 64 connections busy with `POST /send/gift`. Each order has its own reference and writes an order, two
-lines, two ledger entries, two balances, an event and a mail job. The reference is PostgreSQL alone: `pgbench` with 32 clients
-calls one SQL function that writes the same rows into the same tables, one order a commit. A second row divides by the same
-service limited to one order a transaction (`python -m bench.server PORT 1`): same code, same load, same durability. A third divides by
-`pgbench` over tables of its own, the least that an order needs, which no release changes (bench/lean.py): ratios of several releases compare by it.
+*How.* `wrk` keeps 64 connections busy with `POST /send/gift`. Each order has its own reference and writes an order, two lines, two ledger
+entries, two balances, an event and a mail job. The reference is PostgreSQL alone: `pgbench` with 32 clients calls one SQL function that
+writes the same rows into the same tables, one order a commit. A second row divides by the same service limited to one order a transaction
+(`python -m bench.server PORT 1`): same code, same load, same durability. A third divides by `pgbench` over tables of its own with the least
+that an order needs (bench/lean.py). No release changes them, so ratios of several releases are comparable.
 
 *What it means.* With one commit an order, each order waits until the one before it has reached the disk, because both change the same
 balance. The disk's flushes a second are the limit, however fast the database. A batch pays one flush for all its orders.

@@ -1,14 +1,14 @@
 """Two serving processes compared with one, under the load of orders-spread.
 
-*How.* `largesse serve --processes 2` and `--processes 1` on the same database, in turn. First each process has 64 connections, so
-that two have 128 in all and as many orders wait for each placer as for the one. Then there are 64 connections in all, and half
-as many orders wait for each of two placers. The rows of processor time say what an order takes of it.
+*How.* `largesse serve --processes 2` and `--processes 1` on the same database, in turn. First each process has 64 connections, so that two
+have 128 in all, and as many orders wait for each placer as for a single one. Then there are 64 connections in all, and half as many orders
+wait for each of two placers. The rows of processor time say how much an order takes.
 
-*What it means.* Several processes must cost nothing where the machine has no core to spare for them. With as much load for each, a
-second process adds only conflicts at the same accounts. With the load divided, batches are smaller as well, and so is what each
-process reads and answers at once. One process with half of the connections has that too: `processes, the second` divides
-by it, and so says what the second process itself costs. Cores that are all busy work slower, each with less of the caches:
-`processes, apart` divides by two installations on this machine that share nothing and are loaded at once. With more cores, more processes are the first step of scaling.
+*What it means.* Several processes must cost nothing where the machine has no core to spare for them. With the full load for each, a second
+process adds only conflicts at the same accounts. With the load divided, each process also has smaller batches, and reads and answers less
+at once. So does one process with half of the connections: `processes, the second` divides by it, to show the cost of the second process
+itself. If all cores are busy, each works slower, with less of the caches: `processes, apart` divides by two installations on this machine
+that share nothing and are loaded at once. With more cores, more processes are the first step of scaling.
 """
 
 from __future__ import annotations

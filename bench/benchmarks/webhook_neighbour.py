@@ -4,7 +4,7 @@
 20 ms. The second has 100, as many as a customer may have: a quarter of them hang, a quarter drip a byte a second, a quarter answer
 500, and a quarter break the connection off. It orders twice a second, which makes 200 deliveries. The figure is the time from an
 order's transaction to the answer of the first customer's receiver, over all its deliveries. In the reference, the second customer's
-receivers answer 200. Both begin anew: no subscription is known to be bad, and the measured time includes the worst part, the first
+receivers answer 200. Both start fresh: no subscription is known to be bad, and the measured time includes the worst part, the first
 attempts at all of them. An attempt may take 3 s here instead of 15, so that retries are included as well.
 
 *What it means.* A dead receiver delays only its own deliveries.
