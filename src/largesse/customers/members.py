@@ -85,6 +85,8 @@ async def set_role(actor: Actor, user_id: int, role: str) -> Member:
     """Changes the role of a member from their next request on. Returns the member as they were. Raises NotFound, LastAdministrator."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
+        if role == member.role:
+            return member
         if role != ADMIN:
             await _require_other_admin(transaction.connection, actor, member)
         await store.set_user_role(transaction.connection, actor.customer_id, user_id, role)

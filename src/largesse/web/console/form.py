@@ -35,6 +35,7 @@ _UNFIT = text("This has characters that are not allowed. Type it again.")
 _NO_EMAIL = text("Type an e-mail address, such as name@example.com.")
 _NOT_OFFERED = text("Choose one of the options.")
 _CHOOSE_SOME = text("Choose at least one of the options.")
+CHANGED = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
 CHANGED_TOO = text("Somebody else changed this meanwhile to: %(value)s")
 
 

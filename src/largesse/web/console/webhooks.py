@@ -10,7 +10,7 @@ from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.i18n.languages import text
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Choices, Text
+from largesse.web.console.form import CHANGED, Choices, Text
 from largesse.web.kit.query import INT64
 from largesse.webhooks.delivery_store import AttemptRecord, DeliveryRecord, list_deliveries, order_references
 from largesse.webhooks.service import (
@@ -224,8 +224,11 @@ async def again(context: RequestContext) -> Response:
 
 async def rotate(context: RequestContext) -> Response:
     """Replaces the secret of a subscription, and shows the new one once. Raises NotFound."""
-    subscription_id = context.uuid("subscription")
-    rotated = await rotate_secret(context.actor, context.services.vault, subscription_id)
+    subscription = await _subscription(context)
+    # Replaced twice, the secret that receivers have would end at once.
+    if context.form["until"] != str(subscription.rotates_until or ""):
+        return _back(context, subscription, context.say(CHANGED))
+    rotated = await rotate_secret(context.actor, context.services.vault, subscription.id)
     return context.page("webhook_made.html", made=rotated, until=rotated.previous_until, verifying=VERIFYING)
 
 

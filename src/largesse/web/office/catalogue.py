@@ -23,7 +23,7 @@ from largesse.catalogue.typed import fields_of, read_collection, read_product, t
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.staff.model import StaffRight
-from largesse.web.console.form import CHANGED_TOO, REQUIRED, Form
+from largesse.web.console.form import CHANGED, CHANGED_TOO, REQUIRED, Form
 from largesse.web.kit.query import INT64
 from largesse.web.office.catalogue_shown import (
     FLAGS,
@@ -246,7 +246,7 @@ class Pages:
         """Shows the current page, with the reason why nothing was done."""
         said = _REFUSALS.get(type(refused), _NOT_DONE)
         if isinstance(refused, ChangedMeanwhile):
-            said = _BEHIND if refused.edited.is_behind else _MEANWHILE
+            said = _BEHIND if refused.edited.is_behind else CHANGED
         return await self.show(context, trouble=context.say(said), status=409)
 
     async def _merged(self, context: OfficeContext, now: Edited, typed: Mapping[str, str]) -> Response:
@@ -321,7 +321,6 @@ class Pages:
         return read_product(typed, names, is_digital=is_digital, currency=currency, picture=picture)
 
 
-_MEANWHILE = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
 _NOT_DONE = text("This is not possible any more. Look at how it is now.")
 _REFUSALS: Mapping[type[StateConflict], str] = {
     editing.ManagedByFile: text("The seed file manages this. Release it first."),
