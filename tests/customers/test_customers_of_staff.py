@@ -1,5 +1,7 @@
 """Customers as members of staff find, open and note them, and views of what a customer sees."""
 
+import asyncio
+
 import asyncpg
 import pytest
 from tests.chained import actor_on
@@ -59,6 +61,16 @@ async def test_two_of_one_name_have_keys_of_their_own(database: Database) -> Non
     actor = await actor_on(database, VAULT)
     keys = [(await create_customer(actor, "Acme", plan="pro", funding="balance", key=None))[1] for _ in range(3)]
     assert keys == ["acme", "acme-2", "acme-3"]
+
+
+async def test_two_of_one_name_are_opened_at_the_same_moment(database: Database) -> None:
+    terms = {"plan": "pro", "funding": "balance", "currency": "GBP", "environments": ("production",), "mails": False}
+    actors = [await actor_on(database, VAULT) for _ in range(6)]
+    await asyncio.gather(
+        *(open_customer(one, "Acme", **terms, email=f"ada{at}@acme.example") for at, one in enumerate(actors))
+    )
+    keys = await database.fetch(OPERATOR, "SELECT key FROM customers ORDER BY key")
+    assert [row["key"] for row in keys] == ["acme", *(f"acme-{number}" for number in range(2, 7))]
 
 
 async def test_a_customer_is_opened_with_accounts_and_its_first_administrator(database: Database) -> None:

@@ -27,15 +27,22 @@ MOST_CUSTOMER_KEY = 100
 async def create_customer(actor: Actor, name: str, *, plan: str, funding: str, key: str | None) -> tuple[int, str]:
     """Creates a customer, and returns its id and key. Without `key`, makes one from the name. Raises OperatorError for a key in use."""
     async with actor.transaction(StaffRight.CUSTOMERS) as transaction:
-        connection = transaction.connection
-        if key is None:
-            key = free_key(name, await store.numbered_keys(connection, free_key(name, (), "customer")), "customer")
-        terms = {"key": key, "name": name, "plan": plan, "funding": funding}
-        customer_id = await store.add_customer(connection, **terms)
-        if customer_id is None:
-            raise OperatorError(f"there is a customer {key!r} already: `customers set` changes it")
-        await transaction.on_behalf_of(customer_id).record("customer.created", f"customer {customer_id}", after=terms)
-    return customer_id, key
+        connection, terms = transaction.connection, {"name": name, "plan": plan, "funding": funding}
+        used = key or await _new_key(connection, name)
+        customer_id = await store.add_customer(connection, key=used, **terms)
+        while customer_id is None:
+            if key is not None:
+                raise OperatorError(f"there is a customer {key!r} already: `customers set` changes it")
+            used = await _new_key(connection, name)  # somebody else took the first one at the same moment
+            customer_id = await store.add_customer(connection, key=used, **terms)
+        after = {"key": used, **terms}
+        await transaction.on_behalf_of(customer_id).record("customer.created", f"customer {customer_id}", after=after)
+    return customer_id, used
+
+
+async def _new_key(connection: Connection, name: str) -> str:
+    """Returns a key that is made from a name, with a number if others have it."""
+    return free_key(name, await store.numbered_keys(connection, free_key(name, (), "customer")), "customer")
 
 
 async def change_customer(
