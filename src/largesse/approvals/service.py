@@ -42,6 +42,7 @@ MOST_NAME = 60  # characters
 MOST_NOTE = 500
 MOST_CHOSEN = 100  # most accounts, gifts or approvers of a rule
 MOST_LISTED = 200  # requests on a page
+SENT_WITHIN_S = 15.0  # after its approval, or it is not sent by itself
 
 
 class TooManyRules(BrokenRule):
@@ -207,7 +208,9 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
         state = await _state_after(connection, request, rules)
         if state != request.state:
             await store.end_request(connection, request, state)
-            await mail_approval(connection, "approval_ended", [request.user_id], request.id)
+            # The mail says whether the order was placed, which is known after this transaction.
+            delay_s = SENT_WITHIN_S if state == APPROVED else 0.0
+            await mail_approval(connection, "approval_ended", [request.user_id], request.id, delay_s)
         act = "approval.given" if approves else "approval.declined"
         await transaction.record(act, f"send {request.id}", after={**_total(request), "state": state})
     return msgspec.structs.replace(request, state=state)

@@ -79,7 +79,10 @@ _HOLD_MESSAGES = """
 """
 _MAIL_INVITATION = "INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)"
 _MAIL_LOW_BALANCE = "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2"
-_MAIL_APPROVAL = "INSERT INTO people_mails (kind, user_id, request_id) SELECT $1, unnest($2::int[]), $3"
+_MAIL_APPROVAL = """
+    INSERT INTO people_mails (kind, user_id, request_id, due_at)
+    SELECT $1, unnest($2::int[]), $3, clock_now() + $4 * interval '1 second'
+"""
 _MAIL_AUTOMATION = """
     INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
     ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
@@ -215,9 +218,11 @@ async def mail_low_balance(connection: Connection, account_id: int, user_ids: Se
     await connection.execute(_MAIL_LOW_BALANCE, user_ids, account_id)
 
 
-async def mail_approval(connection: Connection, kind: str, user_ids: Sequence[int], request_id: str) -> None:
+async def mail_approval(
+    connection: Connection, kind: str, user_ids: Sequence[int], request_id: str, delay_s: float = 0.0
+) -> None:
     """Sends users a mail about a request for approval: `approval_asked` or `approval_ended`."""
-    await connection.execute(_MAIL_APPROVAL, kind, user_ids, request_id)
+    await connection.execute(_MAIL_APPROVAL, kind, user_ids, request_id, delay_s)
 
 
 async def mail_automation(connection: Connection, user_ids: Sequence[int], automation_id: int) -> None:

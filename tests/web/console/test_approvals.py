@@ -1,6 +1,7 @@
 """Approvals: nobody sends what somebody else must approve first, nobody approves their own, and an answer counts once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from tests.web.api.conftest import Service
@@ -20,6 +21,7 @@ from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import place, ready
 
 from largesse.approvals.service import MOST_LISTED
+from largesse.mail.people.writing import read_approval
 
 __all__ = ["WORLD", "as_before"]
 
@@ -50,6 +52,10 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, a
     assert (state(service, reference), state(service, other)) == ("approved", "waiting")
     assert round(before - service.balance("gbp"), 2) == 20
     assert ("approval_ended", "Cem") in mails(service)
+    [mail] = service.sql("SELECT due_at - created_at AS waits FROM people_mails WHERE kind = 'approval_ended'")
+    assert mail["waits"] >= timedelta(seconds=10), (
+        "it would say that the order was not placed, while it is being placed"
+    )
     acts = service.sql("SELECT act, actor_name FROM audit_events WHERE act LIKE 'approval.%' ORDER BY id DESC LIMIT 2")
     assert [tuple(row) for row in acts] == [
         ("approval.given", "ada@acme.example"),
@@ -228,6 +234,18 @@ def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, s
 
 
 @pytest.mark.slow
+def test_who_withdraws_an_approved_send_is_not_told_that_it_was_not_approved(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
+    set_rule(ada)
+    reference = asked(cem, service)
+    service.sql("UPDATE approval_requests SET state = 'approved', ended_at = now() WHERE id = $1", reference)
+    about = int(service.ids["customers"]["acme"]), user_id(service, "cem"), "approval_ended", reference
+    assert service.run(lambda connection: read_approval(connection, *about)).state == "approved"
+    assert cem.submit(f"/app/approvals/{reference}", f"/app/approvals/{reference}/withdraw").status_code == 303
+    assert service.run(lambda connection: read_approval(connection, *about)) is None
+
+
 def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn) -> None:
     """Whichever is first holds: sent, or not sent, never both."""
     ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
