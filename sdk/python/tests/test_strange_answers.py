@@ -72,7 +72,7 @@ def test_half_an_answer(listen, answer: bytes) -> None:
 
     error = ask(listen(handle).url)
     assert type(error) is errors.NoAnswer
-    assert "GET /me: no whole answer came" in str(error)
+    assert "GET /me: no complete answer arrived" in str(error)
     assert error.request_id
 
 

@@ -201,7 +201,7 @@ function reasonOf(error: unknown): string {
 
 function noAnswer(what: string, why: string, isUnreachable: boolean, requestId: string, cause: unknown): NoAnswer {
   const kind = isUnreachable ? Unreachable : NoAnswer;
-  const said = isUnreachable ? "no connection could be made" : "no whole answer came";
+  const said = isUnreachable ? "no connection could be made" : "no complete answer arrived";
   const error = new kind(`${what}: ${said} (${why}) (request id ${requestId})`, { cause });
   error.requestId = requestId;
   return error;

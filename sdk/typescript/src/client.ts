@@ -360,7 +360,7 @@ function readBaseUrl(given: unknown): string {
   }
   if (url.protocol !== "http:" && url.protocol !== "https:") throw new InvalidArgument("baseUrl", "must begin with http:// or https://.");
   if (url.username || url.password || url.search || url.hash) {
-    throw new InvalidArgument("baseUrl", "must be an address alone, without user, query or fragment.");
+    throw new InvalidArgument("baseUrl", "must be only an address, without user, query or fragment.");
   }
   return url.href.replace(/\/+$/, "");
 }

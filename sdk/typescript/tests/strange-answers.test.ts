@@ -73,7 +73,7 @@ for (const [name, answer] of HALVES) {
     });
     const error = await ask(server.url);
     assert.ok(error instanceof NoAnswer && !(error instanceof Unreachable), String(error));
-    assert.match(error.message, /^GET \/me: no whole answer came/);
+    assert.match(error.message, /^GET \/me: no complete answer arrived/);
     assert.ok(error.requestId);
   });
 }

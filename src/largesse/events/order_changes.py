@@ -13,7 +13,7 @@ from largesse.db.shard_groups import Customers
 from largesse.db.sharding import arguments
 from largesse.db.statements import Part
 
-# Of the customers in $1, those with the newest changes of orders.
+# The customers among $1 with the newest changes of orders.
 CUSTOMERS_CHANGED = """
     SELECT customer_id FROM order_changes WHERE customer_id = ANY($1::int[]) ORDER BY id DESC LIMIT 500
 """

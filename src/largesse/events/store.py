@@ -146,7 +146,7 @@ def marked_events(waiting: Fragment, of: Fragment = NOTHING) -> Fragment:
     )
 
 
-# Of the customers in $1, those with the oldest waiting events.
+# The customers among $1 with the oldest waiting events.
 CUSTOMERS_WAITING = """
     SELECT customer_id FROM events WHERE fanned_out_at IS NULL AND customer_id = ANY($1::int[]) ORDER BY id LIMIT 500
 """

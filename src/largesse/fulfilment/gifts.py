@@ -50,7 +50,7 @@ class GiftStep(Enum):
 
     CHOOSE = auto()
     ADDRESS = auto()
-    WAIT = auto()  # for a voucher number
+    WAIT = auto()  # the recipient waits for a voucher number
     VOUCHER = auto()
     PARCEL = auto()
     EXPIRED = auto()
@@ -68,7 +68,7 @@ class ClaimedGift(Confidential, frozen=True):
     progress: Progress
     product: Product | None
     choices: list[Product]
-    details: Mapping[int, Details]  # of the product and the choices, by id
+    details: Mapping[int, Details]  # the texts about the product and the choices, by product id
     voucher: Allocated | None
     shipped: Shipped | None
     address: Mapping[str, str] | None

@@ -28,7 +28,7 @@ from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
-_BLANK = _DELIMITERS + " \r\n"  # what an empty line of a spreadsheet consists of
+_BLANK = _DELIMITERS + " \r\n"  # the characters of an empty line of a spreadsheet
 _DIGIT = re.compile("[0-9]")
 
 
@@ -128,7 +128,7 @@ class InventoryProduct(msgspec.Struct, frozen=True):
     key: str
     name: str
     currency: str
-    amounts_minor: tuple[int, ...]  # its denominations; none for a range of amounts
+    amounts_minor: tuple[int, ...]  # its denominations; empty for a range of amounts
     waited_minor: tuple[int, ...] = ()  # the values for which recipients wait, such as a former denomination
 
 
@@ -166,7 +166,7 @@ class InventoryLevel(msgspec.Struct, frozen=True):
 
 
 class _Item(Confidential, frozen=True):
-    line: int  # of the file
+    line: int  # the line number in the file
     value_minor: int
     voucher: Voucher
 

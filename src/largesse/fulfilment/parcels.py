@@ -1,4 +1,4 @@
-"""Parcels for the people who pack them: those that wait, were sent, or came back.
+"""Parcels, for the people who pack them: parcels that wait, were sent, or came back.
 
 Lists have no recipients. `pack_parcels` returns addresses, and records it in the audit log.
 """
@@ -23,7 +23,7 @@ RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")
 class ParcelState(StrEnum):
     """The state of a parcel."""
 
-    WAITING = "waiting"  # to be packed and sent
+    WAITING = "waiting"  # it waits to be packed and sent
     SENT = "sent"
     BACK = "back"
 

@@ -51,8 +51,8 @@ class Shipped(msgspec.Struct, frozen=True):
     shipped_at: datetime | None
     carrier: str | None
     tracking_number: str | None
-    is_back: bool  # it came back after it was last sent
-    goes_again: bool  # it came back, and waits to be sent again
+    is_back: bool  # whether it came back after it was last sent
+    goes_again: bool  # whether it came back and waits to be sent again
 
 
 class PackedParcel(Confidential, frozen=True):

@@ -22,7 +22,7 @@ class StockLevel(msgspec.Struct, frozen=True):
 
     value_minor: int | None
     free: int
-    expiring: int  # of the free ones, that expire within EXPIRES_SOON_DAYS
+    expiring: int  # the free numbers that expire within EXPIRES_SOON_DAYS
     expired: int  # past their use-by date, and never handed out
     waiting: int  # recipients who wait
 

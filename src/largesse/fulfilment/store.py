@@ -32,7 +32,7 @@ LOCK_LINE = "SELECT FROM lines WHERE customer_id = $1 AND order_id = $2 AND numb
 HAND_OUT = "UPDATE vouchers SET customer_id = $2, order_id = $3, number = $4, handed_at = $5 WHERE id = $1"
 DELETE_WAIT = "DELETE FROM voucher_waits WHERE customer_id = $1 AND id = $2"
 
-# What a gift can be exchanged for.
+# The products that a gift can be exchanged for.
 _PRODUCT = """
     SELECT id, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor,
            cost_minor, markup_percent, postage_minor, vat_percent, customer_ids, picture, suppliers
@@ -70,7 +70,7 @@ ADD_VOUCHERS = """
 """
 KNOWN = "SELECT lookup, order_id IS NOT NULL AS is_sold FROM vouchers WHERE lookup = ANY($1::bigint[])"
 
-# Who is notified.
+# The address of the recipient who is notified.
 ADDRESSEE = """
     SELECT l.recipient_email, l.recipient_name, o.environment, s.sealed_email
     FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
@@ -122,7 +122,7 @@ _REFERENCES = """
     SELECT customer_id, id, reference
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, id) JOIN orders USING (customer_id, id)
 """
-# What is printed beside parcels of the orders $1 and $2 and the lines $3. A message with placeholders was filled in for each line.
+# Texts for the packing slips of parcels, by customers $1, orders $2 and lines $3. A message with placeholders was filled in for each line.
 PACKING_SLIPS = """
     SELECT o.customer_id, o.id AS order_id, wanted.number, o.reference, coalesce(o.from_name, c.name) AS sender,
            CASE WHEN position('{' IN o.message) > 0 THEN coalesce(own.message, o.message) ELSE o.message END AS message
@@ -205,7 +205,7 @@ WAITING_AMONG = """
        OR EXISTS (SELECT FROM shipments w WHERE (w.customer_id, w.order_id, w.number) = (late.customer_id, late.order_id, late.number)
                   AND w.sealed_address IS NOT NULL)
 """
-# Of the customers in $1, those with gifts whose time is over.
+# The customers among $1 with late gifts.
 CUSTOMERS_LATE = """
     SELECT DISTINCT customer_id FROM line_states
     WHERE state IN ('claimed', 'chosen') AND expires_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[])
@@ -219,7 +219,7 @@ INVENTORY = """
     FROM free FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
 """
 
-# The voucher of a line.
+# The voucher that was handed out to a line.
 HANDED_OUT = """
     SELECT product_id, sealed, is_test, handed_at FROM vouchers
     WHERE customer_id = $1 AND order_id = $2 AND number = $3

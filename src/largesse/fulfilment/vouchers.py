@@ -27,7 +27,7 @@ from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 
 _TEST_NUMBER_BYTES = 10
-NO_DATE = date.max  # stored as infinity
+NO_DATE = date.max  # a voucher without a date; stored as infinity
 
 
 class Voucher(Confidential, frozen=True, omit_defaults=True):
@@ -87,7 +87,7 @@ class VoucherRequest(msgspec.Struct, frozen=True):
     product_id: int
     value_minor: int
     email: str | None = None  # the recipient's address
-    suppliers: tuple[str, ...] = (STOCK,)  # of the product, in the order in which they are tried
+    suppliers: tuple[str, ...] = (STOCK,)  # the suppliers of the product, in the order in which they are tried
 
 
 Buy = Callable[[Connection, VoucherRequest, datetime], Awaitable[bool]]

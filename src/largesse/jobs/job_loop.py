@@ -66,7 +66,7 @@ class Loop:
         self._step = step
         self._every_s = every_s
         self._pause = pause
-        self._failures = 0  # in a row
+        self._failures = 0  # failures in a row
         self._stopped = asyncio.Event()
         metrics.LOOP_RESTARTS.labels(name)  # exported from the start, as 0
 

@@ -35,7 +35,7 @@ def held_columns(leases: Sequence[Lease]) -> tuple[list[int], list[Any], list[in
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """How leases are taken: for how long, and the keys that the process has leased already."""
+    """The terms of new leases: for how long, and the keys that the process has leased already."""
 
     lease_s: float = LEASE_S
     held: Collection[Any] = frozenset()
@@ -141,7 +141,7 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
         await connection.execute(self.giving_back, *held_columns(leases))
 
 
-_CERTAIN = 0.8  # of a lease's length: the rest is for work that began while it was certain
+_CERTAIN = 0.8  # the part of a lease in which it is certainly valid; the rest is for work that began before
 
 
 class Leases:
@@ -172,7 +172,7 @@ class Leases:
 
     @property
     def terms(self) -> Terms:
-        """How to take more leases."""
+        """The terms for more leases."""
         return Terms(self.lease_s, {lease.key for lease in self._certain_until})
 
     def certain_s(self, lease: Lease) -> float:

@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 class News(StrEnum):
-    """What a notification says, as its payload."""
+    """The kinds of notifications, by their payloads."""
 
     ORDERS = "orders"  # Orders were placed. What delivers is woken later, when their deliveries and messages are made.
     OUTBOX = ""  # Something waits to be delivered.
@@ -119,7 +119,7 @@ async def _listen_on(connection: Connection, wake: Callable[[News], None]) -> No
     ended = asyncio.Event()
     connection.add_termination_listener(lambda _: ended.set())
     await connection.add_listener(_CHANNEL, heard)
-    wake(News.EVERYTHING)  # for notifications that were sent before
+    wake(News.EVERYTHING)  # notifications that were sent before were missed
     try:
         while not ended.is_set():
             try:

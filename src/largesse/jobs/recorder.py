@@ -49,7 +49,7 @@ class Recorder(Generic[Item]):
         self._writing: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
         self._awaited = asyncio.Event()
-        self._ends: float | None = None  # by the event loop's clock: batches that fail later are given up
+        self._ends: float | None = None  # batches that fail after this time of the event loop's clock are given up
 
     def add(self, item: Item) -> asyncio.Future[bool]:
         """Adds `item` to the next batch. The future's result is True once it is written, False if it was given up."""

@@ -1,4 +1,4 @@
-"""What a package registers in its `tasks.py`: periodic tasks, retention, queues to measure, and due times; and how these are carried out.
+"""The tasks that packages register in their `tasks.py`: periodic tasks, retention, queues to measure, and due times. Also carries them out.
 
 `jobs/housekeeping.py` lists the packages, for the worker, the gauges and pruning. Encrypted columns register by `SealedTable`. The test lab
 brings the due times of a customer in staging forward; the package's own statements decide what is due, by `clock_now()`
@@ -171,7 +171,7 @@ class DueTimes(msgspec.Struct, frozen=True):
 
 
 class WorkerContext:
-    """What periodic tasks use. `wake` makes the loops with these names look for work now.
+    """The context of periodic tasks. `wake` makes the loops with these names look for work now.
 
     `default_expiry_days` is the setting.
     """
@@ -226,7 +226,7 @@ def with_connection(do: Callable[[Connection], Awaitable[bool | None]]) -> Calla
 
 
 class RoomTasks(msgspec.Struct, frozen=True):
-    """What a package registers. `gauges` show the number of waiting rows. The test lab brings `due_times` forward."""
+    """The tasks of a package. `gauges` show the number of waiting rows. The test lab brings `due_times` forward."""
 
     periodic: Sequence[PeriodicTask] = ()
     retention: Sequence[Old] = ()

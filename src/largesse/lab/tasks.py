@@ -1,4 +1,4 @@
-"""Recipients of the test lab who claim their gifts by themselves."""
+"""Claims gifts for recipients of the test lab whose address does that automatically."""
 
 import structlog
 

@@ -221,7 +221,7 @@ async def _require_watch(transaction: Transaction, watch: Watch) -> None:
     if watch.below_minor <= 0:
         raise InvalidRequest("The amount must be greater than zero.")
     if not 0 < len(watch.user_ids) <= MOST_WATCHERS:
-        raise InvalidRequest(f"1 to {MOST_WATCHERS} people are notified.")
+        raise InvalidRequest(f"Choose 1 to {MOST_WATCHERS} people to notify.")
     watchers = {one.id for one in await list_watchers(transaction.connection, transaction.actor.customer_id)}
     if not watchers.issuperset(watch.user_ids):
         raise InvalidRequest("Only administrators and finance are notified.")

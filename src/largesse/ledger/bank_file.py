@@ -125,7 +125,7 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
     except ValueError:
         raise ValueError(f"{text!r} is not an amount") from None
     if decimal is None and read.whole is not None and read.with_decimals is not None:
-        raise ValueError(f"{text!r} could be two amounts: say which sign is the decimal one")
+        raise ValueError(f"{text!r} could be two amounts: name the decimal sign")
     is_decimal = read.whole is None if decimal is None else read.mark == decimal
     amount = read.with_decimals if is_decimal else read.whole
     if amount is None:

@@ -61,11 +61,11 @@ _DISMISSED = """
 
 
 class LineState(StrEnum):
-    """What somebody has to do about a line."""
+    """The state of a line, which says what somebody must do about it."""
 
     DECIDE = "decide"
-    MATCHED = "matched"  # it confirms a top-up once somebody agrees
-    DONE = "done"  # it confirmed one
+    MATCHED = "matched"  # it matches a top-up, which somebody must still confirm
+    DONE = "done"  # it confirmed a top-up
     DISMISSED = "dismissed"
     IGNORED = "ignored"
 

@@ -97,7 +97,7 @@ async def propose_correction(actor: Actor, new: NewCorrection) -> Correction:
         connection = begun.connection
         account = await find_correctable(connection, new.account_id)
         _require_sound(new, account)
-        # A customer's corrections run one at a time, so that two refunds do not give back more than an order cost.
+        # A customer's corrections run one at a time, so that two refunds together are not more than an order cost.
         await connection.fetch(store.LOCK_CUSTOMER, account.customer_id)
         if await store.count_waiting(connection) >= MAX_WAITING:
             raise TooManyWaiting

@@ -28,8 +28,8 @@ _ACCOUNT = """
            a.closed_at IS NOT NULL AS is_closed, c.key AS customer, c.name AS customer_name
     FROM accounts a JOIN customers c ON c.id = a.customer_id WHERE a.id = $1 AND a.kind IN ('funding', 'receivable')
 """
-# An order of a customer, by reference: what it was paid from, and what its claimed codes cost. A code that nobody has claimed is
-# cancelled instead, which refunds it, and a claimed code can never be cancelled: so no code is refunded in both ways.
+# Reads an order by its reference: the account that paid, and the cost of its claimed codes. Only these can be refunded by a correction.
+# Unclaimed codes are cancelled instead, and a claimed code can never be cancelled. So no code is refunded in both ways.
 ORDER = """
     SELECT id, environment, account_id, currency,
            total_minor / code_count * (
@@ -69,7 +69,7 @@ class Correction(msgspec.Struct, frozen=True):
     account_id: int
     kind: str  # credit, debit or refund
     amount_minor: int
-    order_reference: str | None  # of a refund
+    order_reference: str | None  # only for a refund
     reason: str
     state: str  # waiting, expired, approved, declined or withdrawn
     proposed_by: int  # a member of staff
@@ -85,7 +85,7 @@ class Correction(msgspec.Struct, frozen=True):
 
     @property
     def change_minor(self) -> int:
-        """What the account's balance changes by."""
+        """The change of the account's balance, in minor units."""
         return -self.amount_minor if self.kind == "debit" else self.amount_minor
 
 

@@ -77,7 +77,7 @@ async def save_watch(
     await insert(connection, _ADD_WATCHERS, rows)
 
 
-# Of the customers in $1, those with a low balance amount on any account.
+# The customers among $1 with a watched account.
 CUSTOMERS_WATCHING = "SELECT DISTINCT customer_id FROM account_watches WHERE customer_id = ANY($1::int[])"
 
 _MARK_LOW = grouped(

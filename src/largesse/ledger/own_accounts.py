@@ -182,7 +182,7 @@ _FIND_ONE = """
     SELECT kind, id FROM accounts
     WHERE customer_id = $1 AND environment = $2 AND currency = $3 AND kind <> 'funding'
 """
-# A subquery for each, not a join: so that the planner uses the index, whatever size it expects.
+# A subquery for each, not a join, so that the planner always uses the index, whatever size of the table it expects.
 _FIND = Fragment("""
     SELECT wanted.*, own.kind, own.id FROM unnest($1::int[], $2::text[], $3::text[]) AS wanted (customer_id, environment, currency)
     CROSS JOIN LATERAL (

@@ -39,7 +39,7 @@ class OnInvoice(msgspec.Struct, frozen=True):
 
 PaymentSource = FromAccount | OnInvoice
 
-# What the orders of a customer are paid from, by its `funding`.
+# The payment source of a customer's orders, by its `funding`.
 SOURCES: Mapping[str, type[PaymentSource]] = MappingProxyType({"balance": FromAccount, "invoiced": OnInvoice})
 _ON_INVOICE = OnInvoice()
 

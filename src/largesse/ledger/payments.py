@@ -42,7 +42,7 @@ class Match(msgspec.Struct, frozen=True):
     line: int
     outcome: str  # confirmed, known (the same line confirmed it before) or unmatched
     reference: str | None
-    amount: str  # as the bank writes it
+    amount: str  # the amount as the bank writes it
     currency: str
     account: str | None
     why: Why | None

@@ -39,7 +39,7 @@ NEXT_TRANSFER_ID = "SELECT nextval('movements_id_seq')"
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """An entry to write: `amount_minor` was added to the account, whose balance was then `balance_minor`."""
 
-    customer_id: int  # whose account it is
+    customer_id: int  # the customer of the account
     account_id: int
     transfer_id: int
     kind: str  # top_up, transfer, settlement, order or refund
@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     amount_minor: int
     balance_minor: int
     reference: str | None = None
-    order_reference: str | None = None  # of its order, whose id may not be drawn yet
+    order_reference: str | None = None  # the reference of its order, which may have no id yet
 
 
 class Locked(NamedTuple):

@@ -97,7 +97,7 @@ class AmountDueMonth(msgspec.Struct, frozen=True):
 class Payment(msgspec.Struct, frozen=True):
     """A payment that the operator has recorded, or the correction of one."""
 
-    id: int | None  # of its entry; None for a correction
+    id: int | None  # the id of its entry; None for a correction
     at: datetime
     reference: str | None  # None for a correction
     amount_minor: int
@@ -152,7 +152,7 @@ class Receivable(msgspec.Struct, frozen=True):
 
 
 async def list_receivables(connection: Connection, customer: str | None = None) -> list[Receivable]:
-    """Returns what each customer owes that was ever invoiced, by customer, including those who owe nothing."""
+    """Returns what each customer owes who was ever invoiced, sorted by customer. Includes customers who owe nothing now."""
     rows = await connection.fetch(_RECEIVABLES, customer)
     return [
         Receivable(

@@ -116,10 +116,10 @@ class StatementEntry(msgspec.Struct, frozen=True):
     order_reference: str | None
     external_reference: (
         str | None
-    )  # the caller's own of the order, where it has one, or the reference of a top-up or settlement
+    )  # the caller's reference of the order, if it has one; or the reference of a top-up or settlement
     amount_minor: int
     balance_minor: int
-    counterpart: str | None  # of a transfer, the name of the other account
+    counterpart: str | None  # the name of the other account, for a transfer
 
 
 class Statement(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""SQL of funding accounts: what they hold, and who may use them.
+"""SQL of funding accounts: their balances, and who may use them.
 
-Money moves through `posting` alone.
+Only `posting` moves money.
 """
 
 from collections import Counter
@@ -216,7 +216,7 @@ async def list_accounts(connection: Connection, customers: Collection[str] | Non
 
 
 def unspendable(accounts: Iterable[OperatorAccount], funding: str) -> dict[str, int]:
-    """Returns what a customer with that `funding` holds in production and cannot spend, in minor units by currency."""
+    """Returns the money in production that a customer with that `funding` cannot spend, in minor units by currency."""
     held = Counter[str]()
     for account in accounts:
         if not names_account(funding) and account.environment == "production":
@@ -289,7 +289,7 @@ async def lock_account(connection: Connection, customer_id: int, environment: st
     return row
 
 
-# Whether another open account of the environment has this name.
+# Returns whether another open account of the environment has this name.
 NAME_TAKEN = """
     SELECT EXISTS (SELECT FROM accounts WHERE customer_id = $1 AND environment = $2 AND kind = 'funding'
                    AND lower(name) = lower($3) AND closed_at IS NULL AND id <> $4)
@@ -301,7 +301,7 @@ INSERT_ACCOUNT = """
 RENAME_ACCOUNT = "UPDATE accounts SET name = $3 WHERE customer_id = $1 AND id = $2"
 CLOSE_ACCOUNT = "UPDATE accounts SET closed_at = clock_now() WHERE customer_id = $1 AND id = $2"
 OPEN_ACCOUNT = "UPDATE accounts SET closed_at = NULL WHERE customer_id = $1 AND id = $2"
-# Whether a top-up of an account waits for its bank transfer.
+# Returns whether a top-up of an account waits for its bank transfer.
 TOP_UP_WAITS = """
     SELECT EXISTS (SELECT FROM top_ups WHERE customer_id = $1 AND environment = $2 AND account_id = $3
                    AND state = 'waiting' AND expires_at > clock_now())
@@ -359,7 +359,7 @@ async def take_all_accounts(connection: Connection, customer_id: int, user_id: i
     await connection.execute(_TAKE_ALL, customer_id, user_id)
 
 
-# What a seed file saves, without money, by customer and key.
+# The columns that loading a seed file saves, by customer and key. Balances are not among them.
 ACCOUNTS = Table(
     "accounts",
     {

@@ -21,7 +21,7 @@ from largesse.ledger.transfer_references import new_transfer_reference, spelled_
 from largesse.staff.model import StaffRight
 
 WAITS_FOR = timedelta(days=30)
-MAX_WAITING = 20  # of a customer in an environment
+MAX_WAITING = 20  # top-ups of a customer in an environment that may wait
 _TRIES = 5
 # The reference of a top-up is RF and 14 digits, which name it in the address of a page.
 _PREFIX = "RF"
@@ -92,8 +92,8 @@ class TopUp(msgspec.Struct, frozen=True):
     account_id: int
     account: str
     currency: str
-    amount_minor: int  # as requested
-    credited_minor: int | None  # as received, once it is confirmed
+    amount_minor: int  # the requested amount
+    credited_minor: int | None  # the received amount, once it is confirmed
     state: str  # waiting, expired, confirmed or cancelled
     requested_at: datetime
     requested_by: str | None  # the name of the person

@@ -12,7 +12,7 @@ from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """A transfer, and what both accounts hold after it, in minor units."""
+    """A transfer, and the balances of both accounts after it, in minor units."""
 
     id: int
     amount_minor: int

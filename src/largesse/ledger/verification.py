@@ -14,7 +14,7 @@ from largesse.ledger.chains import ACCOUNT_COLUMNS, Along, ReadDigests, paid_ord
 
 MOST_AT_ONCE = 20_000  # entries: about a second's work
 MOST_NAMED = 20
-# Few enough that other requests of the process wait no more than some milliseconds.
+# So few that other requests of the process wait at most some milliseconds.
 _ENTRIES_AT_ONCE = 500
 _CREATED_AT = "SELECT created_at FROM entries WHERE customer_id = $1 AND account_id = $2 AND id = $3"
 _NOTE_ANCHORED = """

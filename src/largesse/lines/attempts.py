@@ -127,7 +127,7 @@ class Guesses(Confidential, frozen=True):
     now: datetime
     failures: Failures
     allowance: Allowance
-    key: tuple[bool, int]  # of its row in `pin_failures`
+    key: tuple[bool, int]  # the key of its row in `pin_failures`
     address: int
 
     @property

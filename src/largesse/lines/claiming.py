@@ -134,7 +134,7 @@ class Claiming:
             await commit_as_one(connection)
             key = (line.customer_id, line.order_id)
             numbers = await find_recipient_lines(connection, *key, line.number)
-            await lock_issued(connection, *key, numbers)  # so that no reminder is being made meanwhile
+            await lock_issued(connection, *key, numbers)  # locked, so that no reminder is made meanwhile
             await stop_reminders(connection, *key, numbers)
             await withdraw_reminders(connection, key, numbers)
         return line

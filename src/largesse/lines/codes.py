@@ -23,7 +23,7 @@ _CHARACTERS = 16
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _TO_STANDARD = bytes.maketrans(_ALPHABET.encode(), _STANDARD.encode())
-# What people type: any case, blanks and hyphens anywhere, and letters that look like digits.
+# Corrects typed codes: any letter case, blanks and hyphens anywhere, and letters that look like digits.
 _TYPED = str.maketrans(
     {**{c.lower(): c for c in _ALPHABET}, **dict.fromkeys("oO", "0"), **dict.fromkeys("iIlL", "1"), "-": "", " ": ""}
 )

@@ -1,4 +1,4 @@
-"""Marks of what happened to lines, so that a line reset in the database alone is detected.
+"""Marks of line events, which show whether somebody reset a line directly in the database.
 
 A worker adds the marks when it processes a changed order. The code that moves a line does not, so that claims do not wait for the chain.
 There is one chain, and one worker at a time adds to it. `largesse verify` compares the marks with `line_events`.

@@ -186,7 +186,7 @@ class Mailer:
     async def _allow(self, message: Message) -> None:
         """Checks the message once more before its last bytes. Raises NotNowError unless it may be sent."""
         if self._draining:
-            raise NotNowError("the worker is to end")
+            raise NotNowError("the worker is ending")
         await self._leases.allow(message, self._last)
 
     def _write_letter(self, message: Message) -> bytes:

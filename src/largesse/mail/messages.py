@@ -26,7 +26,7 @@ from largesse.mail import store
 from largesse.mail.letter import CAMPAIGN_CODE, CHOICE, PARCEL, SHIPPED, VOUCHER, Letter, LetterCode
 from largesse.orders.recipients import MAX_CODES
 
-_MAX_CODES = 10_000  # for all orders of one transaction, unless a single order has more
+_MAX_CODES = 10_000  # codes of all orders of one transaction, unless a single order has more
 
 
 async def fan_out(connection: Connection, limit: int, customers: Customers = None) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def _within(jobs: Sequence[Row], codes: int) -> list[Row]:
 async def _make_messages(connection: Connection, jobs: Sequence[Row], shard_group: Customers) -> int:
     # A cancellation locks the mail job too, so either this sees the cancellation, or the cancellation sees the messages.
     lines = await connection.fetch(store.LINES_TO_MAIL.of(shard_group), *_columns(jobs), *arguments(shard_group))
-    # One message for each distinct address, letter case ignored, as the order's recipientCount counts them.
+    # One message for each distinct address, in any letter case, as in the order's recipientCount.
     numbers: dict[tuple[int, str], list[int]] = defaultdict(list)
     first: dict[tuple[int, str], Row] = {}
     for line in lines:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 # Cannot occur in a quoted-printable body, where every "=" is followed by two hex digits or the line's end.
 _BOUNDARY = "=_largesse"
-# What a body without an encoding must not contain. Mailboxes of the mbox kind would put a ">" before a line that begins with "From ".
+# A body with one of these must be encoded. Mailboxes in the mbox format would put a ">" before a line that begins with "From ".
 _UNSAFE = _BOUNDARY.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")

@@ -64,7 +64,7 @@ class Recipient(msgspec.Struct):
     name: str | None
     numbers: list[int] = []
     mail: str | None = None  # the state of the latest mail, as `messages` has it, or scheduled; None in a code batch
-    reason: str | None = None  # what the mail server said when it did not take it
+    reason: str | None = None  # the mail server's answer if it did not take the mail
     fault: str | None = None  # the cause of a refusal: recipient or server
     sent_at: datetime | None = None
     resends: int = 0

@@ -102,7 +102,7 @@ def _templates(tag: str) -> jinja2.Environment:
     environment = template_environment(TEMPLATES, tag)
     environment.filters["apart"] = apart
     for name in environment.list_templates():
-        # One dict of all globals: searching Jinja's chain of dicts takes longer than rendering a letter.
+        # A single dict of all globals: to search Jinja's chain of dicts takes longer than to render a letter.
         template = environment.get_template(name)
         template.globals = dict(template.globals)
     return environment

@@ -26,7 +26,7 @@ from largesse.orders.marks import changing_orders
 from largesse.orders.order import is_of_campaign
 from largesse.reports.updates import forget_recipient
 
-MAX_RESENDS_A_DAY = 5  # for one recipient of one order
+MAX_RESENDS_A_DAY = 5  # resends to one recipient of one order
 MAX_CHOSEN = 100  # recipients who can be chosen at once
 RESENT_TO_ALL_AFTER_H = 24  # hours between two mails to a recipient when an order is sent again to all
 _DAY_S = 86_400

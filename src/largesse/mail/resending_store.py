@@ -189,7 +189,7 @@ IS_SCHEDULED = """
     SELECT EXISTS (SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL)
 """
 IS_SCHEDULED_JOB = "SELECT due_at > clock_now() FROM mail_jobs WHERE customer_id = $1 AND order_id = $2"
-# What the recipient of a line did, and when.
+# The events of the lines of a recipient, with their times.
 TIMES_OF_LINES = """
     SELECT number, event, at FROM line_events
     WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])

@@ -52,10 +52,10 @@ class SmtpTimeouts(msgspec.Struct, frozen=True):
     """
 
     connect_s: float = 30.0
-    greeting_s: float = 300.0  # 4.5.3.2.1
-    command_s: float = 300.0  # 4.5.3.2.2 and 4.5.3.2.3: MAIL, RCPT and all commands before them
-    data_s: float = 120.0  # 4.5.3.2.4
-    answer_s: float = 600.0  # 4.5.3.2.5 and 4.5.3.2.6
+    greeting_s: float = 300.0  # RFC 5321, 4.5.3.2.1
+    command_s: float = 300.0  # RFC 5321, 4.5.3.2.2 and 4.5.3.2.3: MAIL, RCPT and all commands before them
+    data_s: float = 120.0  # RFC 5321, 4.5.3.2.4
+    answer_s: float = 600.0  # RFC 5321, 4.5.3.2.5 and 4.5.3.2.6
 
 
 class Handover(msgspec.Struct, frozen=True):
@@ -278,10 +278,10 @@ class SmtpTransport:
         self._server = server
         self._patience = patience or SmtpTimeouts()
         self._session: Session | None = None
-        self.opened = 0  # connections so far
+        self.opened = 0  # the number of connections opened so far
         self._used_at = 0.0
-        self._ends: float | None = None  # by the event loop's clock
-        self._limit: asyncio.Timeout | None = None  # of the handover under way
+        self._ends: float | None = None  # when to break off, by the event loop's clock
+        self._limit: asyncio.Timeout | None = None  # the timeout of the current handover
 
     @property
     def idle_s(self) -> float:

@@ -58,7 +58,7 @@ NEXT_CAPTURED_NUMBER = "SELECT -nextval('captured_mail_id_seq')"
 CAPTURED_PAGE = "SELECT id, recipient, subject, captured_at FROM captured_page($1, $2, $3)"
 CAPTURED_MESSAGE = "SELECT message_id, sealed, captured_at FROM captured_message($1, $2)"
 
-# What a message needs when it is sent, and its content at that time.
+# The data that a message needs when it is sent.
 ORDERS_OF_MESSAGES = grouped(
     """
     SELECT taken.id, orders.reference, orders.from_name,
@@ -138,7 +138,7 @@ POSTPONE = """
     WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
 """
 
-# How the mail of an order is doing.
+# The state of an order's mail.
 LATEST_OF_ORDER = """
     WITH latest AS (
         SELECT DISTINCT ON (email) *, max(edition) OVER (PARTITION BY email) AS resends,
@@ -184,7 +184,7 @@ ADDRESSEE = """
 """
 DELETE_PEOPLE_MAIL = "DELETE FROM people_mails WHERE id = $1"
 
-# What a mail about a low balance says.
+# The content of a mail about a low balance.
 LOW_BALANCE = """
     SELECT a.name AS account, a.environment, a.currency, a.balance_minor, w.below_minor
     FROM users u
@@ -193,7 +193,7 @@ LOW_BALANCE = """
     JOIN accounts a ON a.customer_id = w.customer_id AND a.id = w.account_id
     WHERE u.id = $1 AND a.id = $2 AND u.is_active AND u.role = ANY($3::text[]) AND a.balance_minor < w.below_minor
 """
-# What a mail to an administrator says of an automation that still waits for approval.
+# The content of a mail to an administrator about an automation that still waits for approval.
 ASKED_AUTOMATION = """
     SELECT a.id, a.name, a.environment, s.name AS requester
     FROM users u
@@ -203,7 +203,7 @@ ASKED_AUTOMATION = """
         AND a.asks_approval AND a.approved_by IS NULL AND a.ended_at IS NULL
 """
 
-# Of the customers in $1, the ones with mail that is due.
+# The customers among $1 with due mail.
 CUSTOMERS_WAITING = """
     SELECT customer_id FROM mail_jobs
     WHERE fanned_out_at IS NULL AND due_at <= (SELECT clock_now()) AND customer_id = ANY($1::int[]) ORDER BY due_at LIMIT 500

@@ -1,4 +1,4 @@
-"""What is done with an order after it was placed: cancelling it or one of its recipients, and reading its codes again."""
+"""Operations on placed orders: cancels an order or one of its recipients, and reads its codes again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -54,12 +54,12 @@ class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
     cancelled_count: int  # codes voided by this cancellation and earlier ones
     voided_count: int  # codes voided by this cancellation
     claimed_count: int  # codes that cannot be voided, as they were claimed before
-    refunded_minor: int  # by this cancellation and earlier ones
+    refunded_minor: int  # the refunds by this cancellation and earlier ones
     currency: str
 
     @property
     def returned_minor(self) -> int:
-        """What this cancellation refunded."""
+        """The amount that this cancellation refunded, in minor units."""
         return self.refunded_minor // self.cancelled_count * self.voided_count if self.voided_count else 0
 
 

@@ -48,7 +48,7 @@ class NewAct(msgspec.Struct, frozen=True):
 
     order_id: int
     act: str
-    message_id: int | None = None  # for `resend`
+    message_id: int | None = None  # only for `resend`
     line_number: int | None = None  # the first line of the recipient it was about
     codes: int | None = None
     due_at: datetime | None = None

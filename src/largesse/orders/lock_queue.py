@@ -26,7 +26,7 @@ _MAX_CODES = 1_000
 class _Waiting(msgspec.Struct, eq=False):
     order: Order
     outcome: asyncio.Future[Placed]
-    until: float  # by the event loop's clock
+    until: float  # when it is refused, by the event loop's clock
     is_taken: bool = False
 
 

@@ -17,7 +17,7 @@ from largesse.db.pool import Connection, Row
 from largesse.encryption.chain import Chain, content
 from largesse.orders.order import COLUMNS, Order, OrderRow, order_row
 
-OrderKey = tuple[int, int]  # customer and id
+OrderKey = tuple[int, int]  # the customer and the id of an order
 Addressee = tuple[str | None, str | None]  # address and name of a line
 
 # The most orders and codes that are read at once, unless a single order has more.

@@ -32,7 +32,7 @@ def read_text(member: str, text: str | None, *, line_breaks: bool = False) -> st
 def read_key(member: str, text: str | None) -> str | None:
     """Returns a caller's own key without surrounding blanks, or None if it is blank. Raises InvalidRequest as `read_text` does."""
     key = text.strip() if text else ""
-    if key.isprintable():  # as in `read_text`
+    if key.isprintable():  # a quick check, as in `read_text`
         return key or None
     if found := unfit_key(key):
         raise refused(member, f"must not contain {found}")
@@ -64,7 +64,7 @@ def known_wrapping(key: str) -> str:
 
 
 _KNOWN_WRAPPINGS = ", ".join(f"`{key}`" for key in WRAPPINGS)
-MAX_FROM_NAME = 32  # characters
+MAX_FROM_NAME = 32  # characters, as for the next two
 MAX_MESSAGE = 256
 MAX_WRAPPING_KEY = 64
 # Keys of `extra` in a declaration. By default a text takes no line breaks and is personal, as it may name a person.

@@ -68,7 +68,7 @@ class RequestFaults:
     """Collects the problems that blocks under `with faults:` raise, one for each field, so that later checks still run."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Problem] = {}  # by the field it is about
+        self._found: dict[str, Problem] = {}  # each problem by the field that it is about
 
     def __enter__(self) -> None:
         return
@@ -211,7 +211,7 @@ class Quoter:
             context.spending = await read_spending(connection, limited_daily([order], context.key_statuses), caller.now)
             context.budgets = await read_limiting(connection, {spender_of(order, context.people)}, caller.now)
             context.budget_spent = {one.key(caller.now): one.spent_minor for one in context.budgets}
-        rules = find_rules(order, context)  # before the order is added to what was spent
+        rules = find_rules(order, context)  # must run before the order is added to the spent amounts
         decided = decide([order], context)
         while refusal := decided.refusals.get(0):
             with faults:

@@ -81,7 +81,7 @@ class CollectionChoice(msgspec.Struct, frozen=True):
 
 
 class TemplateChoice(msgspec.Struct, frozen=True):
-    """What a template presets."""
+    """A template, which presets the gift and the rest."""
 
     template_id: int
 

@@ -130,7 +130,7 @@ def decide(batch: Sequence[Order], context: BatchContext) -> Decided:
     is_behind = False  # whether an order relies on an older catalogue
     for at, order in enumerate(batch):
         if not is_behind and order.remembered is not None and order.remembered[1] < context.catalogue_version:
-            # One caller is looked up again, so that the process notices the newer version. Orders of unchanged products go on.
+            # Only one caller is looked up again, so that the process loads the newer version. Orders of unchanged products can still be placed.
             is_behind = True
             decided.refusals[at] = StaleCaller()
             continue

@@ -62,7 +62,7 @@ _ADD_RECEIPT = """
     VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id, at
 """
 
-OrderKey = tuple[int, int]  # customer and id
+OrderKey = tuple[int, int]  # the customer and the id of an order
 Json = dict[str, Any]
 
 

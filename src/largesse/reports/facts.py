@@ -178,7 +178,7 @@ _UNCLAIMED = grouped(
     "$3",
     wanted=_WANTED,
 )
-# Of orders of customers $1 and references $2, in a statement of its own: orders may be on nodes, corrections are not.
+# The refunds of orders by customers $1 and references $2. A separate statement: orders may be on nodes, corrections are not.
 _REFUNDS = """
     SELECT c.customer_id, c.order_reference, (c.decided_at AT TIME ZONE 'UTC')::date AS day, sum(c.amount_minor)::bigint AS amount_minor
     FROM unnest($1::int[], $2::text[]) AS wanted (customer_id, order_reference)

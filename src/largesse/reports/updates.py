@@ -278,7 +278,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     while left:
         async with database.transaction(WORKER) as connection:
             taken = await apply_changes(connection, acting)
-        if not taken:  # a worker is processing them, or all are done
+        if not taken:  # a worker is processing changes, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
             last_left = await last_change(connection, up_to=last_id)

@@ -27,9 +27,9 @@ from largesse.seed.gifts import gift_value, sold_in
 from largesse.templates.service import MAX_EXPIRY_DAYS, MAX_NAME, MOST_TEMPLATES
 
 ENVIRONMENTS = ("production", "staging")
-_NAME_LENGTH = 100  # as in the web application
-_FROM_NAME_LENGTH = 32  # as in docs/contract.md, Limits
-_MESSAGE_LENGTH = 256  # as in docs/contract.md, Limits
+_NAME_LENGTH = 100  # the same limit as in the web application
+_FROM_NAME_LENGTH = 32  # the limit in docs/contract.md, Limits
+_MESSAGE_LENGTH = 256  # the limit in docs/contract.md, Limits
 _WRAPPING_KEY_LENGTH = 64
 _DEFAULT_COUNTRY = "GB"
 
@@ -167,7 +167,7 @@ def _read_value(fields: Fields, gift: Product | Collection | None, country: str 
     else:
         name, is_sold = "collection", gift.customer in (None, customer)
         if country not in (None, gift.country):
-            wrong_country = f"must be {gift.country}, the collection's, or left out"
+            wrong_country = f"must be {gift.country}, the country of the collection, or left out"
     if not is_sold:
         fields.mistake(name, f"{gift.key!r} is not sold to {customer!r}")
     elif wrong_country:

@@ -84,7 +84,7 @@ class Template:
     name: str | None
     product: str | None  # either this or a collection
     collection: str | None
-    value_minor: int  # in the gift's currency
+    value_minor: int  # the value in the gift's currency
     country: str
     wrapping_key: str | None
     from_name: str | None

@@ -192,7 +192,9 @@ def gift_value(gift: Product | Collection, country: str, value_minor: int | None
         # Without the name of the field, which the mistake already names.
         raise ValueError(error.detail.removeprefix("`value` ").removesuffix(".")) from None
     if value_minor not in (None, gift.value_minor):
-        raise ValueError(f"must be {canonical(gift.value_minor, gift.currency)}, the collection's, or left out")
+        raise ValueError(
+            f"must be {canonical(gift.value_minor, gift.currency)}, the value of the collection, or left out"
+        )
     return gift.value_minor
 
 

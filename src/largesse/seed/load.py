@@ -50,7 +50,7 @@ _FIELDS = {
 }  # columns whose field has another name
 
 _Ids = dict[str, int]
-_OwnIds = dict[tuple[str, str], int]  # by the customer's key and the object's own
+_OwnIds = dict[tuple[str, str], int]  # ids by the customer's key and the object's key
 _Described = ApiKey | Collection | Customer | FundingAccount | Product | ServiceAccount | Template | User
 _IN_APP = "was changed or removed in the web application and stays as it is there: take it out of the file, or give this one another key"
 _IN_OFFICE = "is managed in the office and stays as it is there: take it out of the file, or bring the file up to date with `largesse export`"

@@ -17,7 +17,7 @@ LASTS = timedelta(hours=12)  # the longest session
 
 
 class StaffRight(Enum):
-    """What a member of staff may be allowed to do."""
+    """A right of members of staff."""
 
     OVERVIEW = auto()  # the first page, and the member's own security
     SEE_CUSTOMERS = auto()

@@ -148,7 +148,7 @@ NOT_CANCELLABLE = "not_cancellable"  # the reason why an order is polled without
 
 _NAMESPACE = UUID("5f0b6f6e-3c0e-4f57-9d0a-0d6a6f0f7c11")
 _AGAIN = Schedule(first_s=2.0, factor=2.0, cap_s=900.0)
-# The pauses before an order that the supplier did not have is checked again, in seconds.
+# The pauses in seconds between checks of an order that the supplier did not have.
 WATCH_S = (60.0, 600.0, 3_600.0, 21_600.0, 86_400.0)
 
 

@@ -120,7 +120,7 @@ TEMPLATES = Table(
         "from_name": "text",
         "message": "text",
         "expiry_after_days": "integer",
-        "removed_at": "timestamptz",  # never in a file: a template that people have removed differs
+        "removed_at": "timestamptz",  # never in a seed file, so a template that people removed always differs from it
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
     unwatched=(

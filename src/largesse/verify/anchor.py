@@ -35,7 +35,7 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     made_at: datetime
     entries: list[Anchored]
     events: list[Anchored]
-    moves: list[Anchored] = []  # of line events; earlier releases made none
+    moves: list[Anchored] = []  # the ends of the chain of line events; anchors of earlier releases have none
 
     def to_json(self) -> str:
         """Returns the anchor as JSON, as `read_anchor` reads it."""

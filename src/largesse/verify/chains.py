@@ -61,7 +61,7 @@ async def check_chains(
 
 
 class _Seen:
-    """The rows that an anchor names for one kind of chain, without those that were found with the same mark."""
+    """The rows of an anchor for one kind of chain that were not found yet with the same mark."""
 
     def __init__(self, anchored: Iterable[Anchored]) -> None:
         self._missing = {(one.of, one.id): one for one in anchored}

@@ -87,7 +87,7 @@ class Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with new bytes. Ends the connection on bytes without a request, on invalid HTTP, and on a head beyond the limit."""
         if self._answered is None or self._answered.done():
-            self.abort()  # there is no request
+            self.abort()  # bytes came without a request
             return
         self.heard = True
         if not self._in_body:

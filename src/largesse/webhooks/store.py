@@ -45,7 +45,7 @@ def select_events(events: str | Sequence[str]) -> Selection:
     return Selection(None, events)
 
 
-MAX_SUBSCRIPTIONS = 100  # for a customer, in both environments together
+MAX_SUBSCRIPTIONS = 100  # subscriptions of a customer, in both environments together
 ROTATION_S = 86_400  # how long the previous secret signs too
 
 _INSERT = """
@@ -132,7 +132,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     events: list[str] | None
     target_url: str
     created_at: datetime
-    rotates_until: datetime | None  # until when deliveries are signed with the previous secret too
+    rotates_until: datetime | None  # the time until which the previous secret signs too
     is_failing: bool  # whether the last attempt failed
     last_state: str | None  # the state of its newest delivery; None if it has none
     last_at: datetime | None

@@ -117,7 +117,7 @@ _LOCAL_SUFFIXES = (".localhost", ".localdomain", ".local", ".internal", ".home.a
 class Target(msgspec.Struct, frozen=True):
     """A webhook target in the form in which it is dialled. `host` is an address or a lower-case ASCII name without a final dot."""
 
-    url: str  # as the caller wrote it
+    url: str  # the URL as the caller wrote it
     scheme: str  # https or http
     host: str
     port: int

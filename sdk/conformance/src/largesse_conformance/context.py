@@ -126,7 +126,7 @@ class Context:
         for account in accounts:
             if account.get("id") == self.settings.account:
                 return account
-        raise Failed(f"GET /funding-accounts lists no account {self.settings.account} ({ACCOUNT}).")
+        raise Failed(f"GET /funding-accounts does not list the account {self.settings.account} ({ACCOUNT}).")
 
     def balance(self) -> Decimal:
         """Returns the current balance of the account to charge. Raises Skipped if orders are invoiced."""
@@ -149,7 +149,7 @@ class Context:
         found = [p for p in self.products() if self._is_payable(p) and fits(p)]
         if not found:
             raise Skipped(
-                f"The catalogue has no product for this: {wanted} in {self.settings.country}, in the account's currency."
+                f"The catalogue has no product for this check: {wanted} in {self.settings.country}, in the account's currency."
             )
         item = min(found, key=_least)
         members: dict[str, Any] = {"productId": item["id"], "country": self.settings.country}
@@ -162,7 +162,7 @@ class Context:
         fits = _KINDS_OF_COLLECTIONS[wanted]
         found = [c for c in self.collections() if self._is_payable(c) and fits(c)]
         if not found:
-            raise Skipped(f"There is no collection for this: {wanted}, in the account's currency.")
+            raise Skipped(f"There is no collection for this check: {wanted}, in the account's currency.")
         item = min(found, key=_least_of_collection)
         value = _least_of_collection(item)
         members = {"collectionId": item["id"]} | ({} if wanted == "custom" else {"value": value})
@@ -200,7 +200,7 @@ class Context:
     def send(self, path: str, body: dict[str, Any], caller: Caller | None = None) -> Answer:
         """Sends a body and remembers the order if one was placed. Raises LimitReached if the run may spend no more."""
         if self.spent >= self.settings.max_cost:
-            raise LimitReached(f"this run has spent {self.spent}, of {self.settings.max_cost} at most (--max-cost)")
+            raise LimitReached(f"this run has spent {self.spent} of at most {self.settings.max_cost} (--max-cost)")
         caller = caller or self.main
         answer = caller.post(path, body)
         self.remember(answer, caller)

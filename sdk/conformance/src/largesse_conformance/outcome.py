@@ -1,4 +1,4 @@
-"""How a check ends, and what it raises to say so."""
+"""The outcomes of checks, and the exceptions for them."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def _usual_authorities() -> ssl.SSLContext:
 
 def _options(base_url: str, api_key: object, timeout_s: float) -> _Options:
     if not isinstance(api_key, str) or not _VISIBLE.fullmatch(api_key):
-        raise refused("api_key", "must be an API key, visible ASCII characters.")  # never shown
+        raise refused("api_key", "must be an API key, visible ASCII characters.")  # the error never shows the key
     if not 0 < timeout_s <= 3600:
         raise refused("timeout_s", f"must be above 0 and at most 3600, not {timeout_s}.")
     return {
@@ -202,7 +202,7 @@ def _base(base_url: str) -> str:
         # Does not show the value: if the arguments are swapped, it is the API key.
         raise refused("base_url", "must be http:// or https:// and a host, such as https://gifts.example.")
     if url.userinfo or url.query or url.fragment:
-        raise refused("base_url", "must be an address alone, without user, query or fragment.")
+        raise refused("base_url", "must be only an address, without user, query or fragment.")
     return str(url).rstrip("/")
 
 

@@ -172,4 +172,4 @@ def _as_no_answer(send: Send) -> Generator[None, None, None]:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, _NOT_CONNECTED):
             raise Unreachable(f"{what}: no connection could be made ({said})") from error
-        raise NoAnswer(f"{what}: no whole answer came ({said})") from error
+        raise NoAnswer(f"{what}: no complete answer arrived ({said})") from error

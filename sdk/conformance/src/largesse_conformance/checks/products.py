@@ -19,7 +19,7 @@ add_members("products", "product", PRODUCT, lambda context: context.products())
 def _some(context: Context, what: str, fits: Any) -> list[Product]:
     found = [product for product in context.products() if fits(product)]
     if not found:
-        raise Skipped(f"The catalogue has no product for this: {what}.")
+        raise Skipped(f"The catalogue has no product for this check: {what}.")
     return found
 
 

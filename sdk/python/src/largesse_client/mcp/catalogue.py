@@ -53,7 +53,7 @@ def add_catalogue(server: MCPServer[Any], largesse: AsyncLargesse) -> None:
     @server.tool(annotations=LOOKS)
     @with_readable_errors
     async def list_wrappings() -> Answer:
-        """How gifts can be wrapped."""
+        """The wrappings of gifts."""
         return {"wrappings": await _first(largesse.wrappings.list())}
 
     @server.tool(annotations=LOOKS)

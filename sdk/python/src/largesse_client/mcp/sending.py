@@ -78,7 +78,7 @@ def add_sending(
         value: Annotated[Decimal | None, Field(description="Per code, where the product requires it")] = None,
         country: Annotated[str, Field(description="ISO 3166-1 alpha-2 country it is sent to")] = "GB",
     ) -> Answer:
-        """What sending one product would cost. Places nothing. Show the answer to the person before you send."""
+        """Quotes the cost of sending one product. Places nothing. Show the answer to the person before you send."""
         return await quote("gift", {"product_id": product_id, "value": value, "country": country}, delivery)
 
     @server.tool(annotations=LOOKS)
@@ -88,13 +88,13 @@ def add_sending(
         delivery: Delivery,
         value: Annotated[Decimal | None, Field(description="Per code, of a curated collection")] = None,
     ) -> Answer:
-        """What sending a collection would cost. Places nothing. Show the answer to the person before you send."""
+        """Quotes the cost of sending a collection. Places nothing. Show the answer to the person before you send."""
         return await quote("collection", {"collection_id": collection_id, "value": value}, delivery)
 
     @server.tool(annotations=LOOKS)
     @with_readable_errors
     async def quote_template(template_id: int, delivery: Delivery) -> Answer:
-        """What sending a saved template would cost. Places nothing. Show the answer to the person before you send."""
+        """Quotes the cost of sending a saved template. Places nothing. Show the answer to the person before you send."""
         return await quote("template", {"template_id": template_id}, delivery)
 
     @server.tool(annotations=ACTS_ONCE)

@@ -73,7 +73,7 @@ class Templates(Resource[M]):
 
 
 class Wrappings(Resource[M]):
-    """How gifts can be wrapped."""
+    """The wrappings of gifts."""
 
     @listing
     def list(self) -> Pages[Wrapping]:
