@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import jinja2
 import pytest
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 
 import largesse
+import largesse.web.console
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import CATALOGUES, template_environment
 from largesse.mail import rendering as mail
@@ -143,3 +145,13 @@ def test_french_marks_follow_a_space_that_does_not_break() -> None:
             for message in read_po(file):
                 for text in forms(message.string):
                     assert not re.search("\\w [;:!?»]|« |[\u00a0][;!?]|[\u202f][:»]", text), (path.name, text)
+
+
+CONSOLE = Path(largesse.web.console.__file__).parent / "templates"
+
+
+def test_a_release_installed_later_changes_no_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jinja2.FileSystemLoader, "get_source", lambda *_: ("of the next release", None, None))
+    for path in CONSOLE.rglob("*.html"):
+        source, *_ = template_environment(CONSOLE, "en").loader.get_source(None, str(path.relative_to(CONSOLE)))  # type: ignore[union-attr, arg-type]
+        assert source == path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Parameters of addresses: each kind on both sides of its limits."""
+"""What is read of a request: the parameters of its address, each kind on both sides of its limits, and where it comes from."""
 
 from datetime import date
 from typing import Any
@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from largesse.base.errors import NotFound
 from largesse.web.kit.query import INT32, INT64, Day, Line, Month, Query, Whole, require_fit_path
+from largesse.web.kit.requests import client_address
 
 DECLARED = {"q": Line(5), "id": Whole(100), "big": Whole(INT64), "day": Day(), "month": Month()}
 
@@ -102,3 +103,25 @@ def test_a_parameter_of_the_path(value: Any, is_fit: bool) -> None:
     else:
         with pytest.raises(NotFound):
             require_fit_path(request)
+
+
+@pytest.mark.parametrize(
+    ("client", "address"),
+    [
+        (("203.0.113.9", 1234), "203.0.113.9"),
+        (("2001:DB8:0::1", 1234), "2001:db8::1"),
+        (("fe80::1%eth0", 1234), "fe80::1"),
+        (("::ffff:203.0.113.9", 1234), "203.0.113.9"),
+        (("unknown", 0), None),
+        (("203.0.113.9, 10.0.0.1", 0), None),
+        (("1'; DROP TABLE orders", 0), None),
+        (("", 0), None),
+        (None, None),
+    ],
+)
+def test_the_address_is_normal_or_none(client: tuple[str, int] | None, address: str | None) -> None:
+    assert client_address({"client": client}) == address
+
+
+def test_a_socket_without_addresses_has_none() -> None:
+    assert client_address({}) is None
