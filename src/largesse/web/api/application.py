@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 WHOLE_REQUESTS = "largesse.whole_requests"
 # Pages are loaded this long after the start, or when the first page is requested. Loading them sooner would delay the first answers.
 _PAGES_AFTER_S = 0.05
-_NOT_OPERATIONS = ("claim", "page", "none")  # also counted: pages, and requests with a wrong method
+_NOT_OPERATIONS = ("claim", "page", "none")  # names that also count: pages, and requests with a wrong method
 
 _log = structlog.get_logger(__name__)
 

@@ -141,7 +141,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     method: str
     path: str
-    name: str  # operationId
+    name: str  # the operationId in the OpenAPI document
     summary: str
     handler: Handler
     tag: str

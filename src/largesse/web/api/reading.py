@@ -25,7 +25,7 @@ class Paging(msgspec.Struct, frozen=True):
 _MAX_QUERY_PARAMETERS = 50
 _CACHED_QUERIES = 1_000
 _CACHED_QUERY_BYTES = 200
-_NAMED = 10  # ignored names in the header
+_NAMED = 10  # the most ignored names that the header lists
 _LONGEST_NAME = 64
 _HALF = re.compile("%.?$")
 

@@ -36,7 +36,7 @@ class Head(msgspec.Struct, frozen=True):
     found: Found
     secret_hash: bytes | None
     query: Any
-    unknown: Sequence[str]  # names of parameters
+    unknown: Sequence[str]  # the names of unknown parameters
     request_id: bytes | None
     scope: dict[str, Any]  # the parts of ASGI's scope that the log needs
 

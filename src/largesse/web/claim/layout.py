@@ -21,7 +21,7 @@ from largesse.web.kit.security import named_style, with_styles
 from largesse.web.kit.sessions import give_cookie
 
 _YEAR_S = 365 * 24 * 3600
-_RETRY_AFTER_S = 5  # people wait longer than programs
+_RETRY_AFTER_S = 5  # longer than for programs, because people wait longer
 _TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequests: "slowed.html"}
 
 

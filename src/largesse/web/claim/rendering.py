@@ -118,7 +118,7 @@ class Renderer:
         self._base = base
         self._assets = assets
         self._environment = environment
-        self._cache: dict[tuple[str, str], str] = {}  # pages without values, by template and language
+        self._cache: dict[tuple[str, str], str] = {}  # rendered pages that have no values, by template and language
 
     def render(self, template: str, language: Language, values: Mapping[str, Any]) -> str:
         """Returns the page of a template. The value `wrapping` is a key, or empty for the default one."""

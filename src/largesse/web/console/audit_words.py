@@ -126,7 +126,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
 LABELS: Mapping[str, str] = MappingProxyType(
     {
         "accounts": text("Accounts"),
-        "above": text("Amount"),  # of earlier releases
+        "above": text("Amount"),  # only in entries of earlier releases
         "above_minor": text("Amount"),
         "active": text("Switched on"),
         "amount_minor": text("Amount"),
@@ -142,19 +142,19 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "created": text("Added"),
         "credited_minor": text("Credited"),
         "currency": text("Currency"),
-        "daily": text("Per day"),  # of earlier releases
+        "daily": text("Per day"),  # only in entries of earlier releases
         "daily_minor": text("Per day"),
         "deliveries": text("Deliveries"),
         "event": text("Event"),
         "events": text("Events"),
         "fields": text("Fields"),
-        "for": text("Scopes"),  # of earlier releases
-        "from": text("Allowed networks"),  # of earlier releases
+        "for": text("Scopes"),  # only in entries of earlier releases
+        "from": text("Allowed networks"),  # only in entries of earlier releases
         "funding": text("Payment"),
         "gift": text("Gift"),
-        "limit": text("Limit"),  # of earlier releases
+        "limit": text("Limit"),  # only in entries of earlier releases
         "limit_minor": text("Limit"),
-        "largest_order": text("Per order"),  # of earlier releases
+        "largest_order": text("Per order"),  # only in entries of earlier releases
         "largest_order_minor": text("Per order"),
         "lines": text("Codes"),
         "name": text("Name"),
@@ -166,7 +166,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "owed_minor": text("Amount due"),
         "parcels": text("Parcels"),
         "people": text("People"),
-        "per_gift": text("Per gift"),  # of earlier releases
+        "per_gift": text("Per gift"),  # only in entries of earlier releases
         "per_gift_minor": text("Per gift"),
         "period": text("Period"),
         "plan": text("Plan"),
@@ -183,7 +183,7 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "service_account": text("Service account"),
         "shipped": text("Parcels"),
         "state": text("State"),
-        "total": text("Total"),  # of earlier releases
+        "total": text("Total"),  # only in entries of earlier releases
         "total_minor": text("Total"),
         "rules": text("Rules"),
         "needed": text("Approvals"),
@@ -198,8 +198,8 @@ UNLIMITED: Mapping[str, tuple[str | None, str]] = MappingProxyType(
     {
         "scopes": (None, text("Everything")),
         "networks": (None, text("Every network")),
-        "for": ("everything", text("Everything")),  # of earlier releases
-        "from": ("everywhere", text("Every network")),  # of earlier releases
+        "for": ("everything", text("Everything")),  # only in entries of earlier releases
+        "from": ("everywhere", text("Every network")),  # only in entries of earlier releases
     }
 )
 # The kinds of acts by which the log can be filtered: an icon, a name, and the prefixes of the acts.

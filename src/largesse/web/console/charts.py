@@ -24,7 +24,7 @@ class Bar(msgspec.Struct, frozen=True):
 
     label: str
     values: tuple[int, ...]
-    said: str  # the values in words
+    said: str  # the bar's values in words
 
 
 def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[int], str]) -> Markup:
@@ -103,7 +103,7 @@ def _place(point: Bar, x: float, step: float, highest: int) -> Markup:
     return Markup(f'<g class="place"><title>{escape(point.said)}</title>{air}{"".join(drawn)}</g>')  # noqa: S704
 
 
-_MOST_TIMES = 10  # more growth is not shown as a percentage
+_MOST_TIMES = 10  # growth beyond this factor is not shown as a percentage
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ class Figure(msgspec.Struct, frozen=True):
     change: Change | None = None
     against: str = ""
     note: str = ""
-    path: str = ""  # of the page with details
+    path: str = ""  # the path of the page with details
     line: Markup = Markup()
 
 

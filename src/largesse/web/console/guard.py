@@ -120,7 +120,7 @@ class Guard(Generic[AnyContext, AnySession]):
         context = self._new_context(request, session)
         context.cookie = cookie
         context.token_of = cookie if session else request.cookies.get(_FORM_COOKIE, "")
-        request.state.context = context  # for error pages
+        request.state.context = context  # error pages read it
         if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)
         if (turned_away := self._turn_away(context)) is not None:
@@ -152,7 +152,7 @@ class Guard(Generic[AnyContext, AnySession]):
         return response
 
     def _new_context(self, request: Request, session: AnySession | None) -> AnyContext:
-        request.scope[ACTS_FOR] = session.person if session else None  # for the refusal log
+        request.scope[ACTS_FOR] = session.person if session else None  # the refusal log reads it
         language = self._layout.language(request, session)
         return self.make_context(request, session, language)
 

@@ -67,7 +67,7 @@ class Layout:
 
     root = "/app"
     guide = ""  # the guide of pages whose route names none
-    name = "Largesse"  # in page titles without a customer
+    name = "Largesse"  # the name in page titles when there is no customer
     groups: type[Enum] = Group
     templates: tuple[Path, ...] = (TEMPLATES,)
     catalogues: tuple[Path, ...] = (CATALOGUES,)

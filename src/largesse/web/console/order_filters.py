@@ -35,7 +35,7 @@ FILTERS = ("q", "state", "gift", "source", "account", "by", "period", "since", "
 def read_filter(context: RequestContext) -> OrderFilter:
     """Returns the filter in the page's address. Members get only their own orders. Adds an error to the form for a wrong day."""
     person = context.person
-    said: dict[str, Any] = {}  # by the names of the filter's fields
+    said: dict[str, Any] = {}  # the filter's values by the names of its fields
     for name in ("gift", "by"):
         if found := _ID.fullmatch(context.query(name)):
             said[_COLUMN[found[1]]] = int(found[2])
@@ -82,7 +82,7 @@ class Chip(msgspec.Struct, frozen=True):
     label: str
     value: str
     choices: Sequence[tuple[str, str]]
-    without: str  # the address of the list without it
+    without: str  # the address of the list without this filter
 
 
 def chips_of(context: RequestContext, choices: Choices) -> list[Chip]:

@@ -133,7 +133,7 @@ class Claiming(msgspec.Struct, frozen=True):
 
     at: datetime
     seen: str
-    day: str  # as the form field shows it
+    day: str  # the date as the form field shows it
     is_open: bool  # the date is in the future, and there are unclaimed codes
     lapses: list[tuple[datetime, int, str]]
 

@@ -19,8 +19,8 @@ class Access(Enum):
     """Who may call a route that needs no right of a role."""
 
     ANYONE = auto()  # signed in or not
-    ENTERING = auto()  # also between the password and the second step
-    SIGNED_IN = auto()  # also before a customer is chosen
+    ENTERING = auto()  # signed in, also between the password and the second step
+    SIGNED_IN = auto()  # signed in, also before a customer is chosen
     MEMBER = auto()  # any role at the chosen customer
 
 
@@ -51,7 +51,7 @@ class PageRoute(msgspec.Struct, frozen=True):
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for a person who must first set up a second step
-    takes_files: bool = False  # its form may upload files, to `context.files`
+    takes_files: bool = False  # the route's form may upload files, which are in `context.files`
     before_reading: Callable[[Any], Awaitable[object]] | None = None  # takes a RequestContext
     step_up: bool = False  # its form requires that the person recently confirmed who they are
 
@@ -110,7 +110,7 @@ PARAMETERS: Mapping[str, Kind] = {
         ),
         _WORD,
     ),
-    "order": Line(20),  # once for each order that is chosen
+    "order": Line(20),  # appears once for each selected order
     # The subject of a form, and its values so far
     **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),
     **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),

@@ -17,7 +17,7 @@ PERIODS = {
     "12-months": text("Twelve months"),
     FREE: text("Custom period"),
 }
-MOST_DAYS = 5 * 366  # of a chosen period
+MOST_DAYS = 5 * 366  # the longest period that the reader may choose
 _DAYS_DRAWN = 62  # longer periods are drawn by month
 _MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
 

@@ -32,7 +32,7 @@ from largesse.web.console.words import WORDS
 
 MOST_OF_KIND = 5
 _ORDERS_LOOKED_THROUGH = 10  # how many orders are searched for recipients
-_MOST_COUNTRIES = 10  # searched one after another, until there are enough gifts
+_MOST_COUNTRIES = 10  # this many countries are searched one after another, until there are enough gifts
 
 TITLE = text("Search")
 _WORD = re.compile(r"[^\W_]+")

@@ -29,7 +29,7 @@ def read_samples(method: str, url: str, examples: dict[str, Any], *, needs_key: 
 
 
 def _curl(method: str, url: str, body: Any, *, needs_key: bool) -> str:
-    usual = "GET" if body is None else "POST"  # the default of curl
+    usual = "GET" if body is None else "POST"  # curl uses this method by default
     parts = ["curl" if method == usual else f"curl -X {method}", f"'{url}'"]
     if needs_key:
         parts.append('-H "Authorization: Bearer $LARGESSE_API_KEY"')

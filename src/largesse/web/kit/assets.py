@@ -42,7 +42,7 @@ class _Asset(msgspec.Struct, frozen=True, dict=True):
     name: str
     body: bytes
 
-    @cached_property  # every page names its assets
+    @cached_property  # cached, because every page names its assets
     def digest(self) -> str:
         return hashlib.sha256(self.body).hexdigest()[:_HASH_CHARACTERS]
 
@@ -106,7 +106,7 @@ _CACHED = 2_000
 _HEADERS = {
     **COMMON,
     "Content-Security-Policy": content_policy(),
-    "Cross-Origin-Resource-Policy": "cross-origin",  # mail clients load pictures from other sites
+    "Cross-Origin-Resource-Policy": "cross-origin",  # allowed, because mail clients load pictures from other sites
 }
 
 

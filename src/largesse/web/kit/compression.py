@@ -14,7 +14,7 @@ import zlib
 from largesse.web.kit.requests import Message, Scope, Send
 
 LEVEL = 5
-_MIN_BYTES = 1_000  # compressing less gains nothing
+_MIN_BYTES = 1_000  # compressing a smaller body gains nothing
 _ON_LOOP_BYTES = 16 * 1024  # more is compressed in a thread: zlib releases the interpreter lock
 _MOST_PADDING = 100
 _TYPES = re.compile(rb"(text/|application/(.*\+)?json\b|image/svg\+xml)")
@@ -65,7 +65,7 @@ class Compressing:
         self._is_read = scope["method"] in {"GET", "HEAD"}
         given = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding")
         self._takes_gzip = takes_gzip(given.decode("latin-1"))
-        self._start: Message | None = None  # waits for the first part of the body
+        self._start: Message | None = None  # the start of the answer, held until the first part of the body
         self._stream: _Gzip | None = None
 
     async def __call__(self, message: Message) -> None:

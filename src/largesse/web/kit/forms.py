@@ -81,13 +81,13 @@ class PostedForm:
                 raise BadForm
             parser = UrlencodedParser(_MAX_FIELDS)
         self._parser = parser
-        self.fields = parser.fields  # read so far, in order
+        self.fields = parser.fields  # the fields that were read so far, in order
         self.files = parser.files  # by the name of their field; fields in which no file was chosen are missing
-        self.file_names = parser.file_names  # as the browser sent them
+        self.file_names = parser.file_names  # file names as the browser sent them
         self._stream = BodyStream(request.receive, limits, share)
         self._chunk = b""
         self._read = 0  # bytes of the chunk that were parsed
-        self._parsed = 0  # bytes in all
+        self._parsed = 0  # how many bytes of the body were parsed in all
         self._is_whole = False
 
     async def token(self) -> str:
@@ -149,11 +149,11 @@ class UrlencodedParser:
 
     def __init__(self, most_fields: int) -> None:
         self.fields: list[tuple[str, str]] = []
-        self.files: dict[str, bytes] = {}  # always empty
+        self.files: dict[str, bytes] = {}  # always empty: this kind of form has no files
         self.file_names: dict[str, str] = {}
         self._most_fields = most_fields
         self._count = 1
-        self._name: str | None = None  # of the field whose value is read
+        self._name: str | None = None  # the name of the field whose value is being read
         self._text = PieceDecoder()
 
     def write(self, piece: bytes) -> None:

@@ -24,7 +24,7 @@ from largesse.web.kit.refusal_log import PROBLEM
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-LONG_TEXT = 32_768  # characters
+LONG_TEXT = 32_768  # texts with more characters are sent in parts
 
 
 def public_path(public_url: str) -> str:
@@ -44,7 +44,7 @@ class LongTexts:
     """
 
     def __init__(self) -> None:
-        self._texts: dict[str, str] = {}  # by mark
+        self._texts: dict[str, str] = {}  # the long texts by their marks
 
     def mark(self, text: str) -> str:
         """Returns what a template writes for a text: its mark if it is long, otherwise the text."""

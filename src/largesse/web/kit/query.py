@@ -68,7 +68,7 @@ class Month(msgspec.Struct, frozen=True):
 
 
 Kind = Line | Whole | Day | Month
-_SHOWN = Line(40)  # limits a number or day that a page shows again as it was sent
+_SHOWN = Line(40)  # limits the text of a number or day that a page shows again as it was sent
 
 
 class Query:

@@ -10,7 +10,7 @@ from largesse.web.kit.requests import Scope, Send
 encode_json = msgspec.json.Encoder().encode
 
 
-Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body
+Answer = tuple[int, bytes, bytes]  # the status, the header lines and the body of an answer
 
 
 class Writer(Protocol):

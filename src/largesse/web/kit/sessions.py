@@ -49,7 +49,7 @@ def is_form_of(vault: Vault, cookie: str, key: str) -> bool:
 class OneTimeToken(NamedTuple):
     """The content of a form token."""
 
-    mark: bytes  # unique among the forms of the session
+    mark: bytes  # a value that no other form of the session has
     place: str
 
 

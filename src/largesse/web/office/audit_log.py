@@ -129,7 +129,7 @@ def _what(context: OfficeContext, subject: str, names: Names) -> str:
     """Returns the subject of an act: the name of an account, or the subject with its kind in the reader's language."""
     if subject in names.subjects:
         return names.subjects[subject]
-    if contact := _CONTACT.fullmatch(subject):  # the sentence has the kind
+    if contact := _CONTACT.fullmatch(subject):  # the sentence says that it is a contact
         return contact[1]
     if many := _MANY.fullmatch(subject):
         count, kind = int(many[1]), many[2]

@@ -151,7 +151,7 @@ async def one(context: OfficeContext) -> Response:
 async def confirm(context: OfficeContext) -> Response:
     """Confirms the top-ups that the lines of a file match. Raises NotFound."""
     file_id = context.number("file")
-    with context.services.timeouts.suspended():  # each line is a transaction
+    with context.services.timeouts.suspended():  # no timeout, because each line is a transaction
         done = await confirm_file(context.actor, file_id)
     said = context.ngettext("%(count)s top-up credited.", "%(count)s top-ups credited.", done.confirmed)
     return context.see(f"{HERE}/{file_id}", said)

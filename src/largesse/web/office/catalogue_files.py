@@ -27,7 +27,7 @@ class Files:
     """The CSV files of products or of collections."""
 
     def __init__(self, pages: Pages, title: str) -> None:
-        self.title = title  # of the import
+        self.title = title  # the title of the import page
         self.kind = pages.kind
         self.path = pages.path
 

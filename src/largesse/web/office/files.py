@@ -9,7 +9,7 @@ from largesse.base.text import cleaned
 from largesse.web.office.context import OfficeContext
 
 CHOOSE_FILE = text("Choose a file.")
-_MOST_NAME = 100  # characters of a file name
+_MOST_NAME = 100  # the most characters of a file name that pages show
 _TOO_LARGE = text("The file is larger than %(most)s MB.")
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {

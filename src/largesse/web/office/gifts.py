@@ -85,7 +85,7 @@ async def ask(
     is_many: bool = False,
 ) -> Response:
     """Shows the search."""
-    if context.form["by"] == By.CODE:  # a code is not shown again
+    if context.form["by"] == By.CODE:  # the page never shows a searched code again
         errors = context.form.errors
         context.form = context.form.without(("sought",))
         context.form.errors = errors

@@ -125,11 +125,11 @@ class _SeenLayout(Layout):
         self.is_secure = base.is_secure
         self.routes = [route for _, route in _SHOWN]
         self.shown = {
-            "asset": base.asset,  # at their own path
+            "asset": base.asset,  # assets stay at their own path
             "token": lambda: "",
             "seen_as": view,
             "seen_end": f"{base.base}/office/see-as/end",
-            "seen_token": token,  # of the only form, which ends the view
+            "seen_token": token,  # the token of the only form, which ends the view
             "notice": None,
         }
 

@@ -81,7 +81,7 @@ async def add(context: OfficeContext) -> Response:
         product = await find_inventory_product(connection, key)
     file = Upload(file_name(context), content)
     try:
-        with context.services.timeouts.suspended():  # each thousand numbers are a transaction
+        with context.services.timeouts.suspended():  # no timeout, because each thousand numbers are a transaction
             imported = await import_vouchers(
                 context.actor, context.services.vault, product, file, value=value or None, most=MOST_NUMBERS
             )

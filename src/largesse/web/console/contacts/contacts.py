@@ -89,7 +89,7 @@ _OF_FILE_AT_ONCE = 1_000
 _STATES = {"active": True, "left": False}
 _NOBODY_NEW = text("Everyone you sent gifts to recently is a contact already.")
 _SAVED = text("The contact was saved.")
-_FIELD = "field_"  # the prefix of form fields for own fields
+_FIELD = "field_"  # the prefix of form fields for the customer's own fields
 _MOST_NEW_GROUPS = MOST_GROUPS_EACH * (MAX_GROUP + 4)  # characters, with quotation marks, commas and blanks
 
 

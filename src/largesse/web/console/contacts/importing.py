@@ -35,9 +35,9 @@ _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for 
 _TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
 _NOBODY = text("The file has no contact to import.")
 _CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
-_SHOWN = 200  # rows to fix on the page
-_NAMED = 20  # rows with a repeated address that the page lists
-_MOST_VALUE = 60  # characters of a wrong value that the page shows
+_SHOWN = 200  # the most rows to fix that the page shows
+_NAMED = 20  # the most rows with a repeated address that the page lists
+_MOST_VALUE = 60  # the most characters of a wrong value that the page shows
 _PART_NAMES = {
     "birthday": text("Birthday"),
     "start_date": text("Start date"),

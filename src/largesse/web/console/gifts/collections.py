@@ -140,7 +140,7 @@ def _value(context: RequestContext, collection: Collection) -> int:
     return offered.get(context.query("value")) or next(iter(offered.values()), 0)
 
 
-MOST_OFFERED = 120  # gifts besides the selected ones; a search finds others
+MOST_OFFERED = 120  # the page offers this many gifts besides the selected ones; a search finds others
 
 _NOTHING_CHOSEN = text("Select at least one gift.")
 _TOO_MANY_CHOSEN = text("Select at most %(most)s gifts.")

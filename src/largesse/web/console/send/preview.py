@@ -169,7 +169,7 @@ async def send_test(context: RequestContext, said: Chosen) -> str:
     test = replace(
         letter,
         is_test=True,
-        edition=int(at * 1000),  # distinguishes test mails in mail programs
+        edition=int(at * 1000),  # so that mail programs show each test mail separately
         codes=[replace(code, link=f"{public_url}/claim") for code in letter.codes],
         pictures=public_url,
         picture=public_url + picture_path(said.product.picture) if said.product and said.product.picture else None,

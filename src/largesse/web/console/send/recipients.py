@@ -25,7 +25,7 @@ from largesse.web.console.send.opening import Chosen, Open, change, chosen, open
 from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS
 
-NEW = "new"  # the number of a row that is added
+NEW = "new"  # the number of an added row in the form
 MOST_FIELDS = 6 * (FIX_ROWS + 2)
 _OF_LIST = ("q", "state", "sort", "page")  # parameters of the list, which stay after one of its forms is sent
 
@@ -90,11 +90,11 @@ class ShownRow(msgspec.Struct, frozen=True):
 
     number: int | str
     cells: Typed
-    faults: Sequence[tuple[str, str]] = ()  # field, and what is wrong with it
+    faults: Sequence[tuple[str, str]] = ()  # each wrong field, and what is wrong with it
     suggestion: str | None = None  # the probable correct address
     same_as: int | None = None
     had_at: datetime | None = None  # when this address last got the gift
-    is_open: bool = False  # whether its cells are form fields
+    is_open: bool = False  # whether the row's cells are form fields
     was: str = ""  # the stored address, by which `save` recognises the row
 
     def faults_of(self, field: str) -> list[str]:
