@@ -30,8 +30,8 @@ _NEWEST = grouped(
     """,
     "$2",
 )
-# BETWEEN bounds the scan of the index. If VACUUM last found the queue empty, the planner takes it for empty, and would compare each id
-# of a list with each waiting row. `+ 0` prevents that.
+# BETWEEN bounds the scan of the index. If VACUUM last found the queue empty, the planner takes it for empty.
+# Then it would compare each id of a list with each waiting row. `+ 0` prevents that.
 _REMOVE = """
     DELETE FROM order_changes WHERE customer_id = ANY($1::int[]) AND id BETWEEN $3 AND $4 AND id + 0 = ANY($2::bigint[])
 """

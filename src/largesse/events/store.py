@@ -230,8 +230,8 @@ def read_cursor(text: str) -> int:
     return int.from_bytes(position)
 
 
-# The planner expects few events of a customer, and would read and sort all of them. With this condition it uses the index that is sorted by
-# environment and position and has no event without a position, and reads only the page.
+# The planner expects few events of a customer, and would read and sort all of them. With this condition it reads only the page.
+# It then uses the index that is sorted by environment and position, and has no event without a position.
 _RECENT = Fragment("""
     customer_id = $1 AND position IS NOT NULL AND created_at > (SELECT clock_now()) - $5 * interval '1 day'
 """)

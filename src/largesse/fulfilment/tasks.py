@@ -126,8 +126,8 @@ def _renew_voucher(vault: Vault, row: Row) -> tuple[bytes, int]:
 
 EMAILS = left_emails(lambda vault: vault.emails, _renew_email)
 
-# An import looks for a number under all keys, so it finds a duplicate before and after the rotation. A claim at the same time may skip a
-# free voucher that is locked here. Then its line waits for stock, and stock is allocated to waiting lines again after the claim's commit.
+# An import looks for a number under all keys, so it finds a duplicate before and after the rotation.
+# A claim at the same time may skip a free voucher that is locked here. Then its line waits for stock until after the claim's commit.
 VOUCHERS = SealedTable(
     table="vouchers",
     column="sealed",

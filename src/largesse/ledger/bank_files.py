@@ -41,8 +41,7 @@ _LINES = """
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
     FROM bank_lines WHERE file_id = $1 ORDER BY line
 """
-# Lines of the newest $1 files that name a reference, credited nothing and were not dismissed. Their amount is above zero: it does not match
-# $3. Counts up to $2.
+# Lines of the newest $1 files that name a reference, credited nothing, were not dismissed, and are payments (not $3). Counts up to $2.
 _COUNT_WAITING = """
     SELECT count(*) FROM (
         SELECT DISTINCT l.mark FROM (SELECT id FROM bank_files ORDER BY id DESC LIMIT $1) AS f JOIN bank_lines l ON l.file_id = f.id

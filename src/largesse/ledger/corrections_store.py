@@ -28,8 +28,8 @@ _ACCOUNT = """
            a.closed_at IS NOT NULL AS is_closed, c.key AS customer, c.name AS customer_name
     FROM accounts a JOIN customers c ON c.id = a.customer_id WHERE a.id = $1 AND a.kind IN ('funding', 'receivable')
 """
-# Reads an order by its reference: the account that paid, and the cost of its claimed codes. Only these can be refunded by a correction.
-# Unclaimed codes are cancelled instead, and a claimed code can never be cancelled. So no code is refunded in both ways.
+# Reads an order by its reference: the account that paid, and the cost of its claimed codes.
+# Corrections refund only claimed codes. Unclaimed ones are cancelled instead, and a claimed code can never be cancelled.
 ORDER = """
     SELECT id, environment, account_id, currency,
            total_minor / code_count * (

@@ -133,8 +133,8 @@ async def _own_accounts_at_once(connection: Connection, keys: Sequence[OwnKey]) 
 
 
 # This commit does not wait for the disk. The commit of the first order that uses an account does, and writes everything before it.
-# Plans are reused, as planning the first statement takes longer than running it. A plan made while the table was small would read the whole
-# table for as long as the session lives.
+# Plans are reused, as planning the first statement takes longer than running it.
+# A plan made while the table was small would read the whole table for as long as the session lives.
 _BEGIN = Statement(
     "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off;"
 )

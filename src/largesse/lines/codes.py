@@ -87,15 +87,13 @@ _TWO_CHARACTERS = tuple(first + second for first in _ALPHABET for second in _ALP
 _CHECKS = _tables()
 
 
-# Codes that are encrypted, decrypted or written before other requests run, which takes a tenth of a millisecond. A request waits for some
-# ten such turns.
+# Codes that are encrypted, decrypted or written before other requests run, which takes 0.1 ms. A request waits for some ten such turns.
 CODES_AT_ONCE = 25
 
 _PIN_BYTES = 3
 _PINS = 1_000_000
 _DRAWN_BYTES = 4
-# The largest multiple of the number of PINs in 4 bytes. A draw that is not below it is repeated, so that every PIN is equally
-# likely.
+# The largest multiple of the number of PINs in 4 bytes. Draws from it on are repeated, so that every PIN is equally likely.
 _FAIR_BELOW = (1 << 8 * _DRAWN_BYTES) // _PINS * _PINS
 
 

@@ -123,10 +123,10 @@ MOVES: dict[State, frozenset[State]] = {
     State.CANCELLED: frozenset(),
 }
 
-# Recorded beside the cancellation of a line whose claim-by date has passed.
+# Recorded in addition to the cancellation, for a line whose claim-by date has passed.
 LAPSED = "lapsed"
 
-# The event for each move of a claimed line that has one.
+# The events of moves of a claimed line, by its new state.
 _EVENTS = {State.FULFILLED: GIFT_FULFILLED, State.EXPIRED: GIFT_EXPIRED}
 
 

@@ -182,8 +182,8 @@ def _renew(vault: Vault, row: Row) -> tuple[bytes, int, int]:
     return sealed.sealed, row["code_lookup"], sealed.lookup
 
 
-# A code is looked up under all keys, so it is found before and after the rotation. Wrong PINs are counted by the look-up number. Counting
-# locks the line, so the count is moved along with it.
+# A code is looked up under all keys, so it is found before and after the rotation.
+# Wrong PINs are counted by the look-up number. Counting locks the line, so the count is moved along with it.
 CODES = SealedTable(
     table="lines",
     column="sealed",

@@ -24,8 +24,7 @@ from largesse.mail.outcomes import Sent, need_transaction, record
 log = structlog.get_logger(__name__)
 
 
-# How old the last check of a message's row may be when its text is sent. A cancellation after that check comes too late, as it
-# does while the text is being sent.
+# How old the last check of a message's row may be when its text is sent. A cancellation after the check comes too late.
 FRESH_S = 0.05
 
 

@@ -104,8 +104,8 @@ _TERMS = Terms()
 UNREADABLE = "The mail could not be written."
 _UNREADABLE_AGAIN_S = 3600.0
 
-# A message's rank is at most this much later than its due time; for a retry, exactly this much. So a message whose rank is more than
-# this in the future is not due, and the scan of the index ends there.
+# A message's rank is at most this much later than its due time; for a retry, exactly this much.
+# So a message whose rank is more than this in the future is not due, and the scan of the index ends there.
 SPREAD_S = MAX_CODES / store.RANKED_TOGETHER * store.RANK_GAP_S
 
 MESSAGES = Queue("messages", "id", "bigint", ready="state = 'pending'", order="rank_at", order_ahead_s=SPREAD_S)

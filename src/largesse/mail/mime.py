@@ -19,7 +19,7 @@ _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 # An encoded-word has at most 75 characters, 12 of them `=?utf-8?b?` and `?=`; 45 bytes are 60 in base64.
 _WORD_BYTES = 45
 _PLAIN_LINE = 900
-_MAX_LINE = 998  # RFC 5322, 2.1.1
+_MAX_LINE = 998  # the longest line (RFC 5322, 2.1.1)
 
 
 def one_line(text: str) -> str:

@@ -24,7 +24,7 @@ from largesse.orders.options import DEFAULT_WRAPPING, known_wrapping
 class Theme(msgspec.Struct, frozen=True):
     """Colours that mail clients show without loading a picture."""
 
-    paper: str  # around the card
+    paper: str  # the area around the card
     ribbon: str  # the band on top, the button
     ink: str  # text on the ribbon
     motif: str  # a line of symbols in the ribbon, in fonts every client has

@@ -27,8 +27,8 @@ CANCELLED_LINES = """
     FROM unnest($1::int[], $2::int[]) AS wanted (customer_id, order_id) JOIN line_states USING (customer_id, order_id)
     WHERE state = 'cancelled'
 """
-# Only the last mail of its kind is sent again: of an order's mail the last edition, and of mail about a parcel the last message. While a
-# parcel is back, no mail about it is sent. (The edition of a notification is the number of its line.)
+# Only the last mail of its kind is sent again: of an order's mail the last edition, and of mail about a parcel the last message.
+# While a parcel is back, no mail about it is sent. (The edition of a notification is the number of its line.)
 _IS_LAST = compose(
     """
     email NOT LIKE '%@{erased_domain}'
@@ -133,8 +133,8 @@ LOCK_FIRST_MESSAGES = """
     SELECT id, email FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' AND edition = 0
     ORDER BY id FOR UPDATE
 """
-# The latest mail to each recipient who has claimed nothing. `standing` has their codes that were not voided. `was_resent` says that it was
-# sent again recently, and `may_go` that it may be sent again now.
+# The latest mail to each recipient who has claimed nothing. `standing` has their codes that were not voided.
+# `was_resent` says that the mail was sent again recently, and `may_go` that it may be sent again now.
 _UNCLAIMED = Fragment("""
     latest AS (
         SELECT DISTINCT ON (email) environment, edition, email, name, state, line_numbers, created_at

@@ -27,8 +27,8 @@ _OF_LINES = Fragment("""
     JOIN orders o ON o.customer_id = n.customer_id AND o.id = n.order_id
     JOIN lines l ON l.customer_id = n.customer_id AND l.order_id = n.order_id AND l.number = n.number
 """)
-# The planner expects few notes of a customer, and would read and sort them all, with their orders. In these forms it reads only the newest
-# notes, from an index: of the customer, or of the orders that a person sent.
+# The planner expects few notes of a customer, and would read and sort them all, with their orders.
+# In these forms it reads only the newest notes, from an index: of the customer, or of the orders that a person sent.
 _NEWEST = compose(
     """
     SELECT {columns} FROM (

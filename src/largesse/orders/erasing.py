@@ -17,8 +17,8 @@ _BEFORE = each("before.{name}", PERSONAL)
 _ERASED = "…"
 _HOLDS_ADDRESS = r"[^\s@]@[^\s@]"  # a regular expression of PostgreSQL
 
-# Replaces the external reference of an order; null if a caller gave the replacement to another order. The COLLATE is needed for the index of
-# external references, as `reference` has another collation.
+# Replaces the external reference of an order; null if a caller gave the replacement to another order.
+# The COLLATE is needed for the index of external references, as `reference` has another collation.
 _ERASED_REFERENCE = Fragment("""
     CASE WHEN NOT EXISTS (
         SELECT FROM orders AS other WHERE other.customer_id = $1 AND other.environment = orders.environment

@@ -76,7 +76,7 @@ class LockQueue:
         self._find_free = find_free
         self._timeout_s = timeout_s
         self._max_waiting = max_waiting
-        self._queues: dict[AccountIds, _Queue] = {}  # the next turn first
+        self._queues: dict[AccountIds, _Queue] = {}  # in the order of their turns
         self._of_customer: Counter[int] = Counter()
         self._count = 0
         self._closing = False

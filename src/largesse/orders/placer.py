@@ -50,8 +50,7 @@ MAX_ORDERS = 250
 _SMALL_TASKS = 2
 # Tasks for small orders on a cluster, where a batch has one customer and a transaction has one node.
 _DISTRIBUTED_TASKS = 6
-# How often a small order with locked accounts is tried again in the next batch. Most locks are those of another process's batch, and gone
-# by then.
+# How often a small order with locked accounts is tried again in the next batch. Most locks of other processes are gone by then.
 _ATTEMPTS = 4
 _MAX_WAITING = 5_000
 # Large orders are limited by their codes, which take memory and time.
@@ -198,8 +197,7 @@ class Placer:
         except DATABASE_AWAY:
             raise
         except Exception as error:
-            # One order of the batch cannot be written, for example because another process used its reference first. If each order is
-            # placed alone, the others succeed.
+            # One order cannot be written, for example because another process used its reference first. Placed alone, the others succeed.
             if len(batch) == 1 and not isinstance(error, asyncpg.UniqueViolationError | asyncpg.DeadlockDetectedError):
                 raise
             _log.info("batch_retried_order_by_order", orders=len(batch), error=type(error).__name__)

@@ -18,11 +18,10 @@ from largesse.orders.approving import NO_APPROVALS, read_approvals, read_people
 from largesse.orders.order import Order, ReferenceKey, SpendingKey
 from largesse.orders.rules import BatchContext, LedgerAccount, LockedAccount, budgeted, limited_daily, spender_of
 
-# The longest that a batch waits for a lock. A placer holds a lock for some ten milliseconds. If a batch waits longer, something else has the
-# lock, and its orders move to the lock queue.
+# The longest that a batch waits for a lock. A placer holds one for some ten milliseconds: after a longer wait, orders go to the lock queue.
 WAIT_MS = 200
-# The statements of a batch are planned once for each connection, as the plan is the same for any number of orders. With distributed
-# customers, it depends on the customer, which decides the node.
+# The statements of a batch are planned once for each connection, as the plan is the same for any number of orders.
+# With distributed customers, the plan depends on the customer, which decides the node.
 BEGIN = f"BEGIN; {OF_BATCH} SET LOCAL lock_timeout = {WAIT_MS};"
 _BEGIN_DISTRIBUTED = f"BEGIN; {OF_BATCH_DISTRIBUTED} SET LOCAL lock_timeout = {WAIT_MS};"
 # The transaction on the coordinator that locks a batch's keys and marks its ids. It is idle while a node writes.

@@ -61,8 +61,8 @@ from largesse.orders.request import (
 from largesse.orders.rules import NO_SUCH_ACCOUNT, AccountsGone, reference_used, require_currency
 from largesse.templates.store import Template, read_template
 
-# How many orders of one customer a process handles at once while others order too. An order waits for the event loop seven times: without
-# this limit, a single order of another customer takes twice as long. Sixteen keep batches large enough.
+# How many orders of one customer a process handles at once while others order too. Sixteen keep batches large enough.
+# An order waits for the event loop seven times: without this limit, a single order of another customer takes twice as long.
 _EACH_UNDER_WAY = 16
 _MAX_UNDER_WAY = 5_000
 _ALONE_AFTER_S = 1.0
@@ -132,8 +132,7 @@ class OrderService:
             if not is_large(order.code_count):
                 await self._place(order, turn)
                 return await self._answer(order)
-            # The receipt of a large order is made while the database writes its lines. The order is placed or refused first,
-            # even if the caller goes away.
+            # The receipt of a large order is made while the database writes its lines. It is placed or refused even if the caller goes away.
             placing = asyncio.create_task(self._place(order, turn))
             try:
                 answer = await self._answer(order)

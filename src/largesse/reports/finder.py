@@ -140,8 +140,8 @@ def _by_total(sign: Fragment, order: Fragment) -> Fragment:
 _BY_TOTAL = {True: _by_total(Fragment("<"), Fragment("DESC")), False: _by_total(Fragment(">"), Fragment("ASC"))}
 
 
-# The sort order of a list and its bounds: $3 is the far end, and the row ($4, $5) the near end, at which the index begins. The third part
-# compares with the nearer of two far ends, of which the second may be null.
+# The sort order of a list and its bounds: $3 is the far end, and the row ($4, $5) the near end, at which the index begins.
+# The third part compares with the nearer of two far ends, of which the second may be null.
 _NEWER = (
     Fragment("created_at, order_id"),
     Fragment("created_at < $3 AND (created_at, order_id) > ($4, $5)"),

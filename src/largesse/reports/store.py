@@ -91,8 +91,8 @@ _WRITE_ORDERS = compose(
     changes=each("{name} = excluded.{name}", [name for name in _ORDER if name not in {"customer_id", "order_id"}]),
 )
 _IS_REPORTED = "SELECT EXISTS (SELECT FROM report_orders WHERE customer_id = $1 AND order_id = $2)"
-# Sends each order once, and each word once with the positions of its orders, as most words are shared by several orders. Subscripts are quick
-# only for types of a fixed length, so environments are sent as booleans.
+# Sends each order once, and each word once with the positions of its orders, as most words are shared by several orders.
+# Subscripts are quick only for types of a fixed length, so environments are sent as booleans.
 _ADD_WORDS = """
     INSERT INTO report_words (customer_id, environment, word, created_at, order_id)
     SELECT ($1::int[])[place], CASE WHEN ($2::bool[])[place] THEN 'production' ELSE 'staging' END, word,

@@ -12,8 +12,8 @@ from largesse.db.pool import Connection, is_distributed
 from largesse.db.sharding import at_node
 from largesse.reports.search import whole
 
-# Most addresses are in no order. One scan of the index leaves these out first. Then the orders are found, and joined afterwards: in a single
-# join, all orders of the gift would be read for each address.
+# Most addresses are in no order. One scan of the index leaves these out first.
+# The orders are found before the join: in a single join, all orders of the gift would be read for each address.
 _EARLIER_GIFTS = """
     WITH known AS (
         SELECT DISTINCT word FROM report_words
@@ -43,8 +43,8 @@ _FAILING_WEBHOOKS = """
     JOIN subscription_queues AS q ON q.customer_id = s.customer_id AND q.subscription_id = s.id
     WHERE s.customer_id = $1 AND s.environment = $2 AND q.failing ORDER BY s.created_at DESC, s.id LIMIT $3
 """
-# Reads the newest order from an index. With EXISTS, the planner would read one order after the other, and all of them if none matches. The
-# key says whether customers are distributed over nodes.
+# Reads the newest order from an index. With EXISTS, the planner might read all orders one after the other.
+# The key says whether customers are distributed over nodes.
 FIRST_STEPS = {
     on_node: compose(
         """

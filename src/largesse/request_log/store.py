@@ -26,8 +26,8 @@ _NAMED = Fragment("""
     LEFT JOIN api_keys k ON k.id = r.key_id AND k.customer_id = r.customer_id
     LEFT JOIN service_accounts s ON s.id = k.service_account_id
 """)
-# The condition for each filter, and one for no filter, so that all statements have the same parameters. Each condition has an index, except
-# the one of the status: under row-level security, a division can use no index.
+# The condition for each filter, and one for no filter, so that all statements have the same parameters.
+# Each condition has an index, except the one of the status: under row-level security, a division can use no index.
 _FILTERS = (
     (Fragment("r.status / 100 = $5::int"), Fragment("$5::int IS NULL")),
     (Fragment("r.method = $6::text"), Fragment("$6::text IS NULL")),
@@ -46,8 +46,7 @@ ONE = compose(
 )
 
 
-# Two forms of the same condition. The first is for the index of a filter. The second is for the primary key: otherwise the planner would read
-# the requests of all customers.
+# Two forms of the same condition. The first is for the index of a filter. The second makes the planner use the primary key.
 _BEFORE = Fragment("r.environment = $2 AND r.id < $3")
 _BEFORE_BY_ID = Fragment("r.environment >= $2 AND (r.environment, r.id) < ($2, $3)")
 

@@ -124,8 +124,8 @@ class Product:
     max_amount_minor: int | None
     cost_minor: int | None  # only for physical gifts, like the next three
     markup_percent: Decimal
-    postage_minor: Mapping[str, int]  # by country
-    vat_percent: Mapping[str, Decimal]  # by country
+    postage_minor: Mapping[str, int]  # the postage by country
+    vat_percent: Mapping[str, Decimal]  # the VAT by country
     customers: tuple[str, ...] | None  # None if it is sold to all
     active: bool
     picture: Picture | None

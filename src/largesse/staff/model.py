@@ -13,7 +13,7 @@ OWNER = "owner"
 MOST_STAFF = 200
 MOST_NAME = 100  # characters of a member's name
 IDLE = timedelta(minutes=30)  # after this time without requests, a session ends
-LASTS = timedelta(hours=12)  # the longest session
+LASTS = timedelta(hours=12)  # a session ends after this time
 
 
 class StaffRight(Enum):

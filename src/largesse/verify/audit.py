@@ -67,8 +67,8 @@ async def audit_snapshot(
     connection: Connection, vault: Vault, progress: Progress, anchor: Anchor | None = None
 ) -> Report:
     """Runs every check in the connection's open transaction."""
-    # Whole tables are sorted and joined, which takes more memory and time than an order may take. Nobody waits for a lock
-    # of this transaction, so it may be idle while codes are decrypted.
+    # Whole tables are sorted and joined, which takes more memory and time than an order may take.
+    # Nobody waits for a lock of this transaction, so it may be idle while codes are decrypted.
     await connection.execute(
         "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; "
         "SET LOCAL work_mem = '64MB'"

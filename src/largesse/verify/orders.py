@@ -65,8 +65,7 @@ ORDERS = (
         """,
         of="order",
     ),
-    # Recipients are counted without letter case, also beyond ASCII, where databases differ. So for such
-    # addresses only the bounds of the count are checked.
+    # Recipients are counted in any letter case. Databases differ beyond ASCII, where only the bounds of the count are checked.
     Check(
         "recipients-fit",
         "The lines of a sent order name as many addresses as it has recipients; those of a batch name nobody, or of a campaign its visitors.",

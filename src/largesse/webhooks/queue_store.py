@@ -187,8 +187,8 @@ FAN_OUT_TAKEN = compose(
 TAKE_EVENTS = Grouped(waiting_events(Fragment("$1")), waiting_events(Fragment("$1"), within("customer_id", "$2", ())))
 _ON_NODES = Fragment("unnest($1::bigint[], $2::int[], $3::bigint[]) AS waiting (id, customer_id, position)")
 MARK_EVENTS = Grouped(marked_events(_ON_NODES), marked_events(_ON_NODES, within("events.customer_id", "$4", ())))
-# Deliveries are sorted only within their queues, so it reads the first one of each queue. Only looks at the queues of each lane that have
-# waited longest for their turn.
+# Deliveries are sorted only within their queues, so it reads the first one of each queue.
+# Only looks at the queues of each lane that have waited longest for their turn.
 OLDEST = Fragment("""
     SELECT min(first.due_at)
     FROM ((SELECT customer_id, subscription_id FROM subscription_queues

@@ -130,8 +130,7 @@ async def wake_queue(connection: Connection, customer_id: int, subscription_id: 
     await connection.execute(queue_store.WAKE, customer_id, subscription_id)
 
 
-# A subscription also gets events from up to this long before it was created: for a new subscriber, one event too many is
-# better than one too few.
+# A subscription also gets events from up to this long before it was created: one event too many is better than one too few.
 _LATE_SUBSCRIPTION_S = 60
 
 

@@ -28,9 +28,9 @@ AT_ONCE = 512  # look-ups of a process at the same time
 OF_ONE_CUSTOMER = 16
 _KEPT_S = 10.0  # how long addresses are cached
 _NAMES_KEPT = 4_096
-# The wait before a query is repeated: at first this, later five times the server's average, which c-ares measures, but at least 0.25 s.
-# Each try waits twice as long as the one before, and accepts only its own answer. With two tries, a normally quick server that pauses for a
-# second would get only 0.75 s.
+# The wait before a query is repeated: at first this, later five times the server's average (which c-ares measures), at least 0.25 s.
+# Each try waits twice as long as the one before, and accepts only its own answer.
+# With two tries, a normally quick server that pauses for a second would get only 0.75 s.
 _TRY_S = 1.5
 _TRIES = 4
 

@@ -68,8 +68,8 @@ _SUBSCRIPTIONS = """
     WHERE customer_id = $1 AND environment = $2
     ORDER BY created_at DESC, id
 """
-# BETWEEN, and the sort order that begins with the subscription, make the planner read only its deliveries. Otherwise it would read all of the
-# customer's deliveries for a subscription that has none.
+# BETWEEN, and the sort order that begins with the subscription, make the planner read only its deliveries.
+# Otherwise it would read all of the customer's deliveries for a subscription that has none.
 _SUBSCRIPTIONS_WITH_STATE = """
     SELECT s.id, event, events, target_url, s.created_at, CASE WHEN previous_until > clock_now() THEN previous_until END AS rotates_until, coalesce(failing, false) AS is_failing, state AS last_state,
            newest.created_at AS last_at
