@@ -122,6 +122,29 @@ async def test_a_search_finds_its_first_page_and_its_sums_at_once(filled_url: st
     assert looked_up <= LOOKED_AT + len(page.orders)
 
 
+@pytest.mark.parametrize("typed", ["…{end}", "…{small}", "{end}"])
+async def test_an_order_is_found_by_the_end_of_its_reference(connection: asyncpg.Connection, typed: str) -> None:
+    orders = await connection.fetch(
+        "SELECT id, right(reference, 6) AS end FROM orders WHERE customer_id = 1 AND environment = 'production' ORDER BY id DESC LIMIT 50"
+    )
+    of_end = {one["end"]: one["id"] for one in orders if not one["end"].isalpha()}
+    assert of_end
+    for end, order_id in list(of_end.items())[:5]:
+        found = await find_orders(connection, wanted(search=typed.format(end=end, small=end.lower())), 50)
+        assert [place.order_id for place in found.places] == [order_id]
+
+
+async def test_a_name_is_no_end_of_a_reference(filled_url: str) -> None:
+    async with serving(filled_url) as connection:
+        await find_orders(connection, wanted(search="Anders ADA7 ABCDEFG7"), 50)
+        assert await scans(connection, "orders_newest") == 0
+        await connection.execute(
+            "SET LOCAL enable_seqscan = off"
+        )  # which the planner prefers for a few thousand orders
+        await find_orders(connection, wanted(search="…Anders"), 50)
+        assert (await scans(connection, "orders_newest"), await entries(connection, "orders_newest")) == (1, LOOKED_AT)
+
+
 @pytest.mark.parametrize(("members", "most"), [({}, 51), ({"group": GroupFilter(source="api")}, 400)])
 async def test_a_search_looks_up_no_more_orders_than_fill_a_page(
     filled_url: str, members: dict[str, Any], most: int

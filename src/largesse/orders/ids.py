@@ -114,6 +114,7 @@ _PAIRS = [
 ]  # the two characters for each value of ten bits
 _RANDOM_BYTES = 10
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
+_END = re.compile(rf"[{_ALPHABET}]{{6}}")
 
 
 def new_reference(now: datetime) -> str:
@@ -135,3 +136,8 @@ def _hour_text(hour: int) -> str:
 def is_reference(text: str) -> bool:
     """Returns whether `text` has the form of a reference."""
     return _WELL_FORMED.fullmatch(text) is not None
+
+
+def is_end_of_reference(text: str) -> bool:
+    """Returns whether `text` has the form of the last six characters of a reference, by which pages name orders."""
+    return _END.fullmatch(text) is not None

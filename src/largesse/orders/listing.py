@@ -15,7 +15,7 @@ from largesse.base.batching import Batcher, Receiver
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose, each, grouped, names
-from largesse.db.pool import Connection, Database, Row
+from largesse.db.pool import Connection, Database, Row, is_distributed
 from largesse.db.scope import for_customers
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments, at_node
@@ -225,3 +225,25 @@ _NEXT = {
     is_distributed: compose("{lists} ORDER BY list.at, o.id", lists=_reading(_AFTER, "$6" if is_distributed else ""))
     for is_distributed in (False, True)
 }
+
+
+# The key says whether customers are distributed over nodes.
+_OF_END = {
+    is_distributed: compose(
+        """
+        SELECT created_at, id FROM (
+            SELECT created_at, id, reference FROM orders
+            WHERE customer_id::bigint = $1 AND environment = $2 {node} ORDER BY id::bigint DESC LIMIT $4) AS newest
+        WHERE right(reference, 6) = $3
+        """,
+        node=at_node("customer_id", "$1" if is_distributed else ""),
+    )
+    for is_distributed in (False, True)
+}
+
+
+async def find_by_end(
+    connection: Connection, customer_id: int, environment: str, end: str, looked_at: int
+) -> list[Row]:
+    """Returns creation times and ids of the orders whose reference ends in six characters, among the newest `looked_at`."""
+    return await connection.fetch(_OF_END[is_distributed(connection)], customer_id, environment, end, looked_at)

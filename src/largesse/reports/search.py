@@ -13,7 +13,8 @@ from largesse.base.email import email_key
 from largesse.base.text import folded
 from largesse.db.fragments import Fragment, compose, join
 from largesse.db.pool import Connection
-from largesse.orders.ids import is_reference
+from largesse.orders.ids import is_end_of_reference, is_reference
+from largesse.orders.listing import find_by_end
 from largesse.reports.filters import OrderFilter, Place
 
 _OF_REFERENCE = "SELECT created_at, id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3"
@@ -140,11 +141,15 @@ _FEW = """
 """
 
 
-async def _of_reference(connection: Connection, wanted: OrderFilter, reference: str) -> set[Place]:
-    """Returns the order with this reference; none if it is not a complete one."""
-    if not is_reference(reference):
-        return set()
-    rows = await connection.fetch(_OF_REFERENCE, reference, wanted.customer_id, wanted.environment)
+async def _of_reference(connection: Connection, wanted: OrderFilter, typed: str) -> set[Place]:
+    """Returns the order with this reference, or those of the newest orders whose reference ends in `typed`, as in `…7Q2ZD4`."""
+    end = typed.removeprefix("…")
+    if is_reference(typed):
+        rows = await connection.fetch(_OF_REFERENCE, typed, wanted.customer_id, wanted.environment)
+    elif is_end_of_reference(end) and (end != typed or not end.isalpha()):  # else a name, such as Anders
+        rows = await find_by_end(connection, wanted.customer_id, wanted.environment, end, LOOKED_AT)
+    else:
+        rows = []
     return {Place(*row) for row in rows}
 
 
