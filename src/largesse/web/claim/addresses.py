@@ -117,12 +117,12 @@ def check_address(country: str, typed: Mapping[str, str]) -> CheckedAddress:
 
 
 def _choice(code: str, label: str) -> tuple[str, str]:
-    """Returns the value and the label of a province. Without a code in Latin letters it stands on the parcel as it was chosen, in either script."""
+    """Returns the value and the label of a province. A province without a code in Latin letters is written on the parcel as it was chosen, in either script."""
     return (code, label) if code.isascii() else (label, label)
 
 
 def _postal_code(country: str, typed: str) -> str:
-    """Returns a postal code as its country writes it, whatever blanks, hyphens and letters of the country were typed; any other text as it is."""
+    """Returns a postal code as its country writes it. Ignores typed blanks, hyphens and country letters. Returns any other text unchanged."""
     rules = get_validation_rules({"country_code": _known(country)})
 
     def fits(code: str) -> bool:

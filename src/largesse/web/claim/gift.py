@@ -32,7 +32,7 @@ from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_co
 
 _WITH_SIGNS = re.compile(
     r"([\w/-]*[\w-])[^\w-]+", re.ASCII
-)  # such as the full stop of a sentence, or the slash of a browser
+)  # a path with stray signs behind it, such as a sentence's full stop or a browser's slash
 COOKIE = "gift"  # holds the session of a claimed gift, and is sent only to the pages of that gift
 LASTS = timedelta(hours=1)
 
@@ -88,7 +88,7 @@ class PinEntry:
         return await self._claim(request, read_typed_code(form.get("code", "")), None, form)
 
     async def lost(self, request: Request) -> Response:
-        """Redirects to the address without the signs that it got behind it on its way. Raises NotFound if there are none."""
+        """Redirects to the address without the stray signs behind it. Raises NotFound if there are none."""
         path = request.path_params.get("rest") or request.path_params["token"]
         if not (tidy := _WITH_SIGNS.fullmatch(path)):
             raise NotFound("There is nothing at this address.")

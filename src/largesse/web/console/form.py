@@ -142,7 +142,7 @@ class Form:
         self.errors.setdefault(name, said)
 
     def keep_others(self, now: Mapping[str, str], said: Mapping[str, str] | None = None) -> None:
-        """Keeps what others saved since the page was opened in fields that the person left as they were. Adds an error for what both changed.
+        """In fields that the person did not change, keeps what others saved since the page was opened. Adds an error to fields that both changed.
 
         `now` is what the fields show now. What they showed then is in fields that have `was_` before the name. `said` is how an error names a value.
         """
@@ -156,7 +156,7 @@ class Form:
                 self.error(name, self.say(CHANGED_TOO, value=(said or {}).get(value, value) or "\N{EN DASH}"))
 
     def numbers_and_others(self, name: str, now: Collection[int]) -> list[int]:
-        """Returns the numbers in the fields with that name, and what others added since the page was opened, without what they removed.
+        """Returns the numbers in the fields with that name, with the changes of others since the page was opened: their numbers added or removed.
 
         `now` is what others saved. The page had what is in `was_` before the name, with blanks between.
         """

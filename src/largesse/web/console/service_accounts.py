@@ -63,7 +63,7 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> None:
-    """Lets a holder use the accounts in the form, and those that others assigned meanwhile, besides those open to all. Raises NotFound."""
+    """Lets a holder use the accounts in the form, accounts that others assigned meanwhile, and accounts open to all. Raises NotFound."""
     if len(context.form.numbers("may_use")) < len(context.form.all("may_use")):
         raise NotFound("There is no such funding account.")
     now = await context.read(list_assignable, holder, *context.customer, holder_id)

@@ -21,7 +21,7 @@ from largesse.web.kit.body import BodyLimits, BodyShare, BodyStream
 from largesse.web.kit.problems import SlowRequest
 
 FORM_LIMITS = BodyLimits(most_bytes=64 * 1024, whole_s=15.0, pause_s=15.0)
-TOKEN_WITHIN_BYTES = 20 * 1024  # forms that have it last are shorter
+TOKEN_WITHIN_BYTES = 20 * 1024  # a form whose token comes last must be shorter than this
 _MAX_FIELDS = 40
 _MAX_HEADER = 1_000
 # Decoding this much fits in one turn of the cooperative runner.
