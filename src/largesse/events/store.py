@@ -74,7 +74,7 @@ def line_events(source: Fragment) -> Fragment:
     """Returns SQL for an event about a line for each row of `source`.
 
     `source` is a query for `customer_id`, `order_id`, `line_number`, `reference` and `environment` of the order, `recipient`, `event` (a name
-    of `events.kinds`), `occurrence`, which tells this event of the line apart from all others, and `at`. The body is a `GiftEvent`.
+    of `events.kinds`), `occurrence` and `at`. `occurrence` differs for each event of a line. The body is a `GiftEvent`.
     """
     return compose(
         """

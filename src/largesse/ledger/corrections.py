@@ -1,6 +1,7 @@
 """Corrections of balances: one member of staff proposes a correction, and another approves it, which posts it.
 
-Nobody decides about their own correction. A decision locks the correction, so that it is posted once, however often people press the button. docs/decisions/0083-corrections-by-two-people.md says what is posted.
+Nobody decides about their own correction. A decision locks the correction, so that it is posted only once.
+docs/decisions/0083-corrections-by-two-people.md says what is posted.
 """
 
 from collections.abc import AsyncIterator
@@ -124,8 +125,8 @@ async def propose_correction(actor: Actor, new: NewCorrection) -> Correction:
 async def approve_correction(actor: Actor, correction_id: int) -> Correction:
     """Posts a correction that another member of staff proposed.
 
-    Raises NotFound, OwnCorrection, CorrectionEnded, InsufficientBalance for a debit of more than the account holds, AccountClosed, and MoreThanOrder where
-    codes of the order were cancelled since.
+    Raises NotFound, OwnCorrection, CorrectionEnded, and AccountClosed. Raises InsufficientBalance for a debit of more than the account holds.
+    Raises MoreThanOrder if codes of the order were cancelled since the proposal.
     """
     async with _deciding(actor, correction_id) as (transaction, correction):
         transfer_id = await _post(transaction, correction)

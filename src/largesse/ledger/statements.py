@@ -1,6 +1,6 @@
 """Statements of accounts: the entries of a period, with an opening and a closing balance. And the balances of the last days, for a chart.
 
-The entries of a month are those from its first entry up to the first entry of the next month, in the order in which they changed the
+The entries of a month begin with its first entry and end before the first entry of the next month, in the order in which they changed the
 balance. So consecutive months miss no entry, count none twice, and each opens with the closing balance of the month before.
 """
 

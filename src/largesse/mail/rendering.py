@@ -73,7 +73,7 @@ def render(template: str, language: Language, values: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1_000)
 def what_to_do(language: Language, comes_as: str, days: int | None, *, is_one: bool) -> tuple[tuple[str, ...], str]:
-    """Returns the steps to one or several gifts that are vouchers, parcels or choices, and a sentence that says until when, which is empty if `days` is None."""
+    """Returns the steps to get the gifts, and a sentence that says until when. The sentence is empty if `days` is None."""
     said = render("steps.txt", language, {"comes_as": comes_as, "days": days, "is_one": is_one})
     lines = tuple(said.splitlines())
     return (lines[:-1], lines[-1]) if days else (lines, "")

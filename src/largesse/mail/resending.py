@@ -110,8 +110,8 @@ async def resend_unclaimed(
 async def resend_chosen(actor: Actor, reference: str, numbers: Mapping[int, int | None]) -> Chosen:
     """Sends the mail of several recipients once more, as `resend` does for one. `numbers` has a line of each, with the value of `seen` for it.
 
-    Skips recipients whose last mail has not left yet or is not the one that was seen, who have claimed every code, or who got
-    MAX_RESENDS_A_DAY resends in 24 hours.
+    Skips recipients who have claimed every code, or got MAX_RESENDS_A_DAY resends in 24 hours. Also skips recipients if their last mail has not
+    left yet, or is not the one that was seen.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, and InvalidRequest for more than MAX_CHOSEN.
     """

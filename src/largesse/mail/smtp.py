@@ -35,7 +35,7 @@ _REASON_CHARACTERS = 500
 _UNSAFE = re.compile(r'[\s<>"\x00-\x1f\x7f]')
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
-# A server that is gone answers no probes, and its connection ends after 80 s. A slow server answers them, and gets its whole time.
+# A server that is gone answers no probes: its connection ends after 80 s. A slow one answers them, and gets the time of `SmtpTimeouts`.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 5))
 
 

@@ -38,7 +38,7 @@ class NoteWithLink(BrokenRule):
 
 
 class Note(NamedTuple):
-    """A note as people read it. `reference` names the order, `number` the line, and `name` and `email` the recipient, where they are known."""
+    """A note as people read it. `reference` names the order, `number` the line, and `name` and `email` the recipient, if they are known."""
 
     id: int
     reference: str

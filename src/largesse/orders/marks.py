@@ -1,8 +1,8 @@
 """Marks of orders, which make a change of an order's row or recipients in the database detectable.
 
 The mark of the entry that pays an order covers a digest of the order's row and its recipients, and `verify` recomputes it. When recipients are
-erased or an address is corrected, the row stores the digest of the order as it was placed, and a mark of that digest together with the
-order's new state. See docs/decisions/0031-marks-of-orders-and-lines.md.
+erased or an address is corrected, the row gets two more values: the digest of the order as it was placed, and a mark of that digest together
+with the order's new state. See docs/decisions/0031-marks-of-orders-and-lines.md.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence

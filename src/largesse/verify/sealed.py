@@ -1,4 +1,4 @@
-"""Checks that every encrypted value decrypts. Those of codes are in `claims`."""
+"""Checks that every encrypted value decrypts. `claims` does this for codes."""
 
 from largesse.db.pool import Connection, read_in_parts
 from largesse.encryption.columns import sealed_tables
@@ -12,12 +12,12 @@ RULES = {
 }
 
 _ROWS_AT_ONCE = 2_000
-# What people sign in with is hidden from the role that reads.
+# The role that runs the audit may not read the secrets that people sign in with.
 _MAY_READ = "SELECT has_column_privilege($1::text, $2::text, 'SELECT')"
 
 
 async def check_sealed(connection: Connection, vault: Vault, progress: Progress, timeout_s: float) -> list[Finding]:
-    """Decrypts every encrypted value that the role may read, but codes. Call it inside a transaction. Memory is bounded."""
+    """Decrypts every encrypted value that the role may read, except codes. Call it inside a transaction. Memory is bounded."""
     broken = Tally(SEALED_OPEN, RULES[SEALED_OPEN])
     for table in sealed_tables():
         if not table.read or not await connection.fetchval(_MAY_READ, table.table, table.column):

@@ -49,7 +49,7 @@ class Server:
 def running(
     command: Sequence[str] = (), *, settings: Mapping[str, str] | None = None, start_timeout_s: float = 60.0
 ) -> Generator[Server, None, None]:
-    """Runs a Largesse of its own until the block ends.
+    """Runs a separate Largesse until the block ends.
 
     `command` runs `largesse`; by default, it is run by this interpreter. `settings` are `LARGESSE_…` variables; those of the environment
     are ignored. Raises ServerError.
