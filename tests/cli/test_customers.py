@@ -56,6 +56,7 @@ def test_money_of_a_customer_that_becomes_invoiced_is_warned_of(
     ("arguments", "said"),
     [
         (("create", " ", *TERMS), "NAME must have 1 to 200 characters"),
+        (("create", "\u200b ", *TERMS), "NAME must have 1 to 200 characters"),
         (("create", "x" * 201, *TERMS), "NAME must have 1 to 200 characters"),
         (("create", "X", *TERMS, "--key", "a/b"), "--key must not contain a slash"),
         (("create", "X", *TERMS, "--key", "k" * 101), "--key must have 1 to 100 characters"),

@@ -16,6 +16,7 @@ MISTAKES = [
     ("name: Acme Ltd", "name: 1984", "3: customers[0].name: must be text: put it in quotes"),
     ("name: Acme Ltd", "name: true", "3: customers[0].name: must be text: put it in quotes"),
     ("name: Acme Ltd", "name: [Acme]", "3: customers[0].name: must be text"),
+    ("name: Acme Ltd", 'name: "\\u200b"', "3: customers[0].name: must not be empty"),
     ("name: Acme Ltd", 'name: "  "', "3: customers[0].name: must not be empty"),
     ("name: Acme Ltd", "name: ~", "3: customers[0].name: is required"),
     ("    name: Acme Ltd\n", "", "2: customers[0].name: is required"),

@@ -5,10 +5,8 @@ import json
 import click
 from msgspec.structs import asdict
 
-from largesse.base.errors import OperatorError
 from largesse.base.hosts import by_name
 from largesse.base.settings import load_settings
-from largesse.base.text import unfit
 from largesse.cli.running import Commands, operator_actor, read_email, read_name, reading
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.customer_store import find_customer
@@ -39,11 +37,10 @@ def users() -> None:
 async def users_invite(email: str, customer: str, name: str | None, role: str | None, as_json: bool) -> None:
     """Invite EMAIL, and print the invitation link once. It is also mailed if a mail server is set."""
     address = read_email(email)
-    if name is not None and (not 0 < len(name.strip()) <= 100 or unfit(name)):
-        raise OperatorError("--name must have 1 to 100 characters, and no control characters")
+    called = None if name is None else read_name(name, 100, argument="--name")
     mails = load_settings().smtp_url is not None
     async with operator_actor(customer) as actor:
-        made = await invite(actor, address, name=name and name.strip(), role=role, mails=mails)
+        made = await invite(actor, address, name=called, role=role, mails=mails)
     _print_link(f"/app/link/{made.secret}", f"Invitation for {address}, for 7 days", as_json=as_json)
 
 

@@ -22,7 +22,7 @@ from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import OperatorError, Problem
 from largesse.base.settings import load_settings
-from largesse.base.text import unfit
+from largesse.base.text import trimmed, unfit
 from largesse.customers.actor import Actor, command_actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.pool import DATABASE_FAILED, Connection, Database, in_one_line
@@ -51,7 +51,7 @@ def read_since(text: str) -> datetime:
 
 def read_name(text: str, most: int, *, argument: str = "NAME") -> str:
     """Returns a name of at most `most` characters, without blanks around it. Raises OperatorError, which names the argument."""
-    name = text.strip()
+    name = trimmed(text)
     if not 0 < len(name) <= most:
         raise OperatorError(f"{argument} must have 1 to {most} characters")
     if (held := unfit(name)) is not None:

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.i18n.languages import country_codes
 from largesse.base.money import MAX_AMOUNT, MAX_BALANCE, AmountError, to_minor
-from largesse.base.text import unfit
+from largesse.base.text import trimmed, unfit
 from largesse.seed.nodes import Node, Scalar
 
 Value = TypeVar("Value")
@@ -46,7 +46,7 @@ def text(most: int, *, line_ends: bool = False) -> Rule[str]:
         if node.plain and (node.text.lower() in {"true", "false"} or _LIKE_A_NUMBER.fullmatch(node.text)):
             raise InvalidValue("must be text: put it in quotes")
         found = node.text.strip()
-        if not found:
+        if not trimmed(found):
             raise InvalidValue("must not be empty")
         if len(found) > most:
             raise InvalidValue(f"must have at most {most} characters, not {len(found)}")

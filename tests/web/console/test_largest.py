@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, acme_with, user_id
@@ -69,3 +71,15 @@ def test_as_many_new_groups_are_typed_as_a_contact_may_be_in(ada: Browser) -> No
     assert f"A contact is in at most {MOST_GROUPS_EACH} groups." in many.text
     saved = ada.submit("/app/contacts/new", "/app/contacts", email="new@example.com", groups=", ".join(names[1:]))
     assert ada.get(saved.headers["location"]).text.count(" checked") == MOST_GROUPS_EACH
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1899-12-30", "9999-12-31"])
+def test_a_start_date_that_a_program_saved_stays(service: Service, ada: Browser, day: str) -> None:
+    saved = ada.submit("/app/contacts/new", "/app/contacts", email=f"d{day}@example.com")
+    page = saved.headers["location"]
+    service.sql("UPDATE contacts SET start_date = $1::text::date WHERE email = $2", day, f"d{day}@example.com")
+    shown = re.findall(r'name="start_date"[^>]* value="([^"]*)"', ada.get(page).text)[0]
+    changed = ada.post(page, email=f"d{day}@example.com", name="Dee", start_date=shown)
+    assert changed.status_code == 303, changed.text
+    found = service.sql("SELECT name, start_date::text AS day FROM contacts WHERE email = $1", f"d{day}@example.com")
+    assert [tuple(row) for row in found] == [("Dee", day)]

@@ -202,7 +202,7 @@ async def one(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Changes a contact. Raises NotFound."""
     contact = await _contact(context)
-    said = await _read(context)
+    said = await _read(context, contact)
     if not context.form.errors:
         try:
             await change_contact(context.actor, context.services.vault, contact.id, said)
@@ -233,7 +233,7 @@ async def _contact(context: RequestContext) -> Contact:
     return found
 
 
-async def _read(context: RequestContext) -> ContactChange:
+async def _read(context: RequestContext, contact: Contact | None = None) -> ContactChange:
     """Returns the values in the form. Adds errors to the form."""
     form = context.form
     said: dict[str, Any] = {
@@ -249,6 +249,9 @@ async def _read(context: RequestContext) -> ContactChange:
         said["is_active"] = form["left"] != "yes"
     readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:
+        # A program may have saved a start date that nobody can type, such as 0001-01-01: it stays.
+        if name == "start_date" and contact is not None and form[name] == _day(contact.start_date):
+            continue
         try:
             said[name] = reader(form[name])
         except ContactFault as fault:
