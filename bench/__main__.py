@@ -1,7 +1,5 @@
 """`python -m bench [NAME ...] [--quick] [--json FILE]`; without names, all benchmarks."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

@@ -4,8 +4,6 @@ The entries of batches of orders on one account are made ready to be written, wi
 can be told apart: encoded alone.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

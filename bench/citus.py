@@ -4,8 +4,6 @@ Two tables of its own. What an order costs the coordinator, the nodes and the se
 costs one PostgreSQL: so many nodes does one coordinator feed. And how many orders, written as bulk, each node holds.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -4,8 +4,6 @@
 `/reset/…` breaks the connection off; after `GET /healed` they answer 200 too, until `GET /ill`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ nothing else to do, these measure everything anew:
     make performance-doc
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import sys

@@ -4,8 +4,6 @@ Most compare two installations that differ in one thing, under the load of order
 ways to write the rows of a batch, statement by statement, on one connection.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

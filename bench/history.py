@@ -4,8 +4,6 @@ What people filter and search by is had by half of the orders, by a few of a hun
 accounts, who placed them, states, names and words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

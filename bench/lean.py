@@ -5,8 +5,6 @@ to cost. These stay as they are: whole numbers and texts, a primary key each, th
 checks, policies, marks or triggers. An order writes an order, two lines with sealed codes, two entries, two balances, an event and a mail job.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from bench import reference

@@ -1,7 +1,5 @@
 """HTTP load from wrk, and what wrk saw."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """`python -m bench.mail_server PORT`: a mail server (aiosmtpd) that takes every message and keeps none."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -1,7 +1,5 @@
 """What the benchmarks of deliveries and mails share: orders waiting, somebody to receive, and a worker to time."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

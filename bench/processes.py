@@ -1,7 +1,5 @@
 """CPU time and memory of processes, from /proc."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ one of the AREAS. PostgreSQL tells by its executor statistics what each statemen
 itself, so it is a run of its own.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

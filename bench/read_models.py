@@ -4,8 +4,6 @@ What the product's worker keeps order by order takes far longer for millions at 
 found by are written beside them (bench/history.py).
 """
 
-from __future__ import annotations
-
 from largesse.reports.sums import AGE_SUMS, AGES_S, SUMS
 
 TABLES = ("report_orders", "report_words")

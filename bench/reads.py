@@ -1,7 +1,5 @@
 """What reads have in common: the product's answer against fixed bytes from the same server."""
 
-from __future__ import annotations
-
 from bench import load
 from bench.installation import Installation, Server
 from bench.results import Pair, Sample

@@ -1,7 +1,5 @@
 """`python -m bench.receiver PORT`: a webhook receiver that answers every request with 200, as cheaply as Python can."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from typing import cast

@@ -1,7 +1,5 @@
 """What the benchmarks measured: as values, as JSON, and as the table that is printed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median

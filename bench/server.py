@@ -5,8 +5,6 @@ orders of one transaction: 1 shows what one commit an order costs through the sa
 `/fixed/SIZE` answers SIZE bytes that never change, with the least work this server can do.
 """
 
-from __future__ import annotations
-
 import sys
 
 import uvicorn

@@ -1,7 +1,5 @@
 """Serves the product with one thing done otherwise: `python -m bench.variant PORT NAME`, for bench/experiments.py."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The worlds the benchmarks load: JSON, which is YAML too."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@
 Sphinx has checked the sources; this checks what came of them, menus and pictures included. Links to other hosts are left alone.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser

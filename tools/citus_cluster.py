@@ -5,8 +5,6 @@ coordinator's address, and `servers`, of which each has a `port` and its folder,
 FOLDER` starts one more, which holds nothing yet, and prints the same; `program stop FOLDER` stops them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 On a fresh clone each of pytest's processes would otherwise do all of it, at the same time as the others.
 """
 
-from __future__ import annotations
-
 import os
 import py_compile
 from concurrent.futures import ProcessPoolExecutor

@@ -6,8 +6,6 @@ Times within are SOURCE_DATE_EPOCH's, by default those of the last commit. The b
 sdk/python/release/largesse_build.py says what version they have.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

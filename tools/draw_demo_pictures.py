@@ -5,8 +5,6 @@
 Each is drawn as SVG, painted by Chromium, and written as a PNG of few colours. The drawings are ours, and this file is their source.
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

@@ -4,8 +4,6 @@ A mutant that every test passes is a line that no test holds: it is printed as `
 tree, one after the other, and never of docstrings, logs or assertions.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import io

@@ -5,8 +5,6 @@
 Chromium paints the pages and compresses the pictures. Run it again when the pages look different.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

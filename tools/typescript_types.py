@@ -4,8 +4,6 @@ python -m tools.typescript_types            writes it
 python -m tools.typescript_types --check    exits with 1 if it is not what would be written
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping

@@ -9,8 +9,6 @@ text that is already in memory.
 5,000 claim tokens and writes half a megabyte of JSON.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

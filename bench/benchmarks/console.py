@@ -10,8 +10,6 @@ last byte. The slowest pages are printed as it runs.
 hold. A word that half of all recipients share is found as quickly as a rare one.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -9,8 +9,6 @@ at once, and does nothing else.
 receiver, and the worker shares them with PostgreSQL too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator

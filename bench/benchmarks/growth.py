@@ -8,8 +8,6 @@ including its 10 million codes.
 ascend. Rows that already exist are hardly touched.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 

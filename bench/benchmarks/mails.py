@@ -8,8 +8,6 @@ server over one connection of aiosmtplib.
 *What it means.* The cost of writing a letter and surviving a crash, compared with the mail protocol itself.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 

@@ -5,8 +5,6 @@
 *What it means.* The cost that every request has: HTTP, the key look-up, a small answer.
 """
 
-from __future__ import annotations
-
 from bench.reads import against_fixed_bytes
 from bench.results import Row
 from bench.suite import Suite, at_least

@@ -8,8 +8,6 @@ them, one after the other.
 machine is fully busy, including the load generator: the added time is mostly waiting for a core.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import urllib.request

@@ -9,8 +9,6 @@ into the statements that check and decide: each is a round trip. If there is a b
 locks, and what the order counts is written with the order.
 """
 
-from __future__ import annotations
-
 from bench import load, reference
 from bench.installation import Failed, Installation, Server
 from bench.results import Row, Sample

@@ -10,8 +10,6 @@ that an order needs (bench/lean.py). No release changes them, so ratios of sever
 balance. The disk's flushes a second are the limit, however fast the database. A batch pays one flush for all its orders.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from bench import lean, load, reference

@@ -5,8 +5,6 @@
 *What it means.* The key look-up, one query by an index that ends with the order's id, and ten orders written as JSON.
 """
 
-from __future__ import annotations
-
 from bench.benchmarks.orders_hot import place
 from bench.reads import against_fixed_bytes
 from bench.results import Row

@@ -8,8 +8,6 @@ and spends its time on statements. The product also pays for HTTP, JSON, keys an
 reach at least 45 % of the bare database.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from bench import lean, reference

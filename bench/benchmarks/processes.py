@@ -11,8 +11,6 @@ itself. If all cores are busy, each works slower, with less of the caches: `proc
 that share nothing and are loaded at once. With more cores, more processes are the first step of scaling.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import mean

@@ -8,8 +8,6 @@ product's.
 key look-up, which nothing caches, so that a deletion takes effect at once.
 """
 
-from __future__ import annotations
-
 from bench.reads import against_fixed_bytes
 from bench.results import Pair, Row, Sample
 from bench.suite import Suite, at_least

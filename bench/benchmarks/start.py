@@ -6,8 +6,6 @@
 *What it means.* How long callers wait during a deployment or a restart.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -10,8 +10,6 @@ attempts at all of them. An attempt may take 3 s here instead of 15, so that ret
 *What it means.* A dead receiver delays only its own deliveries.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
