@@ -82,6 +82,22 @@ def test_a_template_made_here_is_sent_by_programs_and_changed_and_removed(servic
     assert acts(service)[-3:] == ["template.created", "template.changed", "template.removed"]
 
 
+def test_an_old_window_keeps_what_somebody_else_changed_of_a_template(service: Service, ada: Browser) -> None:
+    path = f"/app/templates/{made(service, ada, from_name='Ada', message='Good morning!')}"
+    page = ada.get(path).text
+    was = dict(re.findall(r'name="(was_\w+)" value="([^"]*)"', page))
+    mine = {name.removeprefix("was_"): value for name, value in was.items() if name != "was_collection"}
+    assert (mine["value"], mine["name"], mine["message"]) == ("10.00", "Morning", "Good morning!")
+    theirs = {**mine, "value": "25.00", "message": "Good day!"}
+    assert ada.submit(path, **was, **theirs).status_code == 303
+    assert ada.submit(path, **was, **{**mine, "name": "Each morning"}).status_code == 303
+    [row] = service.sql("SELECT name, value_minor, message FROM templates WHERE id = $1", int(path.rpartition("/")[2]))
+    assert tuple(row) == ("Each morning", 25_00, "Good day!")
+    ada.page = ada.submit(path, **was, **{**mine, "value": "5.00"})
+    assert ada.page.status_code == 422
+    ada.says("Somebody else changed this meanwhile to: 25.00")
+
+
 def held(page: httpx.Response, title: str) -> str:
     """The document that a page holds in the frame of that title."""
     return html.unescape(re.findall(rf'srcdoc="([^"]*)" title="{title}" sandbox', page.text)[0])

@@ -147,11 +147,11 @@ class Form:
         `now` is what the fields show now. What they showed then is in fields that have `was_` before the name. `said` is how an error names a value.
         """
         for name, value in now.items():
-            was, typed = self[f"was_{name}"], self[name]
+            was, typed = (self[one].replace("\r\n", "\n") for one in (f"was_{name}", name))
             if f"was_{name}" not in self or value in (was, typed):
                 continue
-            if typed == was:
-                self._fields = [(one, value if one == name else given) for one, given in self._fields]
+            if typed == was or name not in self:
+                self._fields = [*self.without({name}).fields, (name, value)]
             else:
                 self.error(name, self.say(CHANGED_TOO, value=(said or {}).get(value, value) or "\N{EN DASH}"))
 

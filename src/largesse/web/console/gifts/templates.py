@@ -155,13 +155,32 @@ async def edit(context: RequestContext) -> Response:
 
 async def change(context: RequestContext) -> Response:
     """Changes a template, or shows previews of what is typed. Raises NotFound."""
-    template = await read_own(context)
+    template, form = await read_own(context), context.form
     caller, snapshot = await caller_and_catalogue(context)
+    now = _now(context, template)
+    if all(form[name] == form[f"was_{name}"] for name in _GIFT):
+        form.keep_others({name: now[name] for name in _GIFT})
+    form.keep_others({name: value for name, value in now.items() if name not in _GIFT})
     typed = await _typed(context, caller, snapshot, template)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said, template=template)
     await change_template(context.actor, template.id, typed.content)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
+
+
+def _now(context: RequestContext, template: Template) -> dict[str, str]:
+    """Returns what the fields of a template show."""
+    gift = _gift_of(template)
+    return {
+        **{name: gift(name) for name in _GIFT},
+        "country": gift("country") if template.product_id else "",  # the form of a collection has none
+        "value": context.language.typed(template.value_minor, template.currency),
+        "name": called(template),
+        "wrapping_key": template.wrapping_key or "",
+        "from_name": template.from_name or "",
+        "message": template.message or "",
+        "expiry_after_days": str(template.expiry_after_days or ""),
+    }
 
 
 def _gift_of(template: Template) -> Callable[[str], str]:
@@ -270,6 +289,7 @@ async def _show(
         wrappings=wrappings,
         wrapping=chosen_wrapping(context.form["wrapping_key"] or (start.wrapping_key if start else None), wrappings),
         start=start,
+        now=_now(context, template) if template else {},
         shown=shown,
         shown_in=language,
         most_name=MAX_NAME,
