@@ -4,7 +4,7 @@ There is no index of addresses: each new line would have to update it, for a sea
 lines instead.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
@@ -91,6 +91,9 @@ _OF_EMAIL = compose(
     """,
     may_be=may_be("recipient_email", "$1"),
 )
+_ADDRESSES = """
+    SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
+"""
 _EVENTS_OF_EMAIL = compose(
     """
     SELECT customer_id, id, recipient FROM (
@@ -110,6 +113,14 @@ async def find_recipient_lines(connection: Connection, email: str) -> list[LineK
         for row in rows
         if email_key(row["recipient_email"]) == email_key(email)
     ]
+
+
+async def find_readdressed(
+    connection: Connection, order: tuple[int, int], numbers: Collection[int], email: str
+) -> set[int]:
+    """Returns those of some lines of an order that are sent to another address than `email` now."""
+    rows = await connection.fetch(_ADDRESSES, *order, list(numbers))
+    return {row["number"] for row in rows if email_key(row["recipient_email"] or "") != email_key(email)}
 
 
 async def read_left_emails(connection: Connection, after: LineKey, limit: int) -> list[tuple[LineKey, bytes]]:

@@ -4,7 +4,7 @@ Letter case of addresses is ignored.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -26,6 +26,7 @@ from largesse.lines.tasks import (
     erase_from_messages,
     erase_recipients,
     find_messages_mentioning,
+    find_readdressed,
     find_recipient_lines,
 )
 from largesse.mail.tasks import (
@@ -53,6 +54,7 @@ class Occurrences(msgspec.Struct, frozen=True):
     """Where an address occurs: lines by order, orders whose texts contain it, and counts of everything else."""
 
     lines: Mapping[OrderKey, Sequence[int]]
+    addressed: Collection[LineKey]  # those of the lines that are sent to it
     mentions: Sequence[OrderKey]
     drafts: int
     contacts: int
@@ -71,8 +73,9 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     Reads all orders, lines and messages, without a lock.
     """
     campaigns = await find_people(connection, email, customer_id)
+    addressed = set(await find_recipient_lines(connection, email))
     keys = {
-        *await find_recipient_lines(connection, email),
+        *addressed,
         *await find_notified_lines(connection, email),
         *await find_lines_with_left_email(connection, vault, email),
         *await _find_gifts(connection, campaigns),
@@ -90,7 +93,9 @@ async def _find(connection: Connection, vault: Vault, email: str, customer_id: i
     asked = len(await list_asks(connection, email, customer_id)) + await count_codes_to(connection, email, customer_id)
     noted = len(await notes_mentioning(connection, email, customer_id))
     decided = len(await decisions_mentioning(connection, email, customer_id))
-    return Occurrences(lines, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted, decided)
+    return Occurrences(
+        lines, addressed, sorted(mentions), drafts, contacts, len(campaigns) or min(asked, 1), noted, decided
+    )
 
 
 async def _find_gifts(connection: Connection, campaigns: Sequence[Row]) -> list[LineKey]:
@@ -188,7 +193,11 @@ async def erase(
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
             async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
-                orders.append(await erase_lines(transaction.connection, order, numbers))
+                # Somebody may have corrected the address since it was found. Then the line is another person's.
+                addressed = [one for one in numbers if LineKey(*order, one) in found.addressed]
+                others = await find_readdressed(transaction.connection, order, addressed, email)
+                if theirs := [one for one in numbers if one not in others]:
+                    orders.append(await erase_lines(transaction.connection, order, theirs))
     for order in found.mentions:
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)

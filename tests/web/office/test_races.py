@@ -14,6 +14,7 @@ import asyncpg
 import pytest
 from tests.distributed import WAITING
 from tests.web.api.conftest import Service, on_database
+from tests.web.console.conftest import signed_in
 from tests.web.office.conftest import staff_in
 from tests.web.office.test_money import FILES, balance, bank_file, service, wait_for
 from tests.web.office.test_privacy import SAM, take_in
@@ -23,7 +24,7 @@ from largesse.privacy import service as privacy_service
 
 __all__ = ["service"]
 
-STAFF = "staff-roles-are-recorded"  # nobody invited the members of staff of these tests
+STAFF = "staff"  # those of these tests were invited by nobody, and have a second step that does not open
 
 
 @contextmanager
@@ -111,4 +112,37 @@ def test_a_request_for_erasure_ends_once_with_its_receipt(
     [receipt] = service.sql("SELECT id FROM erasures")
     assert (request["outcome"], request["erasure_id"]) == ("done", receipt["id"])
     assert "Receipt of erasure" in oda.read(here)
+    assert [one for one in service.findings() if STAFF not in one] == []
+
+
+def test_an_erasure_leaves_a_gift_alone_whose_address_is_corrected_meanwhile(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, sue = signed_in(service, "ada@acme.example"), staff_in(service, "support")
+    orders = [
+        service.send("gift", "coffee", value=5, recipients=[{"email": SAM, "name": "Sam"}]).json()["reference"]
+        for _ in range(2)
+    ]
+    find = privacy_service._find
+    page = f"/app/orders/{orders[0]}"
+
+    async def then_corrected(*given: Any) -> Any:
+        found = await find(*given)
+        fields = {"email": SAM, "corrected": "pat@example.com"}
+        answer = await asyncio.to_thread(ada.submit, page, f"{page}/correct", **fields)
+        assert answer.status_code == 303, answer.text
+        return found
+
+    here = take_in(sue, "erase")
+    sue.get(f"{here}/erase")
+    monkeypatch.setattr(privacy_service, "_find", then_corrected)
+    assert sue.post(f"{here}/erase").status_code == 303
+    sent_to = [
+        service.sql(
+            "SELECT l.recipient_email FROM lines l JOIN orders o ON o.id = l.order_id WHERE reference = $1", one
+        )
+        for one in orders
+    ]
+    assert sent_to[0][0][0] == "pat@example.com"
+    assert SAM not in sent_to[1][0][0]
     assert [one for one in service.findings() if STAFF not in one] == []
