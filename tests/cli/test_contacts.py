@@ -26,6 +26,13 @@ def test_a_file_without_contacts_is_named(
     assert_refused(run("contacts", "import", "people.csv", "--customer", "acme"), said)
 
 
+def test_of_a_file_that_is_too_large_no_more_is_read(run: Run, loaded: dict[str, Any], tmp_path: Path) -> None:
+    with (tmp_path / "people.csv").open("wb") as file:
+        file.truncate(2**40)  # more than the memory; it takes no space
+    said = "people.csv: The file has more than 4,194,304 bytes."
+    assert_refused(run("contacts", "import", "people.csv", "--customer", "acme"), said)
+
+
 AUTOMATION = """
     INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
                              planned_through, plan_at)

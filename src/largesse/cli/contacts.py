@@ -18,7 +18,7 @@ from largesse.contacts.service import save_contacts
 from largesse.contacts.store import Filter, list_by_id
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
-from largesse.drafts.sheet import SheetRefused
+from largesse.drafts.sheet import MAX_FILE_BYTES, SheetRefused
 from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 from largesse.installation import open_vault
 
@@ -63,7 +63,7 @@ async def contacts_import(file: Path, customer: str, environment: str) -> None:
     A contact is found by its address. Blank cells change nothing. If a row has a fault, nothing is imported.
     """
     try:
-        sheet = await finish_soon(read_text_sheet(read_text_file(await asyncio.to_thread(file.read_bytes)).text))
+        sheet = await finish_soon(read_text_sheet(read_text_file(await asyncio.to_thread(_content, file)).text))
     except SheetRefused as refused:
         raise OperatorError(f"{file}: {refused.detail}") from None
     async with acting_operator() as (database, operator):
@@ -85,6 +85,12 @@ async def contacts_import(file: Path, customer: str, environment: str) -> None:
     headings = dict(enumerate(sheet.rows[0].cells)) if columns.base.has_heading else {}
     if unread := [headings.get(at) or f"column {at + 1}" for at in columns.unread(sheet)]:
         click.echo(f"Not read: {', '.join(unread)}.")
+
+
+def _content(file: Path) -> bytes:
+    """Returns the bytes of a file. Of one that is too large, returns one more than there may be."""
+    with file.open("rb") as opened:
+        return opened.read(MAX_FILE_BYTES + 1)
 
 
 def _row(contact: Contact) -> dict[str, Any]:
