@@ -67,6 +67,7 @@ class Recipient(msgspec.Struct):
     reason: str | None = None  # the mail server's answer if it did not take the mail
     fault: str | None = None  # the cause of a refusal: recipient or server
     sent_at: datetime | None = None
+    first_sent_at: datetime | None = None  # when the first mail left, which may be another than the latest
     resends: int = 0
     opened: int = 0  # the number of opened codes; the next fields count codes too
     claimed: int = 0
@@ -178,11 +179,11 @@ async def _add_mail(
 ) -> None:
     """Adds the latest mail of each recipient, or that the order's mail still waits."""
     rows = await connection.fetch(_MAIL, *order)
-    for email, state, reason, fault, sent_at, resends in rows:
+    for email, state, reason, fault, sent_at, resends, first_sent_at in rows:
         one = recipients.get(email_key(email))
         if one is not None:
             one.mail, one.reason, one.fault = state, reason, fault
-            one.sent_at, one.resends = sent_at, resends
+            one.sent_at, one.resends, one.first_sent_at = sent_at, resends, first_sent_at
     if not rows and not is_batch:
         is_scheduled = await connection.fetchval(resending_store.IS_SCHEDULED_JOB, *order)
         for one in recipients.values():
@@ -191,7 +192,8 @@ async def _add_mail(
 
 _MAIL = """
     SELECT DISTINCT ON (email) email, state, reason, fault,
-           CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, edition AS resends
+           CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, edition AS resends,
+           min(finished_at) FILTER (WHERE state IN ('sent', 'captured')) OVER (PARTITION BY email) AS first_sent_at
     FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY email, edition DESC
 """
 
@@ -205,26 +207,29 @@ async def add_times(connection: Connection, order: Row, recipients: Sequence[Rec
         times[event] = max(at, times.get(event, at))
 
 
+_REFUSED = {"bounced", "exhausted"}
+
+
 class Progress(msgspec.Struct, frozen=True):
     """The progress of an order's gifts: recipients whose mail has left or was refused, and codes that were opened, claimed and fulfilled."""
 
-    mailed: int
+    mailed: int  # those whose latest mail waits count, too, if an earlier one has left
     refused: int
     opened: int
     claimed: int
     fulfilled: int
-    last_mail_at: datetime | None
+    last_mail_at: datetime | None  # of the first mails, without those that were sent again
 
 
 def progress_of(recipients: Sequence[Recipient]) -> Progress:
     """Returns the progress of all recipients of an order."""
     return Progress(
-        mailed=sum(one.mail in {"sent", "captured"} for one in recipients),
-        refused=sum(one.mail in {"bounced", "exhausted"} for one in recipients),
+        mailed=sum(one.first_sent_at is not None and one.mail not in _REFUSED for one in recipients),
+        refused=sum(one.mail in _REFUSED for one in recipients),
         opened=sum(one.opened for one in recipients),
         claimed=sum(one.claimed for one in recipients),
         fulfilled=sum(one.fulfilled for one in recipients),
-        last_mail_at=max((one.sent_at for one in recipients if one.sent_at is not None), default=None),
+        last_mail_at=max((one.first_sent_at for one in recipients if one.first_sent_at is not None), default=None),
     )
 
 
