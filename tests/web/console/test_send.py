@@ -147,7 +147,8 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     assert str(qr_code(f"{link}#pin={pin}", mask=3)) in sheet
     assert sheet.count('class="qr"') == 3
     assert sheet.count("<strong>A gift from Acme</strong>") == 3, "each slip is for somebody who knows nothing of it"
-    assert sheet.count("Scan the QR code. Or open the link and type the PIN.") == 3
+    typed_at = link.rpartition("/")[0].removeprefix("https://")
+    assert sheet.count(f"Scan the QR code. Or type the code and the PIN at {typed_at}.") == 3
     assert service.client().get(link.removeprefix(service.settings.public_url)).status_code == 200
     reference = path.rpartition("/")[2]
     readings = service.of_order(reference, "user_id, api_key_id", "code_readings")
