@@ -213,7 +213,7 @@ _REFUSED = {"bounced", "exhausted"}
 class Progress(msgspec.Struct, frozen=True):
     """The progress of an order's gifts: recipients whose mail has left or was refused, and codes that were opened, claimed and fulfilled."""
 
-    mailed: int  # those whose latest mail waits count, too, if an earlier one has left
+    mailed: int  # also if a later mail waits
     refused: int
     opened: int
     claimed: int
