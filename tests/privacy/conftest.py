@@ -94,7 +94,7 @@ def fill_by_hand(service: Service, references: dict[str, str]) -> None:
     hamper, coffee = (service.ids["products"][key] for key in ("hamper", "coffee"))
     for order, product in ((parcel, hamper), (batch, coffee)):
         service.sql(
-            "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id) SELECT customer_id, id, 1, 'chosen', now(), $2 FROM orders WHERE id = $1",
+            "INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id) SELECT customer_id, id, 1, 'chosen', now() - interval '1 hour', $2 FROM orders WHERE id = $1",
             order,
             product,
         )

@@ -63,9 +63,9 @@ def ended(service: Service, filled: dict[str, str], run: Run, tmp_path: Path) ->
         """
         WITH line AS (SELECT customer_id, id FROM orders WHERE reference = $1), moved AS (
             INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, expires_at)
-            SELECT customer_id, id, 2, 'expired', now(), now() FROM line)
+            SELECT customer_id, id, 2, 'expired', now() - interval '1 hour', now() - interval '1 hour' FROM line)
         INSERT INTO line_events (customer_id, order_id, number, event, at)
-        SELECT customer_id, id, 2, event, now() FROM line, unnest('{opened,claimed,expired}'::text[]) AS event
+        SELECT customer_id, id, 2, event, now() - interval '1 hour' FROM line, unnest('{opened,claimed,expired}'::text[]) AS event
         """,
         references[0],
     )
