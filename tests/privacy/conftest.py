@@ -87,6 +87,18 @@ def order_id(service: Service, reference: str) -> int:
     return int(service.sql("SELECT id FROM orders WHERE reference = $1", reference)[0]["id"])
 
 
+# What a claim by hand lacks: the events of its gift.
+TELL_OF_GIFTS = """
+    INSERT INTO events (order_id, customer_id, environment, event, line_number, body, created_at, fanned_out_at)
+    SELECT e.order_id, e.customer_id, o.environment, 'gift.' || e.event, e.number,
+           convert_to(json_build_object('id', concat_ws('_', 'evt', e.order_id, e.number, e.event))::text, 'UTF8'), e.at, now()
+    FROM line_events e JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    WHERE e.event <> 'chosen' AND NOT EXISTS (
+        SELECT FROM events told WHERE told.customer_id = e.customer_id AND told.order_id = e.order_id
+        AND told.line_number = e.number AND told.event = 'gift.' || e.event)
+"""
+
+
 def fill_by_hand(service: Service, references: dict[str, str]) -> None:
     """What takes a recipient's browser, a receiver, a mail server and a person to come about."""
     vault = Vault(service.settings.master_keys)
@@ -106,6 +118,7 @@ def fill_by_hand(service: Service, references: dict[str, str]) -> None:
             """,
             order,
         )
+    service.sql(TELL_OF_GIFTS)
     service.sql(
         "UPDATE line_states SET sealed_email = $2 WHERE order_id = $1",
         batch,

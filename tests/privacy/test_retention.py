@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.background import run_in_thread
 from tests.distributed import IS_DISTRIBUTED
 from tests.plans import rows_read
-from tests.privacy.conftest import NAME, Run, counted, dump, order_id, take_in_all, traces
+from tests.privacy.conftest import NAME, TELL_OF_GIFTS, Run, counted, dump, order_id, take_in_all, traces
 from tests.web.api.conftest import MASTER_KEY, Service
 
 from largesse.audit.service import Acting, by_worker
@@ -69,6 +69,7 @@ def ended(service: Service, filled: dict[str, str], run: Run, tmp_path: Path) ->
         """,
         references[0],
     )
+    service.sql(TELL_OF_GIFTS)
     take_in_all(service)
     return {**filled, "half": references[0], "open": references[1]}
 

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from tests.chained import acting_on
 from tests.ledger.test_corrections import staff_on
+from tests.privacy.conftest import TELL_OF_GIFTS
 from tests.reports.conftest import Pooled, take_all
 from tests.web.api.conftest import MASTER_KEY
 from tests.web.claim.conftest import Recipient
 
 from largesse.db.pool import Connection, Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
+from largesse.db.session import COMMANDS
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
 from largesse.ledger.corrections import NewCorrection, approve_correction, propose_correction
@@ -201,6 +204,7 @@ def test_the_age_of_a_claim_counts_from_when_the_gift_was_sent(service: Any, fol
             order["created_at"] + age,
             order["customer_id"],
         )
+    service.sql(TELL_OF_GIFTS)
     follow()
     told = order_of(service, sent["reference"])
     assert told["ages"] == [1, 1, 1, 1, 1]
@@ -374,3 +378,20 @@ def test_all_of_it_is_made_anew_beside_orders(service: Any, pooled: Pooled[Any],
     assert service.findings() == []
     kept = service.sql("SELECT actor, after::text FROM audit_events WHERE act = 'reports.rebuilt'")
     assert [tuple(row) for row in kept] == [("command", f'{{"orders":{total}}}')]
+
+
+def test_claims_that_wait_for_their_marks_do_not_stop_a_rebuild(service: Any, follow: Follow) -> None:
+    """The command may not mark claims: the worker still does."""
+    sent = service.send("gift", "coffee", value=10, codeQuantity=3).json()
+    follow()
+    Recipient(service).gift(sent["codes"][0])
+
+    async def anew(database: Database, vault: Vault) -> int:
+        return await rebuild(database, await acting_on(database, vault), lambda _done, _total: None)
+
+    service.on_pool(anew, role=Role.OPERATOR, limits=COMMANDS)
+    assert order_of(service, sent["reference"])["claimed"] == 1
+    waiting = "SELECT count(*) FROM order_changes JOIN orders ON orders.id = order_id WHERE reference = $1"
+    assert service.sql(waiting, sent["reference"])[0][0] > 0
+    follow()
+    assert service.findings() == []

@@ -26,9 +26,9 @@ _RECORD = """
 _NEWEST = grouped(
     """
     SELECT id, customer_id, order_id, texts FROM order_changes
-    WHERE true {within customer_id} ORDER BY id DESC LIMIT $1
+    WHERE (texts OR NOT $2) {within customer_id} ORDER BY id DESC LIMIT $1
     """,
-    "$2",
+    "$3",
 )
 # BETWEEN bounds the scan of the index. If VACUUM last found the queue empty, the planner takes it for empty.
 # Then it would compare each id of a list with each waiting row. `+ 0` prevents that.
@@ -41,7 +41,7 @@ _CHANGE_ALL = """
     INSERT INTO order_changes (customer_id, order_id, texts, changed_at)
     SELECT customer_id, id, true, (SELECT clock_now()) FROM orders ORDER BY id
 """
-_LAST = "SELECT max(id) FROM order_changes WHERE id <= $1"
+_LAST = "SELECT max(id) FROM order_changes WHERE id <= $1 AND texts"
 _LAST_OF_ALL = "SELECT coalesce(max(id), 0) FROM order_changes"
 
 
@@ -81,9 +81,11 @@ async def record_changes(connection: Connection, orders: Iterable[tuple[int, int
     await connection.execute(_RECORD, customer_ids, order_ids, texts)
 
 
-async def read_changes(connection: Connection, limit: int, customers: Customers = None) -> list[Change]:
-    """Returns the newest changes, at most `limit`, so that recent changes do not wait behind a backlog."""
-    rows = await connection.fetch(_NEWEST.of(customers), limit, *arguments(customers))
+async def read_changes(
+    connection: Connection, limit: int, customers: Customers = None, *, texts: bool = False
+) -> list[Change]:
+    """Returns the newest changes, at most `limit`, so that recent changes do not wait behind a backlog. With `texts`, only changes with texts."""
+    rows = await connection.fetch(_NEWEST.of(customers), limit, texts, *arguments(customers))
     return [Change(*row) for row in rows]
 
 
@@ -94,7 +96,7 @@ async def remove_changes(connection: Connection, changes: Sequence[Change]) -> N
 
 
 async def last_change(connection: Connection, *, up_to: int) -> int | None:
-    """Returns the id of the last change with an id up to `up_to`; None if there is none."""
+    """Returns the id of the last change with texts and an id up to `up_to`; None if there is none."""
     last_id: int | None = await connection.fetchval(_LAST, up_to)
     return last_id
 

@@ -58,10 +58,15 @@ _TRY = "SELECT pg_try_advisory_xact_lock($1) FROM (SELECT FROM order_changes LIM
 
 
 async def apply_changes(
-    connection: Connection, acting: Acting, limit: int = CHANGES_AT_ONCE, customers: Customers = None
+    connection: Connection,
+    acting: Acting,
+    limit: int = CHANGES_AT_ONCE,
+    customers: Customers = None,
+    *,
+    texts: bool = False,
 ) -> int:
     """Applies up to `limit` changes of orders, of some customers or of all, and marks their line events. Returns how many it applied, which is
-    0 if another worker is applying changes.
+    0 if another worker is applying changes. With `texts`, it applies only changes with texts, and marks nothing.
 
     Call it inside a transaction. It can be repeated after any failure, as it adds only the difference from the stored state of an order.
     """
@@ -70,12 +75,15 @@ async def apply_changes(
     await plan_by_index(connection)
     taken = 0
     for shard_group in await list_shard_groups(connection, customers):
-        taken += await _take_in(connection, acting, limit - taken, shard_group)
+        taken += await _take_in(connection, acting, limit - taken, shard_group, texts=texts)
     return taken
 
 
-async def _take_in(connection: Connection, acting: Acting, limit: int, shard_group: Customers) -> int:
-    changes = await _within(connection, await read_changes(connection, limit, shard_group), shard_group)
+async def _take_in(
+    connection: Connection, acting: Acting, limit: int, shard_group: Customers, *, texts: bool = False
+) -> int:
+    newest = await read_changes(connection, limit, shard_group, texts=texts)
+    changes = await _within(connection, newest, shard_group)
     if not changes:
         return 0
     await _update(connection, changes, shard_group)
@@ -277,7 +285,8 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     left = total
     while left:
         async with database.transaction(WORKER) as connection:
-            taken = await apply_changes(connection, acting)
+            # Leaves claims to the worker, as only its role may mark them.
+            taken = await apply_changes(connection, acting, texts=True)
         if not taken:  # a worker is processing changes, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
