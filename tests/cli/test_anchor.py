@@ -11,6 +11,7 @@ from tests.cli.conftest import Run, assert_refused, sql
 from tests.closing import closing
 
 from largesse.db.pool import Database
+from largesse.verify.anchor import take_anchor
 
 OLD_STATE = """
     CREATE SCHEMA before;
@@ -114,3 +115,13 @@ def test_an_empty_installation_has_an_anchor(run: Run, database: str, tmp_path: 
     (tmp_path / "empty.json").write_text(run("anchor", "--json").stdout)
     assert missed(run, Path("empty.json")) == []
     assert run("anchor").stdout == ""
+
+
+def test_anchors_may_be_noted_at_the_same_time(anchored: Path, database: str) -> None:
+    async def note_together() -> None:
+        async with closing(Database.connect(database)) as pool:
+            await asyncio.gather(*(take_anchor(pool, note=True) for _ in range(8)))
+
+    for _ in range(5):
+        asyncio.run(note_together())
+    assert {row["made"] for row in sql(database, "SELECT count(*) > 0 AS made FROM noted_anchors")} == {True}

@@ -49,13 +49,12 @@ class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def take_anchor(database: Database, *, note: bool) -> Anchor:
     """Returns the ends of all chains. With `note`, also records for the customers' people that the anchor was made."""
-    async with (
-        database.connection(OPERATOR) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=not note),
-    ):
-        anchor = await make_anchor(connection)
-        if note:
-            await note_anchor(connection, anchor)
+    async with database.connection(OPERATOR) as connection:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            anchor = await make_anchor(connection)
+        if note:  # not in that snapshot, in which a note made at the same time would be a conflict
+            async with connection.transaction():
+                await note_anchor(connection, anchor)
     return anchor
 
 
