@@ -4,9 +4,11 @@ Also the rules for which products of a collection a recipient may choose.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from enum import Enum, auto
+
+import asyncpg
 
 from largesse.base.confidential import Confidential
 from largesse.catalogue.model import Details, Product, can_become, product_from_row
@@ -99,10 +101,14 @@ class ClaimedGifts:
         return await settle_product(connection, self._provider, line, product, at)
 
     async def serve(self, line: Line, product_id: int) -> None:
-        """Allocates new stock to the customer's waiting lines. Call it after the commit of a claim that must wait."""
-        await allocate_waiting(
-            lambda: self._database.transaction(line.scope), self._vault, product_id, line.value_minor
-        )
+        """Allocates new stock to the customer's waiting lines. Call it after the commit of a claim that must wait.
+
+        Leaves it to the worker while a large import is being allocated.
+        """
+        with suppress(asyncpg.LockNotAvailableError):
+            await allocate_waiting(
+                lambda: self._database.transaction(line.scope), self._vault, product_id, line.value_minor
+            )
 
     async def read(self, key: LineKey) -> ClaimedGift | None:
         """Returns the claimed gift of a line; None if there is none in this environment."""

@@ -11,12 +11,14 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.chained import actor_on
-from tests.web.claim.conftest import Codes, form_of, link, lookup_of, wrong
+from tests.web.claim.conftest import Codes, Recipient, form_of, link, lookup_of, wrong
 
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
+from largesse.db.session import COMMANDS
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
+from largesse.fulfilment.store import IS_STOCKED, LOCK_PRODUCT
 
 _AT_ONCE = 100
 # How many race: few in the suite, more on demand.
@@ -224,3 +226,26 @@ def test_neither_a_dump_nor_the_logs_hold_what_is_secret(
         assert secret.encode().hex() not in everything
         assert secret not in logged
     assert not re.search(rf"\b{code['pin']}\b", everything + logged)
+
+
+def test_a_claim_while_a_large_import_is_allocated_succeeds(
+    service: Any, recipient: Recipient, codes: Codes, tmp_path: Path
+) -> None:
+    first, second = codes("gift", "shop", 2, value=4)
+    recipient.gift(first)  # waits
+    (tmp_path / "shop.csv").write_text("number\nRACE-1\nRACE-2\n")
+
+    async def work(database: Database, vault: Vault) -> int:
+        async with database.connection(OPERATOR) as connection:
+            stocked = await find_inventory_product(connection, "shop")
+        async with database.transaction(OPERATOR) as holder:
+            await holder.execute(LOCK_PRODUCT, stocked.id)
+            actor = await actor_on(database, vault)
+            importing = asyncio.create_task(import_vouchers(actor, vault, stocked, tmp_path / "shop.csv", value="4"))
+            while not await database.fetchval(OPERATOR, IS_STOCKED, stocked.id):  # noqa: ASYNC110 - another transaction commits it
+                await asyncio.sleep(0.01)
+            claimed = await asyncio.to_thread(Recipient(service).claim, second)
+            assert claimed.status_code == 303, claimed.text
+        return (await importing).served
+
+    assert service.on_pool(work, limits=COMMANDS) == 2
