@@ -98,7 +98,8 @@ def instant(argument: str, value: object) -> datetime:
         raise refused(argument, f"must be a datetime, not {type(value).__name__}.")
     if value.utcoffset() is None:
         raise refused(
-            argument, "must have a time zone: a naive datetime is not a point in time. For UTC, pass tzinfo=datetime.UTC."
+            argument,
+            "must have a time zone: a naive datetime is not a point in time. For UTC, pass tzinfo=datetime.UTC.",
         )
     return value
 

@@ -35,7 +35,8 @@ class Delivery(BaseModel, extra="forbid"):
         list[To] | None, Field(max_length=5000, description="Who is emailed; excludes code_quantity")
     ] = None
     code_quantity: Annotated[
-        int | None, Field(ge=1, le=5000, description="The number of anonymous codes, which are not emailed; excludes recipients")
+        int | None,
+        Field(ge=1, le=5000, description="The number of anonymous codes, which are not emailed; excludes recipients"),
     ] = None
     account_id: Annotated[int | None, Field(description="The funding account that pays; left out when invoiced")] = None
     message: Annotated[str | None, Field(max_length=256, description="To the recipients")] = None
@@ -48,7 +49,8 @@ class Delivery(BaseModel, extra="forbid"):
     reminder_days: Annotated[
         list[int] | None,
         Field(
-            max_length=3, description="Days after the gifts leave at which recipients who have not claimed are reminded; ascending"
+            max_length=3,
+            description="Days after the gifts leave at which recipients who have not claimed are reminded; ascending",
         ),
     ] = None
     claim_by: Annotated[

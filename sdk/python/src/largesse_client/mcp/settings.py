@@ -78,7 +78,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     """Reads the settings from environment variables. Raises SettingError for the first invalid one."""
     for name, value in environ.items():
         if name.startswith(_OWN) and name not in SETTINGS and value.strip():
-            raise SettingError(f"{name} is not a setting, so it would limit nothing: `largesse-mcp --help` lists the settings")
+            raise SettingError(
+                f"{name} is not a setting, so it would limit nothing: `largesse-mcp --help` lists the settings"
+            )
     given = {name: environ.get(name, "").strip() for name in SETTINGS}
     for name in ("LARGESSE_URL", "LARGESSE_API_KEY"):
         if not given[name]:

@@ -65,7 +65,8 @@ def running(
                 if key is not None:
                     yield Server(f"http://127.0.0.1:{port}", key)
                     return
-                if not left or "in use" not in _said(folder):  # another process may have taken the port: try the next one
+                # Another process may have taken the port: then the next one is tried.
+                if not left or "in use" not in _said(folder):
                     raise ServerError(f"{' '.join(command)} demo did not start:\n{_said(folder)}")
             finally:
                 _end(process)
