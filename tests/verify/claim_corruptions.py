@@ -80,13 +80,7 @@ CLAIM_CORRUPTIONS = (
     _c(
         "gift-events-are-there",
         (f"{BATCH}/1 gift.fulfilled",),
-        f"""
-        INSERT INTO line_events (customer_id, order_id, number, event, at)
-        SELECT {OWNER}, {BATCH}, 1, event, now() FROM unnest('{{claimed,chosen,fulfilled}}'::text[]) AS event;
-        INSERT INTO line_states (customer_id, order_id, number, state, claimed_at, product_id)
-        SELECT {OWNER}, {BATCH}, 1, 'fulfilled', now(), product_id FROM orders WHERE id = {BATCH};
-        """
-        + _waits(BATCH)
+        _claimed(BATCH, 1, "fulfilled", "claimed", "chosen", "fulfilled", product="coffee-house")
         + _told('{"id":"evt_1"}')
         + f"UPDATE events SET created_at = (created_at AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC' WHERE order_id = {BATCH}",
         "vouchers-fit",
@@ -104,7 +98,8 @@ CLAIM_CORRUPTIONS = (
         ("vouchers 77",),
         f"""
         INSERT INTO vouchers (id, product_id, value_minor, lookup, sealed, added_at)
-        OVERRIDING SYSTEM VALUE SELECT 77, product_id, 1000, 77, sealed, now() FROM orders JOIN lines ON order_id = id AND number = 1 WHERE id = {DIGITAL}
+        OVERRIDING SYSTEM VALUE SELECT 77, product_id, 1000, 77, sealed, now()
+        FROM orders JOIN lines ON lines.customer_id = orders.customer_id AND order_id = id AND number = 1 WHERE id = {DIGITAL}
         """,
     ),
     _c("gift-events-happened", None, _told('{"id":"evt_1"}')),
