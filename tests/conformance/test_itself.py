@@ -154,7 +154,7 @@ def test_the_limits_of_a_run_hold(deployment: Deployment) -> None:
     few = deployment.check("--only", "products.*", "--max-requests", "5")
     assert "the 5 requests of this run are used up (--max-requests)" in few.stdout
     poor = deployment.check("--only", "sending.*", "--max-cost", "12")
-    assert re.search(r"this run has spent [\d.]+, of 12 at most \(--max-cost\)", poor.stdout)
+    assert re.search(r"this run has spent [\d.]+ of at most 12 \(--max-cost\)", poor.stdout)
     short = deployment.check("--only", "products.*", "--time-limit", "0.001")
     assert "the time of this run is used up (--time-limit)" in short.stderr
     assert (few.returncode, poor.returncode, short.returncode) == (1, 1, 2)

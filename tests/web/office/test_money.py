@@ -173,7 +173,7 @@ def test_late_money_for_an_account_that_was_closed_says_why_it_is_not_credited(s
     ("content", "said"),
     [
         (b"", "Choose a file."),
-        (b"Datum;Text\n1;2\n", "another bank"),
+        (b"Datum;Text\n1;2\n", "the format of this bank is not supported"),
         (b"\x00\x01", "not a text file"),
         (bank_file([("x", "1.00", "GBP")] * 501), "more than 500 lines"),
         (b"x" * (1024 * 1024 + 1), "larger than 1 MB"),
