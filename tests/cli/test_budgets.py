@@ -94,7 +94,10 @@ def test_people_together_share_one(run: Run, database: str, loaded: dict[str, An
             ("create", "acme", "X", "--currency", "GBP", "--account", "globex/shared", "--limit", "1"),
             "There is no such person, service account or account in that currency.",
         ),
-        (("create", "acme", "X", "--currency", "GBP", "--person", "x@acme.example", "--limit", "1"), "no person with that address"),
+        (
+            ("create", "acme", "X", "--currency", "GBP", "--person", "x@acme.example", "--limit", "1"),
+            "no person with that",
+        ),
         (("change", "acme", "7", "--limit", "1"), "no budget 7"),
         (("end", "acme", "7"), "no such budget"),
     ],
