@@ -249,4 +249,4 @@ def test_a_read_only_database_is_said_in_words(run: Run, loaded: dict[str, Any],
     )
     result = run("top-up", "gbp", "5")
     assert result.exit_code == 1
-    assert "it is a standby, or read-only, and changes nothing" in result.stderr
+    assert "it is a standby, or read-only: it takes no changes" in result.stderr

@@ -151,8 +151,8 @@ def test_aliases_that_multiply_are_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ("a: &a [*a]", "1: *a repeats nothing that is complete above it"),
-        ("a: *b", "1: *b repeats nothing that is complete above it"),
+        ("a: &a [*a]", "1: *a must repeat a value that is complete above it"),
+        ("a: *b", "1: *b must repeat a value that is complete above it"),
         ("a:\n  <<: {b: 1}", "2: merge keys (<<) are not supported"),
         ("[" * 500, "1: lists and mappings are nested too deeply"),
         ("? [a]\n: b", "1: the name of a field must be a word, not a list or a mapping"),

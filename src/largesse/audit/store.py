@@ -48,43 +48,24 @@ NEWEST = compose(
 LAST = compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT)
 
 PLACE = "SELECT at, id FROM audit_events WHERE id = $1"
-
-
-def _newest(looked_at: Fragment, order: Fragment) -> Fragment:
-    return compose(
-        """
-        WITH looked_at AS (SELECT * FROM {looked_at} LIMIT $3)
-        SELECT {columns} FROM looked_at e LEFT JOIN customers c ON c.id = e.customer_id
-        WHERE (cardinality($4::text[]) = 0 OR e.act = ANY($4)) AND ($5 = '' OR strpos(lower(e.actor_name), lower($5)) > 0)
-          AND ($6 = '' OR strpos(lower(concat(e.subject, e.before::text, e.after::text)), lower($6)) > 0)
-        ORDER BY {order} LIMIT $7
-        """,
-        looked_at=looked_at,
-        order=order,
-        columns=_COLUMNS,
-    )
-
-
-def _last(looked_at: Fragment) -> Fragment:
-    return compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=looked_at)
-
-
-_OF_ALL = Fragment("""
+_LOOKED_AT_OF_ALL = Fragment("""
     audit_events WHERE (at, id) < (coalesce($1::timestamptz, 'infinity'), $2::bigint) ORDER BY at DESC, id DESC
 """)
-_OF_CUSTOMER = Fragment("""
-    audit_events WHERE customer_id >= {customer} AND (customer_id, at, id) < ({customer}, coalesce($1::timestamptz, 'infinity'), $2::bigint)
-    ORDER BY customer_id DESC, at DESC, id DESC
-""")
-# Looks at the newest $3 events before the instant $1 and the event $2, of all or of customer $8.
+# Looks at the newest $3 events of all before the instant $1 and the event $2.
 # Returns those with one of the acts $4, by an actor whose name contains $5, and with $6 in the subject or in a changed value.
-NEWEST_OF_ALL = _newest(_OF_ALL, Fragment("e.at DESC, e.id DESC"))
-NEWEST_OF_CUSTOMER = _newest(
-    compose(_OF_CUSTOMER, customer=Fragment("$8::int")), Fragment("e.customer_id DESC, e.at DESC, e.id DESC")
+NEWEST_OF_ALL = compose(
+    """
+    WITH looked_at AS (SELECT * FROM {looked_at} LIMIT $3)
+    SELECT {columns} FROM looked_at e LEFT JOIN customers c ON c.id = e.customer_id
+    WHERE (cardinality($4::text[]) = 0 OR e.act = ANY($4)) AND ($5 = '' OR strpos(lower(e.actor_name), lower($5)) > 0)
+      AND ($6 = '' OR strpos(lower(concat(e.subject, e.before::text, e.after::text)), lower($6)) > 0)
+    ORDER BY e.at DESC, e.id DESC LIMIT $7
+    """,
+    looked_at=_LOOKED_AT_OF_ALL,
+    columns=_COLUMNS,
 )
-# The oldest event that the page looks at, of all or of customer $4; null if there are no more.
-LAST_OF_ALL = _last(_OF_ALL)
-LAST_OF_CUSTOMER = _last(compose(_OF_CUSTOMER, customer=Fragment("$4::int")))
+# The oldest event that the page looks at; null if there are no more.
+LAST_OF_ALL = compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT_OF_ALL)
 
 
 def _since(condition: Fragment) -> Fragment:

@@ -320,7 +320,7 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
         return f"its socket, or a file that its address names, is not there ({said})"
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return f"it is a standby, or read-only, and changes nothing ({said})"
+        return f"it is a standby, or read-only: it takes no changes ({said})"
     return f"its disk is full ({said})" if isinstance(error, asyncpg.DiskFullError) else said
 
 

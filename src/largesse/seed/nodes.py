@@ -124,7 +124,7 @@ class _Builder(msgspec.Struct):
 
     def _repeat(self, event: yaml.AliasEvent, line: int) -> None:
         if event.anchor not in self._anchors:
-            raise self._refuse(line, f"*{event.anchor} repeats nothing that is complete above it")
+            raise self._refuse(line, f"*{event.anchor} must repeat a value that is complete above it")
         node, nodes = self._anchors[event.anchor]
         self._add(node, line, nodes)
 

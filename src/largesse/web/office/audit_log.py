@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from markupsafe import Markup
 from starlette.responses import Response
 
-from largesse.audit.service import INSTALLATION, LOOKED_AT, AuditEvent, newest_of_all
+from largesse.audit.service import (
+    INSTALLATION,
+    LOOKED_AT,
+    LOOKED_AT_OF_CUSTOMER,
+    AuditEvent,
+    EventFilter,
+    newest_events,
+    newest_of_all,
+)
 from largesse.base.errors import OperatorError
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
@@ -80,21 +88,19 @@ async def show(context: OfficeContext) -> Response:
     acts = sorted(OF_OFFICE) if kind == _KIND_OF_OFFICE else acts_of(kind)
     events: list[AuditEvent] = []
     following: int | None = None
-    names, is_unknown = Names(), False
+    names, is_unknown, looked_at = Names(), False, LOOKED_AT
     async with context.database.connection(OFFICE) as connection:
         try:
             customer_id = INSTALLATION if of == _INSTALLATION else await find_customer(connection, of) if of else None
         except OperatorError:
             is_unknown = True
         else:
-            events, following = await newest_of_all(
-                connection,
-                customer_id=customer_id,
-                acts=acts,
-                who=context.query("who").strip(),
-                words=context.query("q").strip(),
-                before=before,
-            )
+            who, words = context.query("who").strip(), context.query("q").strip()
+            if customer_id is None:
+                events, following = await newest_of_all(connection, acts=acts, who=who, words=words, before=before)
+            else:
+                looked_at, wanted = LOOKED_AT_OF_CUSTOMER, EventFilter(customer_id, tuple(acts), who, words)
+                events, following = await newest_events(connection, wanted, before=before)
         mentioned = {one for event in events for one in (event.subject, *accounts_in(event))}
         ids = [int(found[1]) for found in map(_ACCOUNT.fullmatch, mentioned) if found]
         names = await read_account_names(connection, ids)
@@ -119,7 +125,7 @@ async def show(context: OfficeContext) -> Response:
         query=context.query,
         is_unknown=is_unknown,
         older=context.here(before=following) if following is not None else None,
-        looked_at=context.language.number(LOOKED_AT),
+        looked_at=context.language.number(looked_at),
         newest=context.here(before=None) if before is not None else None,
         is_filtered=any(context.query(name) for name in ("of", "kind", "who", "q")) or before is not None,
     )
