@@ -117,7 +117,7 @@ class PostOffice:
         if answer == "hang up":
             server.transport.abort()
             return "421 gone"
-        if answer.startswith("250"):
+        if answer.startswith("25"):
             envelope.rcpt_tos.append(address)
         return answer
 

@@ -150,6 +150,26 @@ async def test_one_recipient_that_does_not_exist_bounces_alone_too(office: Offic
     assert (told.state, told.fault, told.reason) == ("bounced", "recipient", "552 5.2.2 mailbox full")
 
 
+async def test_mail_counts_as_sent_only_once_its_text_was_taken(office: Office) -> None:
+    """A server that was set up wrongly answered DATA as if it were NOOP, and gifts counted as sent that nobody got."""
+    office.server.says[LEE] = "252 not checked, but taken"
+    await office.send_order([(LEE, None, 1)])
+    assert (await office.states(), office.server.recipients()) == (["sent"], [LEE])
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail\r\n")
+        while await reader.readline():
+            writer.write(b"250 OK\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    office.use(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    reference, _ = await office.send_order([(SAM, None, 1), (KIM, None, 1)])
+    server.close()
+    told = await office.deliveries(reference)
+    assert {(one.state, one.reason) for one in told} == {("pending", "the mail server gave an unexpected answer (250)")}
+
+
 @pytest.mark.parametrize("answer", ["554 Transaction failed", "550 Administrative prohibition"])
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_an_unclear_refusal_is_a_bounce_where_the_connection_takes_another(

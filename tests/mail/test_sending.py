@@ -82,6 +82,8 @@ async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Offic
         ("450 4.2.0 greylisted", "pending", "450 4.2.0 greylisted"),
         ("421 closing", "pending", "421 closing"),
         ("hang up", "pending", "the connection broke (SMTPServerDisconnected)"),
+        ("perhaps", "pending", "the mail server gave an unexpected answer (-1)"),
+        ("354 go ahead", "pending", "the mail server gave an unexpected answer (354)"),
     ],
 )
 async def test_what_the_mail_server_answers(office: Office, answer: str, state: str, reason: str) -> None:

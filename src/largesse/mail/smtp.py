@@ -25,7 +25,6 @@ Allow = Callable[[], Awaitable[None]]
 MAIL, RCPT, DATA, DOT = "MAIL", "RCPT", "DATA", "the final dot"  # the stages of a handover
 
 _CLOSING = 421  # the server is about to end the connection (RFC 5321, 3.8)
-_DONE = {250, 251}
 _START_INPUT = 354
 _NOT_POSSIBLE = 553
 _QUIT_S = 5.0
@@ -140,6 +139,9 @@ class Session:
             self.stage = DOT
             text = await self._send_text(message)
         except SMTPResponseException as error:
+            if not 400 <= error.code < 600:  # after that, it is unknown which command the next answer is for
+                self.break_off()
+                return Handover(self.stage, None, f"the mail server gave an unexpected answer ({error.code})")
             await self._reset()
             return Handover(self.stage, error.code, error.message)
         except SMTPNotSupported:
@@ -198,7 +200,7 @@ class Session:
 
     async def _say(self, *words: bytes) -> None:
         answer = await self._smtp.execute_command(*words)
-        if answer.code not in _DONE:
+        if not _is_done(answer.code):
             raise SMTPResponseException(answer.code, answer.message)
 
     async def _begin_text(self) -> None:
@@ -213,7 +215,7 @@ class Session:
             raise aiosmtplib.SMTPServerDisconnected("the connection was lost before the text")
         protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")  # the first line is a header
         answer = await protocol.read_response(timeout=self._patience.answer_s)
-        if answer.code != 250:
+        if not _is_done(answer.code):
             raise SMTPDataError(answer.code, answer.message)
         return answer.message
 
@@ -223,6 +225,11 @@ class Session:
             await self._smtp.rset()
         except (SMTPException, OSError):
             self.break_off()
+
+
+def _is_done(code: int) -> bool:
+    """Returns whether a reply says that a command was carried out, by its first digit (RFC 5321, 4.3.2): some servers answer RCPT with 252."""
+    return 200 <= code < 300
 
 
 def _path(email: str) -> bytes:
