@@ -159,6 +159,12 @@ async def test_a_refused_login(trusted: ssl.SSLContext) -> None:
     assert "wrong" not in found.text
 
 
+async def test_a_server_that_takes_no_password() -> None:
+    found = await finding(PostOffice(), "smtp://ada:secret@127.0.0.1:PORT?starttls=never")
+    assert found.level is Level.ERROR
+    assert "takes no login with a user name and a password" in found.text
+
+
 @pytest.mark.parametrize("implicit", [False, True], ids=["starttls", "smtps"])
 async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path, implicit: bool) -> None:
     tls, _ = make_tls(tmp_path, "127.0.0.1")

@@ -114,6 +114,8 @@ def _reason(away: MailServerAwayError) -> str:
             return "nobody listens there"
         case TimeoutError() | SMTPTimeoutError():
             return "it does not answer"
+        case SMTPException() if type(cause) is SMTPException and "auth" in str(cause).lower():
+            return "it takes no login with a user name and a password (AUTH PLAIN, LOGIN or CRAM-MD5)"
         case SMTPException() if "STARTTLS" in str(cause):
             return "it does not offer STARTTLS, which is required"
         case _:
