@@ -217,6 +217,22 @@ async def test_what_the_server_does_not_take_is_tried_again_unless_the_address_i
     assert people.server.got == []
 
 
+@pytest.mark.parametrize(("days", "left"), [(0, 1), (4, 0)])
+async def test_a_mail_server_that_is_away_costs_no_mail_for_three_days(people: People, days: int, left: int) -> None:
+    """A night without a mail server was enough to lose invitations and requests for approval."""
+    user_id, _ = await somebody(people.database, "away@acme.example")
+    await people.server.close()
+    await people.queue(mail_invitation, user_id)
+    for _ in range(MOST_ATTEMPTS + 1):
+        await people.mailer.step()
+        await people.database.execute(
+            OPERATOR,
+            "UPDATE people_mails SET due_at = clock_now(), created_at = clock_now() - make_interval(days => $1)",
+            days,
+        )
+    assert await waiting(people.database) == left
+
+
 async def test_a_mail_that_cannot_be_written_stops_no_other(
     database: Database, mailer: PeopleMailer, mail_server: PostOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Sends mail to people who sign in, one after the other, and retries what the mail server did not take."""
 
+from datetime import timedelta
 from email.utils import parseaddr
 
 import structlog
@@ -30,6 +31,7 @@ from largesse.notes.store import has_unmailed
 
 SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6
+_GIVE_UP_AFTER = timedelta(days=3)  # while the mail server cannot be reached
 
 _log = structlog.get_logger(__name__)
 
@@ -64,7 +66,9 @@ class PeopleMailer:
             raise
         except Exception:  # noqa: BLE001 - logged; it must not stop the others
             _log.exception("people_mail.unreadable", id=row["id"], kind=row["kind"])
-        if outcome != "again" or row["attempts"] >= MOST_ATTEMPTS:
+        is_old = clock.now() - row["created_at"] > _GIVE_UP_AFTER
+        is_tried = row["attempts"] >= MOST_ATTEMPTS and (is_old or outcome != "away")
+        if outcome not in {"again", "away"} or is_tried:
             await self._end(row)
         _log.info("people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], outcome=outcome)
         return True
@@ -143,12 +147,12 @@ class PeopleMailer:
         return f"{self._public_url}/app/link/{secret}"
 
     async def _send(self, mail: PeopleMail) -> str:
-        """Sends a mail. Returns the outcome: `sent`, `refused` for good, or `again` if it must be tried again."""
+        """Sends a mail. Returns the outcome: `sent`, `refused` for good, `again` if it must be tried again, or `away` if there is no mail server."""
         written = mail.content or write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)
         except MailServerAwayError:
-            return "again"
+            return "away"
         if handover.taken:
             return "sent"
         is_for_good = handover.refused and rule_of(handover).fault is Fault.RECIPIENT
