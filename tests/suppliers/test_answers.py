@@ -175,6 +175,18 @@ async def test_a_voucher_of_another_value_is_refused(worth: dict[str, Any], is_o
 
 
 @pytest.mark.parametrize(
+    ("voucher", "pin"),
+    [({"pin": "0042"}, "0042"), ({"pin": ""}, None), ({"pin": None}, None), ({}, None), ({"pin": 42}, 0), ({"pin": ["42"]}, 0), ({"ends": 1893456000}, 0)],
+)  # fmt: skip
+async def test_a_voucher_has_its_pin_or_is_refused(voucher: dict[str, Any], pin: Any) -> None:
+    """Vouchers whose PIN was a number were handed out without it."""
+    paths = {"id": "order.id", "status": "order.status", "number": "voucher.code", "pin": "voucher.pin"}
+    content = {"order": OURS, "voucher": {"code": "V-1", **voucher}}
+    found = await asked("poll", answer(content), answer=paths | {"use_by": "voucher.ends"})
+    assert found == (("malformed_voucher", True) if pin == 0 else Bought("our-id", "V-1", pin))
+
+
+@pytest.mark.parametrize(
     ("said", "use_by"),
     [("2040-02-29", date(2040, 2, 29)), ("2040-02-29T23:59:59Z", date(2040, 2, 29)), ("", None), ("0000-00-00 00:00:00", None), (None, None), ("soon", 0)],
 )  # fmt: skip

@@ -190,12 +190,12 @@ class HttpSupplier:
             raise SupplierFailed(OTHER_VALUE)
         currency = None if paths.cost_currency is None else _currency(content, paths.cost_currency)
         cost = None if paths.cost is None else _at(content, paths.cost)
-        use_by = None if paths.use_by is None else _text(content, paths.use_by)
         try:
+            use_by = _text_or_nothing(content, paths.use_by)
             return Bought(
                 id=_text(content, paths.id) or "",
                 number=_text(content, paths.number) or "",
-                pin=None if paths.pin is None else _text(content, paths.pin),
+                pin=_text_or_nothing(content, paths.pin),
                 use_by=date.fromisoformat(use_by[:10]) if use_by and not use_by.startswith(_NO_DAY) else None,
                 cost_minor=self._minor(cost, currency),
                 cost_currency=currency if cost is not None else None,
@@ -326,6 +326,14 @@ def _at(content: object, path: str) -> object:
 def _text(content: object, path: str) -> str | None:
     found = _at(content, path)
     return found if isinstance(found, str) else None
+
+
+def _text_or_nothing(content: object, path: str | None) -> str | None:
+    """Returns a text; None if it is empty, or if there is none. Raises ValueError for anything else, such as a PIN that has lost its zeros as a number."""
+    found = None if path is None else _at(content, path)
+    if found is not None and not isinstance(found, str):
+        raise ValueError("it is no text")
+    return found or None
 
 
 def _currency(content: object, path: str) -> str | None:
