@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from structlog.testing import capture_logs
 from tests.chained import actor_on
 from tests.orders.builder import insert_order
 
@@ -93,6 +94,23 @@ async def test_each_of_many_parcels_is_exported_once(database: Database, actor: 
     assert await exported(actor) == []
     await database.execute(OPERATOR, "UPDATE shipments SET sealed_address = NULL WHERE id = $1", parcels[0])
     assert len(await exported(actor, again=True)) == 1_000, "nobody packs a parcel without an address"
+
+
+async def test_an_address_that_cannot_be_decrypted_stops_no_other_parcel(database: Database, actor: Actor) -> None:
+    parcels = await wait_for_parcels(database, 1_001)
+    broken = {parcels[0], parcels[499], parcels[700]}
+    await database.execute(
+        OPERATOR, "UPDATE shipments SET sealed_address = '\\x00' WHERE id = ANY($1::bigint[])", broken
+    )
+    with capture_logs() as logs:
+        assert [int(row["shipment"]) for row in await exported(actor)] == [one for one in parcels if one not in broken]
+    named = [log for log in logs if log["event"] == "parcel.unreadable"]
+    assert [(log["shipment"], log["order"], log["line"]) for log in named] == [
+        (parcels[at], "REF", at + 1) for at in (0, 499, 700)
+    ]
+    row = await database.fetchrow(OPERATOR, "SELECT count(*), count(exported_at) FROM shipments")
+    assert row is not None
+    assert tuple(row) == (1_001, 998)
 
 
 @pytest.mark.parametrize(

