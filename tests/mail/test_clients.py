@@ -11,7 +11,7 @@ from tests.mail.people.test_texts import KINDS, a_people_mail
 from tests.mail.test_letter import CODE, a_letter, bodies, parse
 
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.catalogue.model import Details
+from largesse.catalogue.model import MAX_DESCRIPTION, MAX_HOW_TO_REDEEM, MAX_TERMS, Details
 from largesse.mail.people.writing import show
 from largesse.mail.rendering import THEMES
 
@@ -135,6 +135,8 @@ def _letters() -> Iterator[tuple[str, str]]:
     whole = a_letter(expiry_days=9, picture="https://gifts.example.com/p.png", details=more, environment="staging", is_test=True)  # fmt: skip
     yield "whole", bodies(parse(whole))[0]
     yield "bare", bodies(parse(a_letter(sender=None, name=None, message=None, value_minor=None)))[0]
+    long = Details(*("\N{WRAPPED PRESENT}" * most for most in (MAX_DESCRIPTION, MAX_HOW_TO_REDEEM, MAX_TERMS)))
+    yield "many", bodies(parse(a_letter(codes=[CODE] * 1_000, details=long)))[0]
     yield "several", bodies(parse(a_letter(codes=[CODE] * 3)))[0]
     for kind in ("voucher_ready", "shipped"):
         yield kind, bodies(parse(a_letter(kind=kind, carrier="DHL", tracking_number="AB1", details=more)))[0]

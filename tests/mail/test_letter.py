@@ -1,5 +1,7 @@
+import csv
 import email
 import email.policy
+import io
 import re
 from email.message import EmailMessage
 from html.parser import HTMLParser
@@ -13,7 +15,7 @@ from tests.mail.conftest import text_of
 from largesse.base.email import to_dial
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.mail import mime
-from largesse.mail.letter import CHOICE, PARCEL, VOUCHER, Letter, LetterCode, message_id, write
+from largesse.mail.letter import CHOICE, CODES_FILE, PARCEL, SHOWN_CODES, VOUCHER, Letter, LetterCode, message_id, write
 from largesse.mail.rendering import THEMES, theme
 from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.web.claim import rendering
@@ -88,8 +90,18 @@ def test_every_code_of_a_recipient_is_in_the_one_letter() -> None:
     message = parse(a_letter(codes=codes))
     html, text = bodies(message)
     assert message["Subject"] == "Ada sent you gifts"
-    assert Seen(html).links == [code.link_with_pin for code in codes]
+    assert Seen(html).links == [code.link_with_pin for code in codes[:SHOWN_CODES]]
+    assert "All of them are in the attached file codes.csv. These are the first 25:" in html
     assert all(code.link_with_pin in text and code.code in text and code.pin in text for code in codes)
+    [file] = message.iter_attachments()
+    assert (file.get_filename(), file.get_content_type()) == (CODES_FILE, "text/csv")
+    rows = list(csv.DictReader(io.StringIO(file.get_content())))
+    assert [(row["code"], row["pin"].replace("-", ""), row["link"]) for row in rows] == [
+        (code.code, code.pin, code.link_with_pin) for code in codes
+    ]
+    [file] = parse(a_letter(codes=codes[:26], language=LANGUAGES["de"])).iter_attachments()
+    assert file.get_content().startswith("code;pin;link\r\ncode-0;000-000;")
+    assert parse(a_letter(codes=codes[:25])).get_content_type() == "multipart/alternative"
 
 
 def test_what_the_caller_wrote_is_text_and_never_markup_or_a_header() -> None:

@@ -7,6 +7,8 @@ from email.utils import parseaddr
 from functools import lru_cache
 from typing import Any
 
+from babel.numbers import get_decimal_symbol
+
 from largesse.base.confidential import Confidential
 from largesse.base.email import to_dial
 from largesse.base.i18n.languages import Language
@@ -18,6 +20,9 @@ from largesse.mail import mime
 from largesse.mail.rendering import button_theme, render, theme, what_to_do
 
 _MANY_RECIPIENTS = 2
+# With more codes, the HTML has the first ones, and a file has all. Gmail cuts HTML at 102 KB: a code takes 1.5 KB, and texts of a product up to 50 KB.
+SHOWN_CODES = 25
+CODES_FILE = "codes.csv"
 
 GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
 CAMPAIGN_CODE = "campaign_code"
@@ -107,7 +112,15 @@ def write(letter: Letter, mail_from: str, *, at: float) -> bytes:
     headers = _headers(letter, subject, sender or house, email)
     words = _words(letter, subject)
     text, html = (_render(letter, words, ending) for ending in ("txt", "html"))
-    return mime.build(headers, text, html, at=at)
+    attached = (CODES_FILE, _codes_file(letter)) if len(letter.codes) > SHOWN_CODES else None
+    return mime.build(headers, text, html, at=at, attached=attached)
+
+
+def _codes_file(letter: Letter) -> bytes:
+    """Returns all codes as CSV, for spreadsheets of the letter's language. PINs have a hyphen, which keeps a zero in front."""
+    separator = ";" if get_decimal_symbol(letter.language.locale) == "," else ","
+    rows = [(one.code, f"{one.pin[:3]}-{one.pin[3:]}", one.link_with_pin) for one in letter.codes]
+    return "".join(f"{separator.join(row)}\r\n" for row in [("code", "pin", "link"), *rows]).encode()
 
 
 class Shown(Confidential, frozen=True):
@@ -159,6 +172,8 @@ def _words(letter: Letter, subject: str) -> dict[str, Any]:
         "gift": _line(letter.gift),
         "value": None if value_minor is None else letter.language.amount(value_minor, letter.currency),
         "codes": letter.codes,
+        "shown": letter.codes[:SHOWN_CODES],
+        "file": CODES_FILE,
         "asked_code": letter.asked_code,
         "environment": letter.environment,
         "is_test": letter.is_test,

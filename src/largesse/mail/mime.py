@@ -12,8 +12,9 @@ from functools import lru_cache
 
 # Cannot occur in a quoted-printable body, where every "=" is followed by two hex digits or the line's end.
 _BOUNDARY = "=_largesse"
+_MIXED = "=_with_file"
 # A body with one of these must be encoded. Mailboxes in the mbox format would put a ">" before a line that begins with "From ".
-_UNSAFE = _BOUNDARY.encode(), b"\nFrom "
+_UNSAFE = _BOUNDARY.encode(), _MIXED.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 # An encoded-word has at most 75 characters, 12 of them `=?utf-8?b?` and `?=`; 45 bytes are 60 in base64.
@@ -48,19 +49,23 @@ def encode_mailbox(name: str, email: str) -> str:
     return f'"{quoted}" <{email}>'
 
 
-def build(headers: Mapping[str, str], text: str, html: str, *, at: float) -> bytes:
-    """Returns the message: its headers (values already encoded), and the same content as text and as HTML."""
+def build(
+    headers: Mapping[str, str], text: str, html: str, *, at: float, attached: tuple[str, bytes] | None = None
+) -> bytes:
+    """Returns the message: its headers (values already encoded), and the same content as text and as HTML. `attached` is a CSV file."""
     lines = [
         *(f"{name}: {value}" for name, value in headers.items()),
         f"Date: {_date(int(at))}",
         "MIME-Version: 1.0",
+        *([f'Content-Type: multipart/mixed; boundary="{_MIXED}"', "", f"--{_MIXED}"] if attached else []),
         f'Content-Type: multipart/alternative; boundary="{_BOUNDARY}"',
         "",
         "",
     ]
     # Characters beyond ASCII become character references, so that most HTML needs no encoding.
     parts = _part("plain", text.encode()), _part("html", html.encode("ascii", "xmlcharrefreplace"))
-    return "\r\n".join(lines).encode() + b"".join((*parts, f"--{_BOUNDARY}--\r\n".encode()))
+    file = _file(*attached) if attached else b""
+    return "\r\n".join(lines).encode() + b"".join((*parts, f"--{_BOUNDARY}--\r\n".encode(), file))
 
 
 @lru_cache(maxsize=2)
@@ -78,6 +83,15 @@ def _part(subtype: str, content: bytes) -> bytes:
         f"--{_BOUNDARY}\r\nContent-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n"
     )
     return head.encode() + encoded + b"\r\n"
+
+
+def _file(name: str, content: bytes) -> bytes:
+    head = (
+        f'--{_MIXED}\r\nContent-Type: text/csv; charset=utf-8; name="{name}"\r\n'
+        f'Content-Disposition: attachment; filename="{name}"\r\nContent-Transfer-Encoding: base64\r\n\r\n'
+    )
+    encoded = base64.encodebytes(content).replace(b"\n", b"\r\n")
+    return head.encode() + encoded + f"--{_MIXED}--\r\n".encode()
 
 
 def _needs_no_encoding(lines: bytes, subtype: str) -> bool:
