@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
@@ -107,10 +108,11 @@ def build_app(
             yield services
 
     async def make_pages(services: Services) -> Sequence[BaseRoute]:
-        all_pages = await asyncio.to_thread(_import_pages)
+        made = await asyncio.to_thread(_import_pages)
         has_mailbox = mailbox or settings.environment == "staging"
-        routes = all_pages(services, is_demo=mailbox, has_mailbox=has_mailbox, listens_on=listens_on)
+        routes = made.all_pages(services, is_demo=mailbox, has_mailbox=has_mailbox, listens_on=listens_on)
         collect_seldom()
+        threading.Thread(target=made.load_texts, daemon=True).start()
         return [*pages, *routes]
 
     return Application(
@@ -118,20 +120,20 @@ def build_app(
     )
 
 
-def _import_pages() -> Callable[..., Sequence[BaseRoute]]:
-    """Imports the pages. Also loads what the first requests need, so that they do not wait for it."""
+def _import_pages() -> ModuleType:
+    """Imports the pages, and returns their module. Also loads what the first requests need, so that they do not wait for it."""
     import aiodns  # noqa: F401
     import email_validator  # noqa: F401
 
     from largesse.base.i18n.templates import read_templates
     from largesse.base.zones import known_zones
+    from largesse.web import pages
     from largesse.web.kit.assets import icons
-    from largesse.web.pages import all_pages
 
     icons()
     read_templates()
     known_zones()
-    return all_pages
+    return pages
 
 
 def collect_seldom() -> None:

@@ -4,14 +4,25 @@ from collections.abc import Sequence
 
 from starlette.routing import BaseRoute
 
+from largesse.base.i18n.languages import LANGUAGES
+from largesse.base.i18n.templates import CATALOGUES, translations
 from largesse.web.claim.pages import claim_pages
 from largesse.web.console.guard import console_pages
+from largesse.web.console.layout import Layout
 from largesse.web.docs.pages import docs_pages
 from largesse.web.kit.assets import picture_routes
 from largesse.web.kit.page_services import page_services
 from largesse.web.kit.services import Services
 from largesse.web.mailbox.pages import mailbox_pages
+from largesse.web.office.context import OfficeLayout
 from largesse.web.office.guard import office_pages
+
+
+def load_texts() -> None:
+    """Reads the texts of the pages in all languages. Otherwise the first page in each language stops the process, and orders beside it, for 0.1 s."""
+    for tag in LANGUAGES:
+        for catalogues in (CATALOGUES, Layout.catalogues, OfficeLayout.catalogues):
+            translations(tag, catalogues)
 
 
 def all_pages(operations: Services, *, is_demo: bool, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
