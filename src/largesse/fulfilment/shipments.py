@@ -94,7 +94,7 @@ class PackedParcel(Confidential, frozen=True):
 
 
 class Packed(Confidential, frozen=True):
-    """The next parcels to pack, without those whose address cannot be decrypted. `last_id` is the last of both; None if no more follow."""
+    """The next parcels to pack. `unreadable` are left out, as their address cannot be decrypted. `last_id` is the last of both; None if no more follow."""
 
     parcels: list[PackedParcel]
     unreadable: list[int]
