@@ -287,7 +287,7 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
     assert (told["To"], told["Subject"]) == ("finn@acme.example", "Low balance: Acme float has £40.00")
     text = text_of(told)
     assert "fallen below £50.00" in text
-    assert f"{PUBLIC_URL}/app/funding" in text
+    assert f"{PUBLIC_URL}/app/funding?account={account['id']}\n" in text.replace("\r\n", "\n")
     assert "/app/link/" not in text
     await set_balance(10_00)
     assert await queued() == 0, "it was told"

@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlencode
 
 import pytest
 from tests.web.api.conftest import Service
@@ -228,3 +229,34 @@ def test_a_password_that_is_too_easy_is_refused_beside_its_field(service: Servic
     assert 'id="password-error"' in answer.text
     assert password not in answer.text.replace("dora@acme.example", "")
     assert browser.get(link).status_code == 200, "the invitation holds"
+
+
+def test_a_link_leads_to_its_page_in_whichever_company_and_mode_it_is(service: Service, sign_in: SignIn) -> None:
+    """A mail of one company is opened while the pages show another, or before one is chosen."""
+    gil, acme = sign_in("gil@globex.example"), str(service.ids["customers"]["acme"])
+    own, name = service.sql("SELECT u.id, u.person_id FROM users u WHERE u.email = 'gil@globex.example'")[0]
+    [[other]] = service.sql(
+        "INSERT INTO users (customer_id, email, name, role, person_id) VALUES ($1, 'gil@globex.example', 'Gil', 'finance', $2) RETURNING id",
+        int(acme),
+        name,
+    )
+    account = service.ids["funding_accounts"]["gbp"]
+    for mailed in (f"/app/funding?account={account}", f"/app/funding/{account}?month=2026-01"):
+        assert gil.get(mailed).status_code == 404
+        gil.says("You see Globex in live mode.", "Look in test mode", "Or it belongs to another of your companies.")
+        assert f'href="/app/customers?{urlencode({"next": mailed})}"' in gil.page.text
+        gil.get(f"/app/customers?{urlencode({'next': mailed})}")
+        assert gil.post("/app/customers", user=str(other), next=mailed).headers["location"] == mailed
+        gil.sees(mailed, "Acme Ltd")
+        assert gil.post("/app/customers", user=str(own), next="//elsewhere.example").headers["location"] == "/app"
+    service.sql("UPDATE sessions SET user_id = NULL WHERE person_id = $1", name)
+    chosen = gil.get("/app/orders?state=failed").headers["location"]
+    assert chosen == "/app/customers?next=%2Fapp%2Forders%3Fstate%3Dfailed"
+    gil.get(chosen)
+    assert 'name="next" value="/app/orders?state=failed"' in gil.page.text
+    assert gil.post("/app/customers", user=str(own), next="/app").status_code == 303
+    assert gil.get("/app/webhooks/x").status_code == 404
+    back = gil.post("/app/environment", environment="staging", next="/app/webhooks/x")
+    assert back.headers["location"] == "/app/webhooks/x"
+    gil.sees("/app/webhooks/x", "You see Globex in test mode.", "Look in live mode")
+    assert "Look in" not in gil.read("/app/no-such-page"), "is nowhere"

@@ -133,7 +133,7 @@ class PeopleMailer:
         if row["content"] is not None:
             return None
         if row["kind"] == "low_balance":
-            return f"{self._public_url}/app/funding"
+            return f"{self._public_url}/app/funding?account={row['account_id']}"
         if thanks is not None:
             return f"{self._public_url}/app/orders/{thanks.reference}"
         if row["request_id"] is not None:

@@ -231,7 +231,10 @@ class PageContext:
         """Returns an error page, with the menu if a person is signed in."""
         session = self.session
         is_in = session is not None and session.person is not None and not session.awaits_second_step
-        return self.page("trouble.html", status=status, said=said, is_in=is_in, is_missing=status == 404, notice=None)
+        # A link may lead to a page of the other environment, or of another customer of the person.
+        sought = self.address if self.route.method == "GET" and self.route.is_of_customer else ""
+        values = {"is_in": is_in, "is_missing": status == 404, "sought": sought, "notice": None}
+        return self.page("trouble.html", status=status, said=said, **values)
 
     def own_path(self, given: str) -> str:
         """Returns `given` if it is the path of one of these pages, otherwise the root path."""

@@ -8,6 +8,7 @@ from babel.dates import format_skeleton
 from starlette.responses import Response
 
 from largesse.base import clock
+from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.base.text import whole_number
@@ -67,11 +68,16 @@ def sees_own_of(context: RequestContext) -> int | None:
 
 
 async def show(context: RequestContext) -> Response:
-    """Shows the accounts as cards, and the top-ups that wait for a transfer."""
+    """Shows the accounts as cards, and the top-ups that wait for a transfer. Raises NotFound if the person sees no account `account`."""
     person = context.person
     since, _ = month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
         accounts = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
+        named = context.parameters.number("account")
+        if named is not None and named not in {
+            one.id for one in accounts
+        }:  # followed from a mail about another customer
+            raise NotFound("There is no such account.")
         added = await add_up(
             connection,
             OrderFilter(customer_id=person.customer_id, environment=person.environment, since=since.date()),

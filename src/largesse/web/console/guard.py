@@ -382,7 +382,8 @@ class _Guard(Guard[RequestContext, Session]):
         if self._route.who is Access.SIGNED_IN:
             return None
         if session.person is None:
-            return context.see("/app/customers")
+            is_page = self._route.method == "GET"
+            return context.see("/app/customers" + (f"?{urlencode({'next': context.address})}" if is_page else ""))
         return self.turn_away_member(context, session)
 
 

@@ -96,16 +96,16 @@ async def customers(context: RequestContext) -> Response:
     assert context.session is not None, "only for a signed-in person"
     async with context.database.connection(LOOKUP) as connection:
         memberships = await list_memberships(connection, context.session.person_id)
-    return context.page("customers.html", memberships=memberships)
+    return context.page("customers.html", memberships=memberships, next=context.query("next"))
 
 
 async def choose_customer(context: RequestContext) -> Response:
-    """Chooses the customer that the pages show. Raises NotFound for one that the person does not belong to."""
+    """Chooses the customer that the pages show, and continues to the page in `next`. Raises NotFound for one that the person does not belong to."""
     assert context.session is not None, "only for a signed-in person"
     chosen = context.form.number("user")
     if chosen is None or not await context.services.signing_in.choose(context.session, chosen, context.origin):
         raise NotFound("There is no such customer.")
-    return context.see("/app")
+    return context.see(context.own_path(context.form["next"]))
 
 
 async def switch_environment(context: RequestContext) -> Response:
