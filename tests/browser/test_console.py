@@ -174,6 +174,10 @@ def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any,
     page.get_by_role("heading", name="Your recovery codes").wait_for()
     one.open(f"{app}/app/security")
     one.check("security-with-passkey")
+    keys.press("^Add a passkey")
+    keys.type("^Name of the passkey", "My phone again")
+    page.get_by_role("button", name="Create the passkey").press("Enter")
+    page.get_by_text("You already have a passkey on this device.").wait_for()
 
     def sign_in() -> None:
         page.context.clear_cookies()

@@ -1,7 +1,7 @@
 // Only passkeys need a script: it passes the form's options to the browser, and posts the browser's answer with the form.
 const READERS = { create: "parseCreationOptionsFromJSON", get: "parseRequestOptionsFromJSON" };
 document.querySelectorAll("form[data-passkey]").forEach((form) => {
-  const { passkey: act, options, unable, failed } = form.dataset;
+  const { passkey: act, options, unable, failed, known } = form.dataset;
   const said = form.querySelector("[role=alert]");
   const button = form.querySelector("button");
   form.addEventListener("submit", async (event) => {
@@ -14,9 +14,9 @@ document.querySelectorAll("form[data-passkey]").forEach((form) => {
       const publicKey = read.call(PublicKeyCredential, JSON.parse(options));
       form.elements.passkey.value = JSON.stringify(await navigator.credentials[act]({ publicKey }));
       form.submit();
-    } catch {
+    } catch (error) {
       button.disabled = false;
-      said.textContent = failed;
+      said.textContent = error.name === "InvalidStateError" ? known : failed;
     }
   });
 });
