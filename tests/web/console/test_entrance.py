@@ -216,6 +216,19 @@ def test_an_invitation_to_another_customer_gives_nobody_ones_password(service: S
         own.get("/app")
 
 
+@pytest.mark.parametrize(
+    "typed", ["j\u00f6rg@b\u00fccher.example", "jo\u0308rg@bu\u0308cher.example", "J\u00d6RG@xn--bcher-kva.example"]
+)
+def test_an_international_address_gets_in_however_a_browser_sends_it(service: Service, typed: str) -> None:
+    """Chromium posts the domain of an e-mail field in its `xn--` form."""
+    email = "j\u00f6rg@b\u00fccher.example"
+    if not service.sql("SELECT FROM users WHERE email = $1", email):
+        service.sql("INSERT INTO users (customer_id, email, name, role) VALUES (1, $1, 'J', 'member')", email)
+        choose_password(service, email)
+    assert enter(Browser(service), typed, PASSWORD) == 303
+    assert enter(Browser(service), typed, "another password") == 403
+
+
 @pytest.mark.parametrize("password", ["short", "dora@acme.example", "aaaaaaaaaaaa", "Password123", "x" * 201])
 def test_a_password_that_is_too_easy_is_refused_beside_its_field(service: Service, password: str) -> None:
     service.sql(

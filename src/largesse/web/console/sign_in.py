@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from largesse.base.email import typed_key
 from largesse.base.errors import NotFound, TooManyRequests
 from largesse.base.i18n.languages import text
 from largesse.base.settings import ENVIRONMENTS
@@ -30,8 +31,9 @@ async def sign_in(context: PageContext) -> Response:
 async def signed_in(context: PageContext) -> Response:
     """Signs in. A wrong address and a wrong password get the same response."""
     form = context.form
+    email = typed_key(trimmed(form["email"]))  # browsers send an international domain in its `xn--` form
     try:
-        secret = await context.signing_in.by_password(trimmed(form["email"]), form["password"], context.origin)
+        secret = await context.signing_in.by_password(email, form["password"], context.origin)
     except Refused:
         form.error("password", context.say("The address or the password is not right."))
         return context.page("sign_in.html", status=403, next=form["next"])
