@@ -12,7 +12,7 @@ INVITE = ("users", "invite", "ada@acme.example", "--customer", "acme")
 
 
 def test_somebody_is_invited_and_listed(run: Run, database: str, loaded: dict[str, Any]) -> None:
-    made = json.loads(run(*INVITE, "--name", "Ada", "--role", "admin", "--json").stdout)
+    made = json.loads(run(*INVITE, "--name", "Ada", "--role", "viewer", "--json").stdout)
     assert made.keys() == {"link"}
     assert made["link"].startswith("http://localhost:8000/app/link/")
     secret = made["link"].rpartition("/")[2]
@@ -23,7 +23,7 @@ def test_somebody_is_invited_and_listed(run: Run, database: str, loaded: dict[st
         "customer": "acme",
         "email": "ada@acme.example",
         "name": "Ada",
-        "role": "admin",
+        "role": "viewer",
         "has_signed_in": False,
     }
     # Invited again, the link before holds no longer.
@@ -48,6 +48,7 @@ def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> N
     said = "make somebody else one first"
     assert_refused(run("users", "set-role", "ada@acme.example", "viewer", "--customer", "acme"), said)
     assert_refused(run("users", "deactivate", "ada@acme.example", "--customer", "acme"), said)
+    assert_refused(run(*INVITE, "--role", "member"), said)
     run("users", "invite", "bob@acme.example", "--customer", "acme", "--role", "admin")
     assert run("users", "set-role", "ADA@acme.example", "viewer", "--customer", "acme").exit_code == 0
     assert run("users", "deactivate", "ada@acme.example", "--customer", "acme").exit_code == 0

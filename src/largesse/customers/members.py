@@ -53,7 +53,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
     """Invites an address to the actor's customer. A person who follows the link and signs in with that address becomes a member.
 
     Invites a member again who was invited or removed before. Without `role` they keep theirs; a new member gets the role `member`.
-    With `mails`, also mails the invitation. Raises AlreadyThere, and InvalidRequest above the maximum.
+    With `mails`, also mails the invitation. Raises AlreadyThere, LastAdministrator, and InvalidRequest above the maximum.
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
@@ -65,6 +65,8 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
         role = role or place["role"] or "member"
         name = name or place["name"] or email.partition("@")[0]
         user_id = await store.add_user(connection, actor.customer_id, email, name, role)
+        if role != ADMIN and place["is_active"]:
+            await _require_other_admin(connection, actor, user_id, place["role"])
         secret = await _new_invitation(connection, user_id, mails=mails)
         await transaction.record("person.invited", email, after={"role": role})
     return Invitation(email, secret)
@@ -88,7 +90,7 @@ async def set_role(actor: Actor, user_id: int, role: str) -> Member:
         if role == member.role:
             return member
         if role != ADMIN:
-            await _require_other_admin(transaction.connection, actor, member)
+            await _require_other_admin(transaction.connection, actor, user_id, member.role)
         await store.set_user_role(transaction.connection, actor.customer_id, user_id, role)
         before, after = {"role": member.role}, {"role": role}
         await transaction.record("person.role_changed", member.email, before=before, after=after)
@@ -105,7 +107,7 @@ async def remove(
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
         member = await _lock_member(connection, actor, user_id)
-        await _require_other_admin(connection, actor, member)
+        await _require_other_admin(connection, actor, user_id, member.role)
         await store.deactivate_user(connection, actor.customer_id, user_id)
         await end_sessions_of_user(connection, user_id)
         await end_links(connection, user_id=user_id)
@@ -167,6 +169,6 @@ async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Me
     return member
 
 
-async def _require_other_admin(connection: Connection, actor: Actor, member: Member) -> None:
-    if member.role == ADMIN and not await store.has_other_admin(connection, actor.customer_id, member.id):
+async def _require_other_admin(connection: Connection, actor: Actor, user_id: int, role: str) -> None:
+    if role == ADMIN and not await store.has_other_admin(connection, actor.customer_id, user_id):
         raise LastAdministrator

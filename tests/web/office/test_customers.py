@@ -63,6 +63,10 @@ def test_a_customer_is_opened_with_its_first_administrator_who_signs_in(service:
     told = acts(service, customer["id"])
     assert [row["act"] for row in told] == ["customer.created", "account.created", "account.created", "person.invited"]
     assert {(row["actor"], row["actor_name"]) for row in told} == {("staff", "support@largesse.example")}
+    people = f"/office/customers/{customer['id']}/people"
+    again = browser.submit(people, email="bill@hooli.example", name="", role="member")
+    assert again.status_code == 422
+    assert "A customer needs an administrator: make somebody else one first." in again.text
     bill = Browser(service)
     assert bill.submit(link, password="a long password of Bill's").headers["location"] == "/app"
     assert "bill@hooli.example" in bill.read("/app/people")

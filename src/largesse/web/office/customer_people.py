@@ -8,7 +8,16 @@ from starlette.responses import Response
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
 from largesse.customers.member_store import Member, read_member
-from largesse.customers.members import MOST_PEOPLE, AlreadyThere, invite, invite_again, reset, reset_by_mail, set_role
+from largesse.customers.members import (
+    MOST_PEOPLE,
+    AlreadyThere,
+    LastAdministrator,
+    invite,
+    invite_again,
+    reset,
+    reset_by_mail,
+    set_role,
+)
 from largesse.customers.roles import ROLES
 from largesse.customers.service_accounts import (
     MOST_SERVICE_ACCOUNTS,
@@ -51,6 +60,8 @@ async def send_invitation(context: OfficeContext) -> Response:
         made = await invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
     except AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
+    except LastAdministrator:
+        context.form.error("role", context.say("A customer needs an administrator: make somebody else one first."))
     except InvalidRequest:
         context.form.error(
             "email", context.say("The customer has reached its limit of %(most)s people.", most=MOST_PEOPLE)
