@@ -101,6 +101,22 @@ def test_what_would_happen_twice_is_not_repeated(listen, ask) -> None:
     assert len(heard) == 1
 
 
+def test_a_resend_whose_answer_is_lost_sends_one_mail(
+    largesse_server, largesse, world, drop_answers, eventually
+) -> None:
+    order = largesse.send.gift(world.coffee, value=5, recipients=["sam@example.com"], account_id=world.account)
+
+    def has_left(times: int) -> bool:
+        (one,) = largesse.orders.deliveries(order.reference)
+        return one.sent_at is not None and one.resends == times
+
+    eventually(lambda: has_left(0))
+    with Largesse(drop_answers(2).url, largesse_server.api_key) as client:
+        client.me()
+        assert client.orders.resend(order.reference, "sam@example.com", resends=0).resends == 1
+    eventually(lambda: has_left(1))
+
+
 def test_a_subscription_whose_end_nobody_confirmed_has_ended(largesse_server, largesse, receiver, drop_answers) -> None:
     made = largesse.webhooks.create(receiver.url)
     proxy = drop_answers(2)

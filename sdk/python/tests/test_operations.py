@@ -155,7 +155,7 @@ def test_mail_is_sent_again(ask, world, eventually) -> None:
 
     for times in range(5):
         eventually(lambda times=times: has_left(times))
-        again = ask(lambda c: c.orders.resend(order.reference, "sam@example.com"))
+        again = ask(lambda c, times=times: c.orders.resend(order.reference, "sam@example.com", resends=times))
         assert (again.email, again.resends) == ("sam@example.com", times + 1)
     eventually(lambda: has_left(5))
     with pytest.raises(errors.TooManyRequests) as refused:

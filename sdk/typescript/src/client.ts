@@ -189,10 +189,15 @@ class Orders extends Resource {
     return this.asker.ask("cancelOrder", { path: { reference: readReference(reference) }, isRepeatable: true }, options);
   }
 
-  /** Mails a recipient's codes again. The request is never repeated automatically, as each would send another mail. */
-  async resend(reference: string, email: string, options?: CallOptions): Promise<RecipientDelivery> {
+  /** Mails a recipient's codes again.
+   *
+   * With `resends`, from the recipient's delivery, a request without an answer is repeated: the mail is sent once. Without it, the request is
+   * never repeated automatically, as each would send another mail. */
+  async resend(reference: string, email: string, options: CallOptions & { resends?: number } = {}): Promise<RecipientDelivery> {
+    const { resends, ...others } = options;
     const path = { reference: readReference(reference) };
-    return this.asker.ask("resendOrderMail", { path, body: readBody("Resend", { email }) }, options);
+    const body = readBody("Resend", { email, resends });
+    return this.asker.ask("resendOrderMail", { path, body, isRepeatable: typeof resends === "number" }, others);
   }
 
   /** Lists the state of each recipient's mail and codes. */

@@ -175,7 +175,7 @@ test("mail is sent again", async () => {
   };
   for (let times = 0; times < 5; times += 1) {
     await eventually(() => hasLeft(times));
-    const again = await largesse.orders.resend(reference, "sam@example.com");
+    const again = await largesse.orders.resend(reference, "sam@example.com", { resends: times });
     assert.deepEqual([again.email, again.resends], ["sam@example.com", times + 1]);
   }
   await eventually(() => hasLeft(5));

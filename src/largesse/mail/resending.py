@@ -30,6 +30,8 @@ MAX_RESENDS_A_DAY = 5  # resends to one recipient of one order
 MAX_CHOSEN = 100  # recipients who can be chosen at once
 RESENT_TO_ALL_AFTER_H = 24  # hours between two mails to a recipient when an order is sent again to all
 _DAY_S = 86_400
+_UNDER_WAY = "The mail to this recipient has not left yet."
+_SENT_MEANWHILE = "The mail to this recipient was sent again meanwhile."
 
 
 class Unclaimed(msgspec.Struct, frozen=True):
@@ -39,6 +41,14 @@ class Unclaimed(msgspec.Struct, frozen=True):
     left_out: int  # recipients who cannot: their mail has not left, or they were mailed again recently
     last_at: datetime | None  # when the last of those who can was mailed
     again_at: datetime | None  # when the first of the others can be mailed again, if known
+
+
+class SentMeanwhileError(InvalidRequest):
+    """The mail was sent again once since it was seen. `delivery` is the state of the mail that was sent."""
+
+    def __init__(self, detail: str, delivery: RecipientDelivery) -> None:
+        super().__init__(detail)
+        self.delivery = delivery
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -62,8 +72,8 @@ async def resend(
     `seen` is how often it had been sent again when the person saw it. Call it inside a transaction.
 
     Raises NotFound for an unknown order, OtherServiceAccount for one that another placed, InvalidRequest if the address
-    is not one of its recipients, the last mail has not left yet or is not the one that was seen, TooManyRequests after MAX_RESENDS_A_DAY in
-    24 hours.
+    is not one of its recipients, the last mail has not left yet or is not the one that was seen (SentMeanwhileError if it is the next one),
+    TooManyRequests after MAX_RESENDS_A_DAY in 24 hours.
     """
     await commit_as_one(connection)
     found = await find_own_order(connection, principal, reference)
@@ -212,10 +222,14 @@ async def _own_message(connection: Connection, order: _OrderKey, email: str) -> 
 async def _hold_to_limits(connection: Connection, order: _OrderKey, email: str, seen: int | None) -> None:
     row = await connection.fetchrow(resending_store.RESENDS, *order, email)
     assert row is not None
+    if seen is not None and row["edition"] == seen + 1:
+        sent = await connection.fetchrow(resending_store.LATEST, *order, email)
+        assert sent is not None
+        raise SentMeanwhileError(_UNDER_WAY if row["under_way"] else _SENT_MEANWHILE, RecipientDelivery(**sent))
     if row["under_way"]:
-        raise InvalidRequest("The mail to this recipient has not left yet.")
+        raise InvalidRequest(_UNDER_WAY)
     if seen is not None and row["edition"] != seen:
-        raise InvalidRequest("The mail to this recipient was sent again meanwhile.")
+        raise InvalidRequest(_SENT_MEANWHILE)
     if row["resends"] >= MAX_RESENDS_A_DAY:
         raise TooManyRequests(
             f"A recipient's mail is sent again at most {MAX_RESENDS_A_DAY} times a day.",

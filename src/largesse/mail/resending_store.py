@@ -185,6 +185,12 @@ RESENDS = """
     FROM messages, (SELECT clock_now()) AS clock (now)
     WHERE customer_id = $1 AND order_id = $2 AND email = $3 AND kind = 'gift'
 """
+# The last mail to a recipient.
+LATEST = """
+    SELECT email, name, cardinality(line_numbers) AS code_count, state, reason, fault, due_at,
+           CASE WHEN state IN ('sent', 'captured') THEN finished_at END AS sent_at, attempts, edition AS resends
+    FROM messages WHERE customer_id = $1 AND order_id = $2 AND email = $3 AND kind = 'gift' ORDER BY edition DESC LIMIT 1
+"""
 IS_SCHEDULED = """
     SELECT EXISTS (SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL)
 """

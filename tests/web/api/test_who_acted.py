@@ -95,6 +95,25 @@ def test_a_resend(service, problem) -> None:
     assert kept(service, ACTS, reference) == [("resend", "hr", True, "203.0.113.9", SAM)]
 
 
+def test_a_repeated_resend_sends_once(service, problem) -> None:
+    reference = service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).json()["reference"]
+    path, body = f"/orders/{reference}/resend", {"email": SAM, "resends": 0}
+    mark_mailed(service, reference)
+    answers = [service.client("hr").post(path, json=body) for _ in range(2)]
+    service.sql("UPDATE messages SET state = 'sent', finished_at = now() WHERE edition = 1 AND email = $1", SAM)
+    answers.append(service.client("hr").post(path, json=body))
+    assert [(one.status_code, one.json()["resends"], one.json()["state"]) for one in answers] == [
+        (202, 1, "pending"),
+        (202, 1, "pending"),
+        (202, 1, "sent"),
+    ]
+    assert answers[0].json() == answers[1].json()
+    assert len(kept(service, ACTS, reference)) == 1
+    assert service.client("hr").post(path, json={"email": SAM, "resends": 1}).json()["resends"] == 2
+    problem(service.client("hr").post(path, json=body), 400)  # sent again twice: not by this request
+    problem(service.client("hr").post(path, json={"email": SAM, "resends": -1}), 400)
+
+
 def test_a_deleted_key_keeps_its_name_in_what_it_did(service) -> None:
     key_id, secret = service.new_key("crm", "short-lived")
     headers = {"X-Api-Key": secret}

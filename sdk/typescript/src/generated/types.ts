@@ -525,6 +525,8 @@ export interface RequestedRecipient {
 export interface Resend {
   /** A recipient of the order */
   email: string;
+  /** The `resends` of this recipient that you read in the deliveries. With it, you can repeat the request: the mail is sent again once, and each repetition returns its state */
+  resends?: number | null | undefined;
 }
 
 /** The new secret of a subscription. */

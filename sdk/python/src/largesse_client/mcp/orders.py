@@ -50,10 +50,18 @@ def add_orders(server: MCPServer[Any], largesse: AsyncLargesse, *, shows_pins: b
     @server.tool(annotations=ACTS)
     @with_readable_errors
     async def resend(
-        reference: Reference, email: Annotated[str, Field(description="A recipient of that order")]
+        reference: Reference,
+        email: Annotated[str, Field(description="A recipient of that order")],
+        resends: Annotated[
+            int | None,
+            Field(
+                ge=0,
+                description="The recipient's `resends` in list_deliveries. With it, repeating the call sends no second mail",
+            ),
+        ] = None,
     ) -> Answer:
         """Mails a recipient's codes once more, at most 5 times in 24 hours. Ask the person first."""
-        answer: Answer = plain(await largesse.orders.resend(reference, email))
+        answer: Answer = plain(await largesse.orders.resend(reference, email, resends=resends))
         return answer
 
     @server.tool(annotations=ACTS_ONCE)

@@ -50,10 +50,16 @@ class Orders(Resource[M]):
         return post(f"{_path(reference)}/cancel", Cancellation, is_repeatable=True)
 
     @operation
-    def resend(self, reference: str, email: str) -> Call[RecipientDelivery]:
-        """Mails a recipient's codes once more. The request is never repeated automatically, as each would send another mail."""
-        body = {"email": arguments.text("email", email, 254)}
-        return post(f"{_path(reference)}/resend", RecipientDelivery, body, is_repeatable=False)
+    def resend(self, reference: str, email: str, *, resends: int | None = None) -> Call[RecipientDelivery]:
+        """Mails a recipient's codes once more.
+
+        With `resends`, from the recipient's delivery, a request without an answer is repeated: the mail is sent once. Without it, the request is
+        never repeated automatically, as each would send another mail.
+        """
+        body: dict[str, object] = {"email": arguments.text("email", email, 254)}
+        if resends is not None:
+            body["resends"] = arguments.number("resends", resends, least=0)
+        return post(f"{_path(reference)}/resend", RecipientDelivery, body, is_repeatable=resends is not None)
 
     @listing
     def deliveries(self, reference: str, *, page_size: int = 100) -> Pages[RecipientDelivery]:

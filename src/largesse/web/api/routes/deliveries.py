@@ -11,11 +11,12 @@ from largesse.base.errors import NotFound, OtherServiceAccount, TooManyRequests
 from largesse.customers.restrictions import READ, SEND, WEBHOOKS
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.mail.recipients import list_order_deliveries
+from largesse.mail.resending import SentMeanwhileError
 from largesse.mail.service import resend_mail
 from largesse.web.api.operation import ADDITION, ORDER_IN_PATH, UUID_IN_PATH, Call, Operation, ParameterTypes
 from largesse.web.api.reading import Paging
 from largesse.web.api.shapes import in_shape
-from largesse.web.kit.query import INT64
+from largesse.web.kit.query import INT32, INT64
 from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 from largesse.webhooks.delivery_store import list_deliveries
@@ -194,6 +195,19 @@ class Resend(msgspec.Struct, rename="camel"):
     email: Annotated[
         str, Meta(max_length=MAX_EMAIL, description="A recipient of the order", examples=["sam@example.com"])
     ]
+    resends: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=INT32,
+                description="The `resends` of this recipient that you read in the deliveries. With it, you can repeat the request: the mail is sent "
+                "again once, and each repetition returns its state",
+                examples=[0],
+            ),
+        ]
+        | None
+    ) = None
 
 
 class DeliveriesQuery(msgspec.Struct, frozen=True):
@@ -254,7 +268,10 @@ async def _order_deliveries(services: Services, call: Call) -> Reply:
 
 async def _resend(services: Services, call: Call) -> Reply:
     body = call.read(Resend)
-    recipient = await resend_mail(call.actor(services), call.path["reference"], body.email)
+    try:
+        recipient = await resend_mail(call.actor(services), call.path["reference"], body.email, body.resends)
+    except SentMeanwhileError as sent:  # most likely by an earlier attempt of this request
+        recipient = sent.delivery
     return Reply(in_shape(recipient, RecipientDeliveryShape), 202)
 
 
