@@ -34,7 +34,7 @@ import type {
   Wrapping,
 } from "./generated/types.js";
 import { readBody, readId, readOrder, readQuery, readReference, readSetting, readUuid, type Members } from "./inputs.js";
-import { byOffset, pages, whole, type Listing } from "./pages.js";
+import { byOffset, newestFirst, pages, whole, type Listing } from "./pages.js";
 import { InvalidArgument } from "./problem.js";
 import { recover } from "./recovery.js";
 import { type StreamedEvent, verify } from "./webhooks.js";
@@ -240,7 +240,7 @@ class Collections extends Resource {
 class Templates extends Resource {
   /** Lists the saved presets, newest first. */
   list(given: { pageSize?: number } = {}, options?: CallOptions): Listing<Template> {
-    return byOffset(this.asker, "listTemplates", given, {}, options);
+    return newestFirst(this.asker, "listTemplates", given, options);
   }
 }
 
@@ -260,7 +260,7 @@ class FundingAccounts extends Resource {
 class Users extends Resource {
   /** Lists the people on the customer's account, newest first. */
   list(given: { pageSize?: number } = {}, options?: CallOptions): Listing<User> {
-    return byOffset(this.asker, "listUsers", given, {}, options);
+    return newestFirst(this.asker, "listUsers", given, options);
   }
 }
 

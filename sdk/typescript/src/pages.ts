@@ -49,6 +49,12 @@ export function byOffset<K extends OperationName>(
   return pages(asker, operation, { offset: 0, pageSize: 100 }, given, then, path, options);
 }
 
+/** Lists the items of pages that are requested by the last `id` of the page before. A service that does not know `before` uses `offset`. */
+export function newestFirst<K extends "listTemplates" | "listUsers">(asker: Asker, operation: K, given: Given, options?: CallOptions): Listing<Item<K>> {
+  const then = (page: readonly Item<K>[], query: Members) => ({ offset: (query.offset as number) + page.length, before: page.at(-1)!.id });
+  return pages(asker, operation, { offset: 0, pageSize: 100 }, given, then, {}, options);
+}
+
 /** Lists the items of a list that comes in one piece. */
 export function whole<K extends OperationName>(asker: Asker, operation: K, given: object, options?: CallOptions): Listing<Item<K>> {
   const query = readQuery(QUERIES[operation] ?? {}, given);

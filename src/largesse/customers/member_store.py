@@ -13,7 +13,7 @@ from largesse.db.pool import Connection, Row, coordinator_of, open_credentials
 
 _LIST_USERS = """
     SELECT id, name, email, role, is_active, created_at, last_login_at
-    FROM users WHERE customer_id = $1 ORDER BY id DESC OFFSET $2 LIMIT $3
+    FROM users WHERE customer_id = $1 AND ($4::int IS NULL OR id < $4) ORDER BY id DESC OFFSET $2 LIMIT $3
 """
 _MEMBER = Fragment("""
     SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
@@ -81,9 +81,11 @@ class Member(msgspec.Struct, frozen=True):
     last_login_at: datetime | None
 
 
-async def list_users(connection: Connection, principal: Principal, *, offset: int, limit: int) -> list[User]:
-    """Returns the members of the principal's customer, newest first."""
-    rows = await connection.fetch(_LIST_USERS, principal.customer_id, offset, limit)
+async def list_users(
+    connection: Connection, principal: Principal, *, offset: int, limit: int, before: int | None = None
+) -> list[User]:
+    """Returns the members of the principal's customer, newest first. With the id `before`, returns older ones, and ignores `offset`."""
+    rows = await connection.fetch(_LIST_USERS, principal.customer_id, 0 if before else offset, limit, before)
     return [User(**row) for row in rows]
 
 

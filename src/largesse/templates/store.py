@@ -17,7 +17,7 @@ _SELECT = """
            expiry_after_days, created_at
     FROM templates WHERE customer_id = $1 AND removed_at IS NULL
 """
-_NEWEST_FIRST = _SELECT + "ORDER BY id DESC OFFSET $2 LIMIT $3"
+_NEWEST_FIRST = _SELECT + "AND ($4::int IS NULL OR id < $4) ORDER BY id DESC OFFSET $2 LIMIT $3"
 _ONE = _SELECT + "AND id = $2"
 _COUNT = "SELECT count(*) FROM templates WHERE customer_id = $1 AND removed_at IS NULL"
 _LOCK = "SELECT FROM templates WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE"
@@ -63,9 +63,11 @@ class Template(TemplateContent, frozen=True, kw_only=True):
     created_at: datetime
 
 
-async def list_templates(connection: Connection, principal: Principal, *, offset: int, limit: int) -> list[Template]:
-    """Returns templates of the principal's customer, newest first."""
-    rows = await connection.fetch(_NEWEST_FIRST, principal.customer_id, offset, limit)
+async def list_templates(
+    connection: Connection, principal: Principal, *, offset: int, limit: int, before: int | None = None
+) -> list[Template]:
+    """Returns templates of the principal's customer, newest first. With the id `before`, returns older ones, and ignores `offset`."""
+    rows = await connection.fetch(_NEWEST_FIRST, principal.customer_id, 0 if before else offset, limit, before)
     return [Template(**row) for row in rows]
 
 

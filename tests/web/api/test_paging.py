@@ -55,6 +55,28 @@ def test_by_offset(service, path: str) -> None:
     assert [item["name"] for item in client.get(path, params={"offset": 204}).json()] == [f"{letter}0"]
 
 
+@pytest.mark.parametrize("path", ["/templates", "/users"])
+def test_by_the_last_of_the_page_before(service, path: str) -> None:
+    client = service.client("hr")
+    ids = [one["id"] for offset in (0, 200) for one in client.get(path, params={"offset": offset, "limit": 200}).json()]
+    rest = client.get(path, params={"before": ids[99], "offset": 7, "limit": 200}).json()
+    assert [one["id"] for one in rest] == ids[100:]
+    assert client.get(path, params={"before": ids[-1]}).json() == []
+    assert client.get(path, params={"before": 0}).status_code == 400
+
+
+def test_none_is_left_out_when_another_is_removed_meanwhile(service) -> None:
+    client = service.client("hr")
+    ids = [one["id"] for one in client.get("/templates", params={"limit": 200}).json()]
+    first = client.get("/templates", params={"limit": 100}).json()
+    service.sql("UPDATE templates SET removed_at = clock_now() WHERE id = $1", ids[0])
+    try:
+        rest = client.get("/templates", params={"limit": 100, "before": first[-1]["id"]}).json()
+    finally:
+        service.sql("UPDATE templates SET removed_at = NULL WHERE id = $1", ids[0])
+    assert [one["id"] for one in (*first, *rest)] == ids
+
+
 @pytest.mark.parametrize("length", [199, 200, 201, 2_000])
 def test_the_same_question_has_the_same_answer(service, length: int) -> None:
     """However long it is, and so whether it is kept or read anew; one that is wrong stays wrong."""

@@ -84,6 +84,16 @@ def by_offset(path: str, item: type[T], page_size: int) -> Pages[T]:
     return pages(path, item, {"offset": 0}, page_size, then)
 
 
+def newest_first(path: str, item: type[T], page_size: int) -> Pages[T]:
+    """Returns a list whose pages are found by the last `id` of the page before. A service that does not know `before` uses `offset`."""
+
+    def then(query: Query, page: Sequence[T]) -> Query:
+        last: Any = page[-1]
+        return {**query, "offset": int(query["offset"] or 0) + page_size, "before": last.id}
+
+    return pages(path, item, {"offset": 0}, page_size, then)
+
+
 def whole(path: str, item: type[T], query: Query | None = None) -> Pages[T]:
     """Returns a list that has one page."""
     read: Callable[[bytes], Sequence[T]] = reader(_tuple_of(item))

@@ -101,11 +101,11 @@ export const QUERIES: Readonly<Record<string, Inputs>> = {
   listProducts: { country: { kind: "string", longest: 2, pattern: "^[A-Za-z]{2}$" }, currency: { kind: "string", longest: 3, pattern: "^[A-Za-z]{3}$" }, amount: { kind: "amount", least: 0, most: 1000000000 }, keyword: { kind: "string", longest: 200 }, page: { kind: "integer", least: 1, most: 1000000 }, limit: { kind: "integer", least: 1, most: 200 } },
   getProduct: { country: { kind: "string", longest: 2, pattern: "^[A-Za-z]{2}$" } },
   listCollections: { country: { kind: "string", longest: 2, pattern: "^[A-Za-z]{2}$" }, currency: { kind: "string", longest: 3, pattern: "^[A-Za-z]{3}$" }, amount: { kind: "amount", least: 0, most: 1000000000 } },
-  listTemplates: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 } },
+  listTemplates: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 }, before: { kind: "integer", least: 1, most: 2147483647 } },
   listContacts: { q: { kind: "string", longest: 200 }, group: { kind: "integer", least: 1, most: 2147483647 }, active: { kind: "boolean" }, after: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 } },
   listWebhookDeliveries: { before: { kind: "integer", least: 1, most: 9007199254740991 }, limit: { kind: "integer", least: 1, most: 200 } },
   testWebhook: { event: { kind: "string" } },
   listOrderDeliveries: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 } },
   listEvents: { after: { kind: "string", longest: 64, pattern: "^(start|[A-Za-z0-9_-]{11})$" }, limit: { kind: "integer", least: 1, most: 200 } },
-  listUsers: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 } },
+  listUsers: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 }, before: { kind: "integer", least: 1, most: 2147483647 } },
 };

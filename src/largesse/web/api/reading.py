@@ -13,6 +13,7 @@ from largesse.base.decoding import decode_query, unknown_parameters
 from largesse.base.errors import InvalidRequest, Unauthorized
 from largesse.customers.authenticator import KEY_IN_TEXT
 from largesse.web.kit.headers import Headers
+from largesse.web.kit.query import INT32
 
 
 class Paging(msgspec.Struct, frozen=True):
@@ -20,6 +21,23 @@ class Paging(msgspec.Struct, frozen=True):
 
     offset: Annotated[int, Meta(ge=0, le=2_147_483_647, description="Items to skip")] = 0
     limit: Annotated[int, Meta(ge=1, le=200, description="Items to return at most")] = 100
+
+
+class PagingNewestFirst(Paging, frozen=True):
+    """A part of a list, newest first: `limit` items after the first `offset`, or older than `before`."""
+
+    before: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=INT32,
+                description="The last `id` of the page before. With it, `offset` does not count, and no item is repeated or left out when others "
+                "are added or removed meanwhile",
+            ),
+        ]
+        | None
+    ) = None
 
 
 _MAX_QUERY_PARAMETERS = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from largesse_client import arguments
 from largesse_client.binding import M, Resource, listing
-from largesse_client.calls import Pages, by_offset, whole
+from largesse_client.calls import Pages, newest_first, whole
 from largesse_client.models import FundingAccount, User
 
 
@@ -23,4 +23,4 @@ class Users(Resource[M]):
     @listing
     def list(self, *, page_size: int = 100) -> Pages[User]:
         """Returns all people, newest first."""
-        return by_offset("/users", User, arguments.number("page_size", page_size, most=arguments.MAX_PAGE))
+        return newest_first("/users", User, arguments.number("page_size", page_size, most=arguments.MAX_PAGE))

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from largesse_client import arguments
 from largesse_client.binding import M, Resource, listing, operation
-from largesse_client.calls import Call, Pages, Query, by_offset, get, pages, whole
+from largesse_client.calls import Call, Pages, Query, get, newest_first, pages, whole
 from largesse_client.models import Collection, Product, ProductInFull, Template, Wrapping
 
 
@@ -69,7 +69,7 @@ class Templates(Resource[M]):
     def list(self, *, page_size: int = 100) -> Pages[Template]:
         """Returns all templates, newest first."""
         size = arguments.number("page_size", page_size, most=arguments.MAX_PAGE)
-        return by_offset("/templates", Template, size)
+        return newest_first("/templates", Template, size)
 
 
 class Wrappings(Resource[M]):

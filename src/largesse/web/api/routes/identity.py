@@ -5,13 +5,14 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from largesse.base.batching import Receiver
 from largesse.customers.member_store import User, list_users
 from largesse.customers.restrictions import READ
 from largesse.customers.roles import ROLES
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import Paging
+from largesse.web.api.reading import PagingNewestFirst
 from largesse.web.api.shapes import shaped
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -54,7 +55,7 @@ def _me_at_once(_: Services, call: Call, __: Receiver[bytes]) -> Reply:
 
 async def _users(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
-        users = await list_users(connection, call.principal, offset=call.query.offset, limit=call.query.limit)
+        users = await list_users(connection, call.principal, **asdict(call.query))
     return Reply(encode_json([_shape(user) for user in users]))
 
 
@@ -98,7 +99,7 @@ OPERATIONS = (
         scope=READ,
         description="The people of the customer, newest first.",
         shape=list[UserShape],
-        query=Paging,
+        query=PagingNewestFirst,
         example=[
             {
                 "id": 1,

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.restrictions import READ
 from largesse.templates.store import Template, list_templates
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import Paging
+from largesse.web.api.reading import PagingNewestFirst
 from largesse.web.api.shapes import shaped
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -37,7 +38,7 @@ class TemplateShape(msgspec.Struct, kw_only=True, rename="camel"):
 
 async def _templates(services: Services, call: Call) -> Reply:
     async with services.database.connection(call.principal.scope) as connection:
-        templates = await list_templates(connection, call.principal, offset=call.query.offset, limit=call.query.limit)
+        templates = await list_templates(connection, call.principal, **asdict(call.query))
     snapshot = await call.own_snapshot(services)
     return Reply(encode_json([_shape(template, snapshot) for template in templates]))
 
@@ -65,7 +66,7 @@ OPERATIONS = (
         scope=READ,
         description="Presets of the customer, ready for `POST /send/template`.",
         shape=list[TemplateShape],
-        query=Paging,
+        query=PagingNewestFirst,
         example=[
             {
                 "id": 1,
