@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ERRORS = (Path(__file__).parents[3] / "docs" / "guides" / "errors.md").read_text(encoding="utf-8")
 
 
 def sample(holding: str) -> str:
@@ -60,3 +61,9 @@ def test_the_webhook(run, largesse, world, receiver, eventually, capsys: pytest.
 
 def test_the_test(run, largesse) -> None:
     run("def test_thanks")["test_thanks"](largesse)
+
+
+def test_the_order_of_the_guide_that_the_demo_cannot_pay(largesse, capsys: pytest.CaptureFixture[str]) -> None:
+    [text] = re.findall(r"^```python\n(.*?)^```", ERRORS, re.DOTALL | re.MULTILINE)
+    exec(text, {"largesse": largesse})  # noqa: S102 - text of our own
+    assert capsys.readouterr().out.startswith("Top up first: ")
