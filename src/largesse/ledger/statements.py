@@ -19,7 +19,8 @@ _PAGE = """
     SELECT e.id, e.created_at AS at, e.kind, o.reference AS order_reference,
            coalesce(nullif(o.external_reference, o.reference), e.reference) AS external_reference, e.amount_minor, e.balance_minor,
            other.name AS counterpart
-    FROM entries e LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id
+    FROM entries e
+    LEFT JOIN orders o ON o.customer_id = e.customer_id AND o.id = e.order_id AND ($6::int IS NULL OR o.user_id = $6)
     LEFT JOIN transfers t ON e.kind = 'transfer' AND t.customer_id = e.customer_id AND t.id = e.movement_id
     LEFT JOIN accounts other ON other.customer_id = t.customer_id
         AND other.id = CASE t.from_account_id WHEN e.account_id THEN t.to_account_id ELSE t.from_account_id END
@@ -131,6 +132,7 @@ class Statement(msgspec.Struct, frozen=True):
     end: int
     opening_minor: int
     closing_minor: int
+    orders_of: int | None  # the person whose orders alone are named; None for all
 
 
 def month_of(at: datetime, months: int = 0) -> tuple[datetime, datetime]:
@@ -149,8 +151,13 @@ async def read_statement(
     account_id: int,
     since: datetime | None = None,
     until: datetime | None = None,
+    *,
+    orders_of: int | None = None,
 ) -> Statement:
-    """Returns the statement of a customer's account from `since` to before `until`; without them, of all its entries until now."""
+    """Returns the statement of a customer's account from `since` to before `until`; without them, of all its entries until now.
+
+    With `orders_of`, entries name only the orders that this person placed.
+    """
     account = (customer_id, account_id)
     first = 0 if since is None else await _first_entry(connection, account, since)
     end = await (_end(connection, account) if until is None else _first_entry(connection, account, until))
@@ -160,6 +167,7 @@ async def read_statement(
         end,
         await _balance_before(connection, account, first),
         await _balance_before(connection, account, end),
+        orders_of,
     )
 
 
@@ -200,9 +208,9 @@ async def statement_page(
     connection: Connection, statement: Statement, after: int | None, most: int
 ) -> list[StatementEntry]:
     """Returns a page of the entries of a statement, oldest first: its first ones, or those after an id."""
-    rows = await connection.fetch(
-        _PAGE, statement.customer_id, statement.account_id, max(statement.first - 1, after or 0), statement.end, most
-    )
+    since = max(statement.first - 1, after or 0)
+    named = (statement.customer_id, statement.account_id, since, statement.end, most, statement.orders_of)
+    rows = await connection.fetch(_PAGE, *named)
     return [StatementEntry(**row) for row in rows]
 
 

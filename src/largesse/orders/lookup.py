@@ -1,6 +1,5 @@
 """Finds orders by their reference, if the caller may see or change them, and the request that an order was placed with."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +22,6 @@ _FIND = compose(
     "SELECT {all_columns} FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3",
     all_columns=ALL_COLUMNS,
 )
-_REFERENCES = "SELECT reference FROM orders WHERE customer_id = $1 AND user_id = $2 AND reference = ANY($3::text[])"
 _REFUNDABLE = """
     SELECT count(*), (SELECT name FROM accounts WHERE customer_id = $1 AND id = $3)
     FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
@@ -44,12 +42,6 @@ async def find_order(connection: Connection, principal: Principal, reference: st
     if order is None:
         raise NotFound("There is no order with that reference.")
     return order
-
-
-async def references_of(connection: Connection, customer_id: int, user_id: int, references: Iterable[str]) -> set[str]:
-    """Returns the references whose orders that person placed."""
-    rows = await connection.fetch(_REFERENCES, customer_id, user_id, list(references))
-    return {row["reference"] for row in rows}
 
 
 async def find_own_order(connection: Connection, principal: Principal, reference: str) -> Row:

@@ -313,3 +313,27 @@ def test_home_tells_of_top_ups_that_wait(service: Service, sign_in: SignIn) -> N
     assert more == {"member": 1, "finance": 1, "viewer": 0}
     assert member.submit(paid_by, f"{paid_by}/cancel").status_code == 303
     assert told_of_waiting(member) == before["member"]
+
+
+def test_a_statement_names_to_a_member_their_own_orders_alone(sign_in: SignIn, service: Service) -> None:
+    references = {}
+    for person in ("member", "admin"):
+        sent = service.send(
+            "gift", "coffee", key="acme", account="gbp", value=5, externalReference=f"Farewell {person}"
+        )
+        references[person] = sent.json()["reference"]
+        own = service.sql("SELECT id FROM users WHERE email = $1", f"{person}@acme.example")[0]["id"]
+        service.sql(
+            "UPDATE orders SET user_id = $2, service_account_id = NULL WHERE reference = $1 RETURNING 1",
+            references[person],
+            own,
+        )
+    path = f"/app/funding/{account(service, 'gbp')}"
+    for role, named in (("member", {"member"}), ("admin", {"member", "admin"}), ("viewer", {"member", "admin"})):
+        browser = sign_in(f"{role}@acme.example")
+        for page in (path, f"{path}/print", f"{path}/statement.csv"):
+            said = browser.get(page).text
+            assert {one for one in references if f"Farewell {one}" in said} == named, page
+            assert {one for one, reference in references.items() if reference in said} == named, page
+        lines = browser.get(f"{path}/statement.csv").text.splitlines()
+        assert sum(",-5.00," in line for line in lines) == 4, "the entries of all orders"

@@ -35,7 +35,6 @@ from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_acco
 from largesse.ledger.top_ups import list_top_ups
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.ledger.verification import prove
-from largesse.orders.lookup import references_of
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up
 from largesse.web.console.context import PageContext, RequestContext
@@ -65,6 +64,11 @@ _COLUMNS_OWED = (
 def sees_own_of(context: RequestContext) -> int | None:
     """Returns the person's user id if they see only the accounts that they may use; None if they see all."""
     return context.person.user_id if context.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
+
+
+def _orders_of(context: RequestContext) -> int | None:
+    """Returns the person's user id if statements name their own orders alone to them; None if all."""
+    return context.person.user_id if context.person.reach(Right.SEE_ORDERS) is Reach.OWN else None
 
 
 async def show(context: RequestContext) -> Response:
@@ -102,15 +106,8 @@ async def show(context: RequestContext) -> Response:
 async def show_statement(context: RequestContext) -> Response:
     """Shows a month of an account, oldest entries first, a page at a time. Raises NotFound."""
     account, statement, entries = await _read(context, context.parameters.number("after", INT64), _AT_ONCE)
-    seen = {entry.order_reference for entry in entries if entry.order_reference}
-    if context.person.reach(Right.SEE_ORDERS) is Reach.OWN:
-        seen = await context.read(references_of, context.person.customer_id, context.person.user_id, seen)
     return context.page(
-        "statement.html",
-        seen_orders=seen,
-        account=account,
-        statement=statement,
-        **shown_month(context, entries, _AT_ONCE),
+        "statement.html", account=account, statement=statement, **shown_month(context, entries, _AT_ONCE)
     )
 
 
@@ -157,7 +154,9 @@ async def _read(
     since, until = month_in_address(context)
     async with context.database.snapshot(context.person.scope) as connection:
         account = await _account(context, connection)
-        statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
+        statement = await read_statement(
+            connection, context.person.customer_id, account.id, since, until, orders_of=_orders_of(context)
+        )
         entries = await statement_page(connection, statement, after, most + 1)
     return account, statement, entries
 
@@ -186,7 +185,9 @@ async def statement_csv(context: RequestContext) -> Response:
     since, until = month_in_address(context)
     async with context.database.connection(context.person.scope) as connection:
         account = await _account(context, connection)
-        statement = await read_statement(connection, context.person.customer_id, account.id, since, until)
+        statement = await read_statement(
+            connection, context.person.customer_id, account.id, since, until, orders_of=_orders_of(context)
+        )
     return await send_statement(context, account.name, context.person.scope, statement, account.currency)
 
 
