@@ -123,12 +123,14 @@ async def one(context: OfficeContext, wrong: str = "", status: int | None = None
         words = await _words(context, connection)
     may_change = context.person.may(StaffRight.MONEY) and correction.state == "waiting"
     is_own = correction.proposed_by == context.person.person_id
+    after_minor = account.balance_minor + correction.change_minor
     return context.page(
         "correction.html",
         status=status,
         correction=correction,
         account=account,
         wrong=wrong,
+        is_above_balance=correction.state == "waiting" and account.kind == "funding" and after_minor < 0,
         may_decide=may_change and not is_own,
         may_withdraw=may_change and is_own,
         **words,
