@@ -51,7 +51,10 @@ export function byOffset<K extends OperationName>(
 
 /** Lists the items of pages that are requested by the last `id` of the page before. A service that does not know `before` uses `offset`. */
 export function newestFirst<K extends "listTemplates" | "listUsers">(asker: Asker, operation: K, given: Given, options?: CallOptions): Listing<Item<K>> {
-  const then = (page: readonly Item<K>[], query: Members) => ({ offset: (query.offset as number) + page.length, before: page.at(-1)!.id });
+  const then = (page: readonly Item<K>[], query: Members) => {
+    const last = page.at(-1) as unknown as { id: number };
+    return { offset: (query.offset as number) + page.length, before: last.id };
+  };
   return pages(asker, operation, { offset: 0, pageSize: 100 }, given, then, {}, options);
 }
 
