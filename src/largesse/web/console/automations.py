@@ -10,6 +10,7 @@ from starlette.responses import Response
 from largesse.automations import store
 from largesse.automations.model import (
     ANNIVERSARY,
+    BIRTHDAY,
     JOINED,
     LEAP_DAYS,
     MADE_UP_DAYS,
@@ -233,7 +234,11 @@ async def edit(context: RequestContext) -> Response:
 
 async def change(context: RequestContext) -> Response:
     """Changes an automation. Raises NotFound."""
-    automation, rule = await _find(context), _read(context)
+    automation = await _find(context)
+    offered = await _offered(context, automation.zone)
+    for name, value in _shown(automation).items():
+        context.form.keep_others({name: value}, dict(offered.get(name, ())))
+    rule = _read(context)
     await check_template(context)
     if not context.form.errors:
         try:
@@ -345,23 +350,50 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
             context.form.error("name", context.say(_WRONG["zone"]))
 
 
-async def _form(context: RequestContext, automation: Automation | None) -> Response:
+def _shown(rule: AutomationRule) -> dict[str, str]:
+    """Returns what the fields of a rule show."""
+    return {
+        "name": rule.name,
+        "occasion": rule.occasion,
+        "years": ", ".join(map(str, rule.years)),
+        "days": "" if rule.days is None else str(rule.days),
+        "group": str(rule.group_id or _NOBODY),
+        "template": str(rule.template_id or ""),
+        "account": str(rule.account_id or ""),
+        "weekend": rule.weekend,
+        "leap_day": rule.leap_day,
+        "zone": rule.zone,
+        "cap": str(rule.cap or ""),
+        "asks_approval": "yes" if rule.asks_approval else "",
+    }
+
+
+async def _offered(context: RequestContext, zone: str) -> dict[str, list[tuple[str, str]]]:
+    """Returns the options of each field that is a list. `zone` is one of the time zones."""
     async with context.database.connection(context.person.scope) as connection:
         templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
         groups = await list_groups(connection, context.customer)
         accounts = await list_funding_accounts(connection, context.principal)
-    zone = automation.zone if automation else str(context.zone)
+    named = {"occasion": OCCASION_NAMES, "weekend": _WEEKEND_NAMES, "leap_day": _LEAP_NAMES}
+    return {
+        **{field: [(name, context.say(said)) for name, said in names.items()] for field, names in named.items()},
+        "template": offered_templates(context, templates, accounts),
+        "group": [(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
+        "account": [(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
+        "zone": [(name, name.replace("_", " ")) for name in sorted({"UTC", zone, *zone_choices(zone)})],
+    }
+
+
+async def _form(context: RequestContext, automation: Automation | None) -> Response:
+    rule = automation or _new(str(context.zone))
     return context.page(
         "automation_form.html",
         one=automation,
-        has_templates=bool(templates),
-        occasions=[(name, context.say(said)) for name, said in OCCASION_NAMES.items()],
-        templates=offered_templates(context, templates, accounts),
-        groups=[(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
-        accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
-        weekends=[(name, context.say(said)) for name, said in _WEEKEND_NAMES.items()],
-        leap_days=[(name, context.say(said)) for name, said in _LEAP_NAMES.items()],
-        zones=[(name, name.replace("_", " ")) for name in sorted({"UTC", zone, *zone_choices(zone)})],
-        zone=zone,
+        now=_shown(rule),
+        offered=await _offered(context, rule.zone),
         most_name=MOST_NAME,
     )
+
+
+def _new(zone: str) -> AutomationRule:
+    return AutomationRule(name="", occasion=BIRTHDAY, group_id=None, template_id=0, account_id=None, zone=zone)

@@ -83,6 +83,7 @@ async def show(context: RequestContext) -> Response:
     response = context.page(
         "branding.html",
         brand=brand,
+        now=_now(brand),
         wrappings=own_wrappings(context, brand),
         shown=show_letter(letter, context.services.settings.mail_from),
         shown_in=_language(context),
@@ -103,6 +104,7 @@ async def show(context: RequestContext) -> Response:
 
 async def save(context: RequestContext) -> Response:
     """Saves the colour and the texts."""
+    context.form.keep_others(_now(await brand_of(context)))
     said = context.form.read(BrandForm)
     if not context.form.errors:
         try:
@@ -175,6 +177,11 @@ async def claim(context: RequestContext) -> Response:
         brand=brand,
     )
     return page(html, of_claim(brand_styles(brand, None)))
+
+
+def _now(brand: Brand) -> dict[str, str]:
+    """Returns what the fields of the colour and the texts show."""
+    return {name: getattr(brand, name) or "" for name in BrandForm.__struct_fields__}
 
 
 def _note(context: RequestContext, fault: BrandFault) -> None:

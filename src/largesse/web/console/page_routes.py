@@ -116,6 +116,9 @@ PARAMETERS: Mapping[str, Kind] = {
     **dict.fromkeys(("amount", "amount_minor", "draft", "kind", "value"), _WORD),
     **dict.fromkeys(("country", "currency", "lang"), _CODE),
     "name": _NAME,
+    **dict.fromkeys(("above", "approver", "beyond_budget", "days", "needed"), _WORD),
     # The page to continue to
     "next": Line(2_000),
+    "was_name": _NAME,
+    "was_product": Line(2_000),  # all products that a collection had
 }

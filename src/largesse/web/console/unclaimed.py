@@ -29,13 +29,13 @@ class DefaultsForm(msgspec.Struct):
 
 async def show(context: RequestContext) -> Response:
     """Shows the settings."""
-    defaults = read_defaults(await context.read(find_follow_up, context.person.customer_id))
-    return context.page("unclaimed.html", defaults=defaults)
+    return context.page("unclaimed.html", now=await _now(context))
 
 
 async def save(context: RequestContext) -> Response:
     """Saves the settings. They apply to orders placed from now on."""
     form = context.form
+    form.keep_others(await _now(context))
     read = form.read(DefaultsForm)
     days = form.number("claim_by_days") if read.claim_by_days else None
     if read.claim_by_days and not 0 < (days or 0) <= MAX_CLAIM_BY_DAYS:
@@ -50,3 +50,13 @@ async def save(context: RequestContext) -> Response:
         form.error("reminder_days", context.say(_LATE))
         return await show(context)
     return context.see(_HERE, context.say("Saved. It applies to orders placed from now on."))
+
+
+async def _now(context: RequestContext) -> dict[str, str]:
+    """Returns what the fields show."""
+    defaults = read_defaults(await context.read(find_follow_up, context.person.customer_id))
+    return {
+        "claim_by_days": str(defaults.claim_by_days or ""),
+        "reminder_days": ", ".join(map(str, defaults.reminder_days or ())),
+        "of_api": "yes" if defaults.of_api else "",
+    }

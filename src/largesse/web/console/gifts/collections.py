@@ -198,7 +198,8 @@ async def edit(context: RequestContext) -> Response:
     snapshot, collection = await _own(context)
     if "name" in context.form_of_address:  # the form was sent as a search for more gifts
         context.form = context.form_of_address
-        return await _show(context, snapshot, _terms_of(collection), ticked=_ticked(context), collection=collection)
+        ticked = _kept(context, collection)
+        return await _show(context, snapshot, _terms_of(collection), ticked=ticked, collection=collection)
     return await _show(
         context,
         snapshot,
@@ -212,9 +213,9 @@ async def edit(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Changes the name and the gifts of the customer's own collection. Raises NotFound."""
     snapshot, collection = await _own(context)
-    form, terms = context.form, _terms_of(collection)
+    form, terms, ticked = context.form, _terms_of(collection), _kept(context, collection)
     name = form.text("name", MAX_NAME)
-    chosen = _chosen(context, snapshot, terms, _ticked(context))
+    chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors:
         return await _show(context, snapshot, terms, ticked=chosen, collection=collection)
     await change_collection(context.actor, collection.id, name, chosen)
@@ -259,10 +260,15 @@ def _fitting(
     return others
 
 
-def _ticked(context: RequestContext) -> list[int]:
-    """Returns the ids of the selected products, each once, in their order."""
-    found = (id_of(given) for given in context.form.all("product"))
-    return list(dict.fromkeys(number for number in found if number))
+def _ticked(context: RequestContext, now: Sequence[int] = ()) -> list[int]:
+    """Returns the ids of the selected products, each once, in their order. `now` is what others saved."""
+    return list(dict.fromkeys(number for number in context.form.numbers_and_others("product", now) if number))
+
+
+def _kept(context: RequestContext, collection: Collection) -> list[int]:
+    """Returns the ids of the selected products. In the form, keeps what others changed in the collection since the page was opened."""
+    context.form.keep_others({"name": collection.name})
+    return _ticked(context, collection.product_ids)
 
 
 def _fits(context: RequestContext, terms: _Terms) -> Callable[[Product], bool]:

@@ -1,0 +1,95 @@
+"""Forms that are saved in a window which was opened before somebody else saved them: both people's changes are kept."""
+
+import html
+import re
+from typing import Any
+
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.console.gifts import WORLD, ada, gathered
+from tests.web.console.test_automations import set_one
+
+__all__ = ["WORLD", "ada"]
+
+
+def was(browser: Browser, path: str) -> dict[str, str]:
+    """What the fields of a page showed when it was opened."""
+    found = re.findall(r'name="(was_\w+)" value="([^"]*)"', browser.get(path).text)
+    return {name: html.unescape(value) for name, value in found}
+
+
+def window(browser: Browser, path: str) -> dict[str, str]:
+    """All fields of a page's form as they are posted if nobody changes them."""
+    found = was(browser, path)
+    return found | {name.removeprefix("was_"): value for name, value in found.items()}
+
+
+def save(browser: Browser, path: str, fields: dict[str, Any], **changes: Any) -> None:
+    assert browser.submit(path, **{**fields, **changes}).status_code == 303
+
+
+def conflict(browser: Browser, path: str, fields: dict[str, Any], said: str, **changes: Any) -> None:
+    browser.page = browser.submit(path, **{**fields, **changes})
+    assert browser.page.status_code == 422
+    browser.says(f"Somebody else changed this meanwhile to: {said}")
+
+
+def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
+    [group] = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) "
+        "SELECT id, 'production', 'New here' FROM customers WHERE key = 'acme' RETURNING id"
+    )
+    path = f"{set_one(ada, service).headers['location']}/edit"
+    old = window(ada, path)
+    save(ada, path, old, occasion="joined", group=str(group["id"]), days="0", asks_approval="yes")
+    save(ada, path, old, name="Welcome", cap="50")
+    [row] = service.sql("SELECT name, occasion, group_id, days, cap, asks_approval FROM automations")
+    assert tuple(row) == ("Welcome", "joined", group["id"], 0, 50, True)
+    conflict(ada, path, old, "Days after joining a group", occasion="anniversary")
+    assert window(ada, path)["occasion"] == "joined"
+    save(ada, path, window(ada, path), asks_approval=[], days="7", zone="Asia/Kathmandu")
+    [row] = service.sql("SELECT days, zone, asks_approval FROM automations")
+    assert tuple(row) == (7, "Asia/Kathmandu", False)
+
+
+def test_a_collection_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
+    coffee, shop, hamper = (str(service.ids["products"][key]) for key in ("coffee", "shop", "hamper"))
+    path = f"/app/collections/{gathered(service, ada, 'coffee', 'shop')}/edit"
+    old = window(ada, path)
+    save(ada, path, old, name="Theirs", product=[coffee, hamper])
+    search = ada.service.client().build_request("GET", path, params={**old, "product": [coffee, shop], "q": "shop"})
+    searched = ada.get(str(search.url.raw_path, "ascii")).text
+    assert re.findall(r'name="product" value="(\d+)" checked', searched) == [coffee, hamper]
+    assert 'value="Theirs"' in searched
+    save(ada, path, old, product=[coffee, shop])
+    save(ada, path, old, name="Theirs", product=[shop])
+    [row] = service.sql("SELECT name, product_ids FROM collections WHERE name = 'Theirs'")
+    assert row["product_ids"] == [int(hamper)]
+    conflict(ada, path, old, "Theirs", name="Mine", product=[coffee])
+
+
+def test_a_brand_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
+    path = "/app/branding"
+    save(ada, path, {}, colour="#17605b", footer="Acme\r\nLtd", subject="Hello")
+    old = window(ada, path)
+    save(ada, path, old, colour="#ff0000", subject="")
+    save(ada, path, old, sender_name="Acme Gifts")
+    now = window(ada, path)
+    assert (now["colour"], now["subject"], now["sender_name"], now["footer"]) == (
+        "#ff0000",
+        "",
+        "Acme Gifts",
+        "Acme\nLtd",
+    )
+    conflict(ada, path, old, "\N{EN DASH}", subject="Good day")
+
+
+def test_default_claim_by_dates_keep_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
+    path = "/app/unclaimed"
+    save(ada, path, {}, claim_by_days="30", reminder_days="3, 10")
+    old = window(ada, path)
+    save(ada, path, old, claim_by_days="60", of_api="yes")
+    save(ada, path, old, reminder_days="5", of_api=[])
+    now = window(ada, path)
+    assert (now["claim_by_days"], now["reminder_days"], now["of_api"]) == ("60", "5", "yes")
+    conflict(ada, path, old, "60", claim_by_days="90")
