@@ -181,11 +181,13 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
     return seen
 
 
-async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) -> ApprovalRequest:
+async def decide(
+    actor: Actor, request_id: str, note: str, *, seen_round: int | None, approves: bool
+) -> ApprovalRequest:
     """Approves or declines a send, and returns the new state of the request: approved if every rule is met, otherwise still waiting.
 
-    Raises NotFound if the person may not decide, OwnRequest, RequestEnded, AlreadyDecided, and RequestChanged if the draft was changed since the
-    request.
+    `seen_round` is the round of the request that the person saw. Raises NotFound if the person may not decide, OwnRequest, RequestEnded,
+    AlreadyDecided, and RequestChanged if the draft was changed since the request, or approval was requested again since the person saw it.
     """
     async with actor.transaction() as transaction:
         connection = transaction.connection
@@ -201,7 +203,8 @@ async def decide(actor: Actor, request_id: str, note: str, *, approves: bool) ->
         _refuse_ended(request)
         if request.expires_at <= await read_now(connection):
             raise RequestEnded(EXPIRED)
-        if approves and await store.draft_changed_at(connection, request) != request.draft_changed_at:
+        has_draft_changed = await store.draft_changed_at(connection, request) != request.draft_changed_at
+        if request.round != seen_round or (approves and has_draft_changed):
             raise RequestChanged
         assert actor.user_id is not None, "a person"
         await store.add_decision(connection, request, actor.user_id, note, approves=approves)

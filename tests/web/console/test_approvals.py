@@ -10,6 +10,7 @@ from tests.web.console.approving import (
     as_before,
     asked,
     decided,
+    decided_as_seen,
     mails,
     orders_of,
     set_rule,
@@ -111,13 +112,16 @@ def test_four_eyes_over_all_roles(service: Service, ada: Browser, cem: Browser, 
     other = cem if name == "cem" else sign_in(f"{name}@acme.example")
     other.get("/app/approvals")
     expected = 403 if name == "cem" else 404
-    assert other.post(f"/app/approvals/{reference}", decision="approve", note="").status_code == expected
+    assert other.post(f"/app/approvals/{reference}", round="1", decision="approve", note="").status_code == expected
     assert other.get(f"/app/approvals/{reference}").status_code == (200 if name == "cem" else 404)
     assert 'value="approve"' not in (other.page.text if other.page else "")
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
     gil = sign_in("gil@globex.example")
     assert gil.get(f"/app/approvals/{reference}").status_code == 404
-    assert gil.submit("/app/approvals", f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
+    assert (
+        gil.submit("/app/approvals", f"/app/approvals/{reference}", round="1", decision="approve", note="").status_code
+        == 404
+    )
 
 
 @pytest.mark.slow
@@ -166,9 +170,12 @@ def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_
     assert "Does not count any more" in bea.read(f"/app/approvals/{reference}")
     decided(bea, reference)
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
-    assert ada.submit("/app/approvals", f"/app/approvals/{reference}", decision="approve", note="").status_code == 404
+    assert (
+        ada.submit("/app/approvals", f"/app/approvals/{reference}", round="1", decision="approve", note="").status_code
+        == 404
+    )
     set_user(service, "bea", "is_active = false")
-    bea_again = bea.post(f"/app/approvals/{reference}", decision="approve", note="", token="x")
+    bea_again = bea.post(f"/app/approvals/{reference}", round="1", decision="approve", note="", token="x")
     assert bea_again.status_code in {303, 401, 403}
     assert orders_of(service, reference) == []
 
@@ -219,7 +226,9 @@ def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, s
     tokens = {ada.host: ada.token, bea.host: bea.token}
 
     def press(approver: Browser) -> int:
-        answer = approver.post(f"/app/approvals/{reference}", token=tokens[approver.host], decision="approve", note="")
+        answer = approver.post(
+            f"/app/approvals/{reference}", token=tokens[approver.host], round="1", decision="approve", note=""
+        )
         return answer.status_code
 
     with ThreadPoolExecutor(12) as threads:
@@ -231,6 +240,24 @@ def test_it_is_answered_once_however_often_pressed_and_raced(service: Service, s
     assert decided(ada, reference, "decline").status_code == 303
     assert state(service, reference) == "approved"
     assert service.findings() == []
+
+
+@pytest.mark.parametrize("decision", ["approve", "decline"])
+def test_a_decision_is_about_what_its_approver_saw(service: Service, ada: Browser, cem: Browser, decision: str) -> None:
+    """An address is changed and approval requested again while the approver looks at the page."""
+    set_rule(ada)
+    reference = asked(cem, service)
+    seen = ada.get(f"/app/approvals/{reference}").text
+    rows = "email\na@example.com\nother@example.com\n"
+    assert cem.submit(f"/app/send/{reference}/recipients", rows=rows, taking="replace").status_code == 303
+    assert cem.submit(f"/app/send/{reference}/review", f"/app/send/{reference}/ask").status_code == 303
+    assert decided_as_seen(ada, seen, reference, decision).status_code == 303
+    ada.sees(
+        f"/app/approvals/{reference}", "Somebody else changed this meanwhile. Look at how it is now, and try again."
+    )
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    assert decided(ada, reference, decision).status_code == 303
+    assert state(service, reference) == ("approved" if decision == "approve" else "declined")
 
 
 @pytest.mark.slow
@@ -255,8 +282,8 @@ def test_approve_races_decline_and_withdrawal(service: Service, sign_in: SignIn)
         for browser in (ada, bea, cem):
             browser.get(f"/app/approvals/{reference}")
         with ThreadPoolExecutor(3) as threads:
-            threads.submit(ada.post, f"/app/approvals/{reference}", decision="approve", note="")
-            threads.submit(bea.post, f"/app/approvals/{reference}", decision="decline", note="")
+            threads.submit(ada.post, f"/app/approvals/{reference}", round="1", decision="approve", note="")
+            threads.submit(bea.post, f"/app/approvals/{reference}", round="1", decision="decline", note="")
             threads.submit(cem.post, f"/app/approvals/{reference}/withdraw")
         is_sent = bool(orders_of(service, reference))
         assert state(service, reference) in ({"approved"} if is_sent else {"declined", "withdrawn"})
@@ -269,12 +296,14 @@ def test_a_form_of_another_session_or_none_is_refused(service: Service, ada: Bro
     reference = asked(cem, service)
     cem.get(f"/app/approvals/{reference}")
     for token in ("", "forged", cem.token):
-        assert ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="").status_code == 403
+        assert (
+            ada.post(f"/app/approvals/{reference}", token=token, round="1", decision="approve", note="").status_code
+            == 403
+        )
     stranger = Browser(service)
-    assert stranger.post(f"/app/approvals/{reference}", token="x", decision="approve", note="").status_code in {
-        401,
-        403,
-    }
+    assert stranger.post(
+        f"/app/approvals/{reference}", token="x", round="1", decision="approve", note=""
+    ).status_code in {401, 403}
     assert ada.submit(f"/app/approvals/{reference}", decision="maybe", note="").status_code == 422
     assert ada.post(f"/app/approvals/{reference}", decision="approve", note="x" * 501).status_code == 422
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])

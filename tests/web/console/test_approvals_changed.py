@@ -46,7 +46,7 @@ def test_a_changed_draft_asks_again(service: Service, ada: Browser, cem: Browser
     assert (
         cem.post(f"{path}/recipients", rows="email\na@example.com\nb@example.com\nc@example.com\n").status_code == 303
     )
-    ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="")
+    ada.post(f"/app/approvals/{reference}", token=token, round="1", decision="approve", note="")
     assert "This send changed after approval was requested." in ada.read(f"/app/approvals/{reference}")
     assert 'value="approve"' not in (ada.page.text if ada.page else "")
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
@@ -69,7 +69,7 @@ def test_a_deleted_send_waits_for_nobody(service: Service, ada: Browser, cem: Br
     for browser in (ada, cem):
         assert "This send was deleted. Nothing is sent or charged." in browser.read(f"/app/approvals/{reference}")
         assert "Open the send" not in browser.text  # it is not there
-    ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="")
+    ada.post(f"/app/approvals/{reference}", token=token, round="1", decision="approve", note="")
     assert (state(service, reference), orders_of(service, reference)) == ("withdrawn", [])
     assert service.findings() == []
 
@@ -156,7 +156,7 @@ def test_a_price_that_changed_meanwhile_asks_again(service: Service, ada: Browse
     seen_before = ada.token
     service.sql("UPDATE products SET cost_minor = cost_minor + 100 WHERE key = 'hamper'")
     try:
-        ada.post(path, token=seen_before, decision="approve", note="")  # from the page with the old price
+        ada.post(path, token=seen_before, round="1", decision="approve", note="")  # from the page with the old price
         assert "Not approved: the price changed after approval was requested." in ada.read(path)
         assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
         assert re.search(r"The price changed after approval was requested: from £[\d.]+ to £[\d.]+\.", ada.read(path))
@@ -220,7 +220,9 @@ def test_nobody_decides_after_it_expired(service: Service, ada: Browser, cem: Br
     ada.get(f"/app/approvals/{reference}")
     token = ada.token
     service.sql("UPDATE approval_requests SET expires_at = now() - interval '1 second' WHERE id = $1", reference)
-    assert ada.post(f"/app/approvals/{reference}", token=token, decision="approve", note="").status_code == 303
+    assert (
+        ada.post(f"/app/approvals/{reference}", token=token, round="1", decision="approve", note="").status_code == 303
+    )
     assert orders_of(service, reference) == []
 
     assert [on_database(service.database_url, _expire) for _ in range(2)] == [1, 0]

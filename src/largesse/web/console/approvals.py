@@ -36,7 +36,7 @@ from largesse.orders.recipients import Recipient
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Choice, Text
+from largesse.web.console.form import CHANGED, Choice, Text
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.review import campaign_of
 
@@ -104,9 +104,10 @@ async def answer(context: RequestContext) -> Response:
     approves = form.decision == "approve"
     if approves and found.may_decide and await _has_other_price(context, found.request):
         return context.see(_PATH + found.request.id, context.say(_OTHER_PRICE))
+    seen_round = context.form.number("round")
     note = form.note or (context.say(_ASK_AGAIN) if form.decision == "again" else "")
     try:
-        request = await decide(context.actor, found.request.id, note, approves=approves)
+        request = await decide(context.actor, found.request.id, note, seen_round=seen_round, approves=approves)
     except OwnRequest:
         return context.trouble(403, context.say(_OWN))
     except AlreadyDecided:
@@ -114,7 +115,8 @@ async def answer(context: RequestContext) -> Response:
     except RequestEnded:
         return context.see(_PATH + found.request.id, context.say(_ENDED))
     except RequestChanged:
-        return context.see(_PATH + found.request.id, context.say(_CHANGED))
+        said = _CHANGED if found.request.round == seen_round else CHANGED
+        return context.see(_PATH + found.request.id, context.say(said))
     said = _MORE if request.state == WAITING else _DECLINED
     if request.state == APPROVED:
         said = await _send(context, request)
