@@ -1,5 +1,7 @@
 """Approval rules: a send that matches one waits for approval. Administrators set and end them."""
 
+from collections.abc import Collection
+
 from starlette.responses import Response
 
 from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule, rules_short_of
@@ -16,31 +18,43 @@ from largesse.approvals.service import (
 from largesse.approvals.store import list_rules
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
+from largesse.base.text import has_words, search_words
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.member_store import list_members
+from largesse.customers.members import MOST_PEOPLE
+from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.console.send.opening import caller_and_catalogue
 
-MOST_FIELDS = 4 * MOST_CHOSEN + 500
-_MOST_GIFTS = 200  # the most products, and the most collections, to choose from
+MOST_OFFERED = (
+    200  # the page offers this many products, and collections, besides the selected ones; a search finds others
+)
+MOST_FIELDS = (
+    2 * MOST_ACCOUNTS + 2 * MOST_PEOPLE + 4 * MOST_OFFERED
+)  # allows too many, so that the page can say so beside the form
 _ANYBODY = "anybody"
 _WHO = {_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")}
+_CHOSEN = ("account", "product", "collection", "approver")
 _NEEDED = {"1": text("One person"), "2": text("Two people")}
 
 
 async def show(context: RequestContext) -> Response:
     """Shows the rules and the form that sets one."""
-    products, collections = await _gifts(context)
+    if "name" in context.form_of_address:  # the form was sent as a search for more gifts
+        context.form = context.form_of_address
     async with context.database.connection(context.person.scope) as connection:
         rules = await list_rules(connection, *context.customer)
         members = await list_members(connection, context.person.customer_id)
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
         currencies = await list_currencies(connection, context.person.customer_id)
+    chosen = {field: set(context.form.numbers(field)) for field in _CHOSEN}
+    products, collections = await _gifts(context)
+    known = await _known(context, chosen["product"].union(*(one.product_ids for one in rules)))
     names = {f"person-{one.id}": one.name for one in members} | {f"account-{one.id}": one.name for one in accounts}
-    names |= {f"product-{number}": name for number, name in products}
-    names |= {f"collection-{number}": name for number, name in collections}
+    names |= {f"product-{number}": name for number, name in known[0].items()}
+    names |= {f"collection-{number}": name for number, name in known[1].items()}
     return context.page(
         "approval_rules.html",
         rules=rules,
@@ -48,24 +62,28 @@ async def show(context: RequestContext) -> Response:
         names=names,
         offered={
             "account": [(one.id, one.name, one.currency) for one in accounts if not one.is_closed],
-            "product": [(number, name, "") for number, name in products],
-            "collection": [(number, name, "") for number, name in collections],
+            "product": _boxes(products, known[0], chosen["product"]),
+            "collection": _boxes(collections, known[1], chosen["collection"]),
             "approver": [(one.id, one.name, context.say(ROLE_NAMES[one.role])) for one in members if one.is_active],
         },
+        has_more=max(len(products), len(collections)) > MOST_OFFERED,
+        keyword=_keyword(context),
         who={role: context.say(_WHO[role]) for role in (_ANYBODY, *ROLES)},
         needed=[(number, context.say(name)) for number, name in _NEEDED.items()],
         currencies=[(one, one) for one in currencies],
         currency=next((one.currency for one in accounts), ""),
-        chosen={field: set(context.form.all(field)) for field in ("account", "product", "collection", "approver")},
+        chosen={field: set(map(str, numbers)) for field, numbers in chosen.items()},
         most_name=MOST_NAME,
         most_days=MOST_DAYS,
+        most_offered=MOST_OFFERED,
     )
 
 
 async def create(context: RequestContext) -> Response:
     """Sets a rule."""
     form = context.form
-    products, collections = await _gifts(context)
+    chosen = {field: frozenset(form.numbers(field)) for field in _CHOSEN}
+    products, collections = await _known(context, chosen["product"])
     async with context.database.connection(context.person.scope) as connection:
         currencies = await list_currencies(connection, context.person.customer_id)
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
@@ -77,12 +95,7 @@ async def create(context: RequestContext) -> Response:
     days = form.number("days", MOST_DAYS)
     if not days:
         form.error("days", context.say("Type a number of days from 1 to %(most)s.", most=MOST_DAYS))
-    chosen = {field: frozenset(form.numbers(field)) for field in ("account", "product", "collection", "approver")}
-    offered = {
-        "account": {one.id for one in accounts},
-        "product": set(dict(products)),
-        "collection": set(dict(collections)),
-    }
+    offered = {"account": {one.id for one in accounts}, "product": set(products), "collection": set(collections)}
     for field, numbers in chosen.items():
         if len(numbers) > MOST_CHOSEN:
             form.error(field, context.say("Choose at most %(most)s.", most=MOST_CHOSEN))
@@ -136,18 +149,46 @@ def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tup
     return "name", context.say("Choose one of the options.")
 
 
-async def _gifts(context: RequestContext) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Returns the products and collections that a rule can name, sorted by name."""
+def _keyword(context: RequestContext) -> str:
+    return context.form["q"].strip()[:100]
+
+
+async def _gifts(context: RequestContext) -> tuple[dict[int, str], dict[int, str]]:
+    """Returns products and collections that a rule can name, by id, with the searched words in their names.
+
+    There may be more than the page offers, if there are more than `MOST_OFFERED`.
+    """
     _, snapshot = await caller_and_catalogue(context)
-    catalogue, customer_id = context.services.catalogue, context.person.customer_id
+    catalogue, customer_id, keyword = context.services.catalogue, context.person.customer_id, _keyword(context)
     products: dict[int, str] = {}
     for country in snapshot.countries(customer_id):
-        wanted = customer_id, country, None, None, None
+        wanted = customer_id, country, None, None, keyword or None
         await catalogue.prepare(snapshot, *wanted)
-        products |= {one.id: one.name for one in snapshot.products(*wanted)[:_MOST_GIFTS]}
-    collections = {one.id: one.name for one in snapshot.collections(customer_id)[:_MOST_GIFTS]}
-    return _by_name(products)[:_MOST_GIFTS], _by_name(collections)
+        products |= {one.id: one.name for one in snapshot.products(*wanted)[: MOST_OFFERED + 1]}
+    words = search_words(keyword)
+    collections = snapshot.collections(customer_id)
+    return products, {one.id: one.name for one in collections if has_words(one.name, words)}
 
 
-def _by_name(named: dict[int, str]) -> list[tuple[int, str]]:
-    return sorted(named.items(), key=lambda one: (one[1].lower(), one[0]))
+async def _known(context: RequestContext, product_ids: Collection[int]) -> tuple[dict[int, str], dict[int, str]]:
+    """Returns the names of those products that the customer can send in any country, and of all its collections, by id."""
+    _, snapshot = await caller_and_catalogue(context)
+    customer_id = context.person.customer_id
+    found = (
+        snapshot.product(one, country, customer_id)
+        for country in snapshot.countries(customer_id)
+        for one in product_ids
+    )
+    products = {one.id: one.name for one in found if one is not None}
+    return products, {one.id: one.name for one in snapshot.collections(customer_id)}
+
+
+def _boxes(found: dict[int, str], known: dict[int, str], chosen: Collection[int]) -> list[tuple[int, str, str]]:
+    """Returns the selected gifts, then others that were found, both sorted by name."""
+    others = {one: name for one, name in found.items() if one not in chosen}
+    selected = {one: known[one] for one in chosen if one in known}
+    return [(one, name, "") for one, name in [*_by_name(selected), *_by_name(others)[:MOST_OFFERED]]]
+
+
+def _by_name(gifts: dict[int, str]) -> list[tuple[int, str]]:
+    return sorted(gifts.items(), key=lambda one: (one[1].lower(), one[0]))
