@@ -151,6 +151,24 @@ def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin
     assert wrong_with(one.page, 390) == []
 
 
+def test_unbroken_words_keep_lists_with_menus_within_the_window(
+    visit: Visits, demo: Any, admin: dict[str, Any]
+) -> None:
+    columns = ("service_accounts", "name"), ("templates", "gift_name"), ("templates", "name")
+    for table, column in columns:
+        demo.sql(f"UPDATE {table} SET {column} = {column} || repeat('W', 100)")
+    try:
+        seen = visit("desktop", storage_state=admin)
+        for path in ("/app/keys", "/app/templates"):
+            seen.open(f"{demo.url}{path}")
+            assert "W" * 100 in seen.page.content(), path
+            width, window = seen.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert width <= window, path
+    finally:
+        for table, column in columns:
+            demo.sql(f"UPDATE {table} SET {column} = replace({column}, repeat('W', 100), '')")
+
+
 def test_a_passkey_is_made_and_asked_for(visit: Visits, demo: Any, browser: Any, admin: dict[str, Any]) -> None:
     """With Chromium's own authenticator and by keyboard: from an invitation to signing in by password and passkey."""
     app = demo.url.replace("127.0.0.1", "localhost")
