@@ -297,7 +297,7 @@ def test_contacts_become_the_recipients_of_a_send(service: Service, ada: Browser
     assert "Choose at least one contact." in (ada.get(f"{draft}/contacts") and ada.post(f"{draft}/contacts").text)
     ids = [one.rpartition("/")[2] for one in people]
     assert ada.post(f"{draft}/contacts", contact=ids).headers["location"] == path
-    ada.sees(path, "ada@example.com", "bo@example.com")
+    ada.sees(path, "ada@example.com", "bo@example.com", "1 contact was not added: they have left, or were deleted.")
     assert "cy@example.com" not in ada.text, "who left gets nothing"
     [[group]] = service.sql("SELECT id FROM contact_groups")
     assert "cy@example.com" not in ada.read(f"{draft}/contacts")

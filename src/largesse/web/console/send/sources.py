@@ -126,12 +126,13 @@ async def show(context: RequestContext) -> Response:
 
 async def take(context: RequestContext) -> Response:
     """Adds the selected contacts, or all that the search finds, to the recipients."""
-    opened, form = await open_draft(context), context.form
+    opened, form, gone = await open_draft(context), context.form, 0
     shown = _filter(form["q"], form.number("group"))
     if form["all"] == "yes":  # at most one more than an order may have, so that too many are noticed
         chosen = await context.read(list_by_id, context.customer, shown, MAX_CODES + 1)
     else:
         chosen = await _ticked(context)
+        gone = len(set(form.numbers("contact"))) - len(chosen)
     if not chosen:
         form.error("contact", context.say(_NOBODY))
     elif len(chosen) > MAX_CODES:
@@ -143,7 +144,12 @@ async def take(context: RequestContext) -> Response:
         except SheetRefused as refusal:
             form.error("contact", refused(context, refusal))
         else:
-            return context.see(f"{opened.path}/recipients")
+            said = context.ngettext(
+                "%(count)s contact was not added: they have left, or were deleted.",
+                "%(count)s contacts were not added: they have left, or were deleted.",
+                gone,
+            )
+            return context.see(f"{opened.path}/recipients", said if gone else None)
     return await _show(context, opened, shown)
 
 
