@@ -86,7 +86,9 @@ class StaffSigningIn(SignInSteps[StaffSession]):
         """Returns a link without using it up. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
         async with self._database.connection(OFFICE) as connection:
-            return await _find_link(connection, secret)
+            link = await _find_link(connection, secret)
+        await self._give_network_back(origin)
+        return link
 
     async def by_link(self, secret: str, origin: Origin) -> str:
         """Signs in by a link that needs no password. Raises NotFound for any other link."""

@@ -124,6 +124,21 @@ def test_tries_are_few_for_an_address_and_for_a_network(service: Service) -> Non
     assert codes == [403] * 10 + [429] * 2
 
 
+def test_a_link_says_how_long_it_works_and_opening_it_uses_no_try_up(service: Service) -> None:
+    browser = staff_in(service, "owner")
+    invited = browser.submit("/office/staff", email="lent@largesse.example", role="support")
+    assert "It works once, for 7 days" in invited.text
+    [[staff_id]] = service.sql("SELECT id FROM staff WHERE email = 'lent@largesse.example'")
+    browser.get(f"/office/staff/{staff_id}")
+    assert "It works once, for 7 days" in browser.post(f"/office/staff/{staff_id}/reset").text, "they never signed in"
+    link, scanner = link_of(service, staff_id, "invitation"), Browser(service)
+    assert {scanner.get(link).status_code for _ in range(70)} == {200}
+    assert scanner.submit(link, password="a few good words").status_code == 303
+    browser.get(f"/office/staff/{staff_id}")
+    assert "It works once, for an hour" in browser.post(f"/office/staff/{staff_id}/reset").text
+    assert {scanner.get("/office/link/x").status_code for _ in range(70)} == {404, 429}, "guesses are counted"
+
+
 def test_a_form_that_is_sent_twice_is_taken_once(service: Service) -> None:
     browser = staff_in(service, "owner")
     browser.get("/office/staff")

@@ -56,7 +56,7 @@ async def send_invitation(context: OfficeContext) -> Response:
             ),
         )
     else:
-        return _link(context, read.email, secret)
+        return _link(context, read.email, secret, is_reset=False)
     return await show(context)
 
 
@@ -91,7 +91,8 @@ async def take_away(context: OfficeContext) -> Response:
 async def begin_anew(context: OfficeContext) -> Response:
     """Ends a member's sessions and second step, and shows the link to pass on. Raises NotFound."""
     member = await _member(context)
-    return _link(context, member.email, await service.reset(context.actor, member.id))
+    secret = await service.reset(context.actor, member.id)
+    return _link(context, member.email, secret, is_reset=member.has_signed_in)
 
 
 async def link(context: OfficeContext) -> Response:
@@ -132,12 +133,14 @@ async def _all(context: OfficeContext) -> list[ListedStaff]:
     return await context.read(service.list_staff)
 
 
-def _link(context: OfficeContext, email: str, secret: str) -> Response:
+def _link(context: OfficeContext, email: str, secret: str, *, is_reset: bool) -> Response:
+    for_days = context.say("Send them this link. It works once, for 7 days, and is not shown again.")
+    for_an_hour = context.say("Send them this link. It works once, for an hour, and is not shown again.")
     return context.page(
         "handed_link.html",
         title=context.say("A link to hand on"),
         heading=context.say("A link for %(email)s", email=email),
-        said=context.say("Send them this link. It works once, and is not shown again."),
+        said=for_an_hour if is_reset else for_days,
         address=context.link(f"/office/link/{secret}"),
         back=HERE,
     )
