@@ -258,7 +258,7 @@ def test_a_link_leads_to_its_page_in_whichever_company_and_mode_it_is(service: S
         assert gil.get(mailed).status_code == 404
         gil.says("You see Globex in live mode.", "Look in test mode", "Or it belongs to another of your companies.")
         assert f'href="/app/customers?{urlencode({"next": mailed})}"' in gil.page.text
-        gil.get(f"/app/customers?{urlencode({'next': mailed})}")
+        gil.sees(f"/app/customers?{urlencode({'next': mailed})}", "Acme Ltd · Finance", "Globex · Administrator")
         assert gil.post("/app/customers", user=str(other), next=mailed).headers["location"] == mailed
         gil.sees(mailed, "Acme Ltd")
         assert gil.post("/app/customers", user=str(own), next="//elsewhere.example").headers["location"] == "/app"

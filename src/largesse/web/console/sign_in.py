@@ -15,6 +15,7 @@ from largesse.customers.sign_in import Refused
 from largesse.customers.sign_in_links import Link
 from largesse.db.scope import LOOKUP
 from largesse.web.console.context import PageContext, RequestContext
+from largesse.web.console.people import ROLE_NAMES
 
 WEAK = {
     "short": text("Use at least %(shortest)s characters. A few words work well."),
@@ -94,11 +95,12 @@ async def follow(context: RequestContext) -> Response:
 
 
 async def customers(context: RequestContext) -> Response:
-    """Shows the customers that the person can choose from."""
+    """Shows the customers that the person can choose from, with their role at each."""
     assert context.session is not None, "only for a signed-in person"
     async with context.database.connection(LOOKUP) as connection:
         memberships = await list_memberships(connection, context.session.person_id)
-    return context.page("customers.html", memberships=memberships, next=context.query("next"))
+    choices = [(one.user_id, f"{one.customer_name} · {context.say(ROLE_NAMES[one.role])}") for one in memberships]
+    return context.page("customers.html", choices=choices, next=context.query("next"))
 
 
 async def choose_customer(context: RequestContext) -> Response:
