@@ -125,7 +125,7 @@ WORDS = {
         text("Role"),
         text(
             "Administrators can do everything. Members send gifts and see their own orders. Finance sees all orders and moves "
-            "money. Viewers see everything and change nothing."
+            "money. Viewers see all orders, balances and statements."
         ),
     ),
     "statement": Word(
