@@ -156,6 +156,24 @@ def test_one_goes_on_to_the_page_that_was_asked_for(browser: Browser, ada: str) 
     assert browser.page.headers["location"] == "/app/customers?a=b"
 
 
+def test_tabs_that_a_browser_opens_at_once_after_the_session_ended_all_lead_on(service: Service, ada: str) -> None:
+    """Each of them shows the form to sign in, before it has the cookies that the others got."""
+    browser = Browser(service)
+    enter(browser, ada, PASSWORD)
+    service.sql("UPDATE sessions SET ended_at = clock_now() WHERE ended_at IS NULL")
+    browser.cookies = {"app": browser.cookies["app"]}
+    before, tokens = dict(browser.cookies), []
+    for _ in range(2):
+        kept, browser.cookies = browser.cookies, dict(before)
+        browser.get("/app/sign-in?next=/app/orders")
+        tokens.append(browser.token)
+        browser.cookies = kept | browser.cookies
+    typed = {"email": ada, "password": PASSWORD, "next": "/app/orders"}
+    assert browser.post("/app/sign-in", token=tokens[0], **typed).headers["location"] == "/app/orders"
+    assert browser.get("/app/sign-in?next=/app/orders").headers["location"] == "/app/orders", "reloaded"
+    assert browser.get("/app/sign-in?next=//elsewhere.example").headers["location"] == "/app"
+
+
 def test_a_link_lets_in_once_whoever_is_quicker(service: Service) -> None:
     link = link_for(service, "cem@acme.example")
     browsers = [Browser(service) for _ in range(8)]

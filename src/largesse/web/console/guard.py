@@ -19,7 +19,7 @@ from largesse.base.fair_turns import Turn
 from largesse.base.i18n.languages import Language, text
 from largesse.customers.access import AccessChanged
 from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take_back_post, take_post
-from largesse.customers.sessions import Session, SignedIn, find_session_id, new_secret, set_notice
+from largesse.customers.sessions import Session, SignedIn, find_session_id, new_secret, secret_hash, set_notice
 from largesse.customers.sign_in import AnySession, SignInSteps
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Database
@@ -119,7 +119,8 @@ class Guard(Generic[AnyContext, AnySession]):
         session = await self.signing_in.find(cookie) if cookie else None
         context = self._new_context(request, session)
         context.cookie = cookie
-        context.token_of = cookie if session else request.cookies.get(_FORM_COOKIE, "")
+        # All tabs share the cookie of an ended session. A new form cookie replaces those of tabs that are opened at the same moment.
+        context.token_of = cookie if secret_hash(cookie) else request.cookies.get(_FORM_COOKIE, "")
         request.state.context = context  # error pages read it
         if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)

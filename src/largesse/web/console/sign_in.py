@@ -25,8 +25,9 @@ WEAK = {
 
 
 async def sign_in(context: PageContext) -> Response:
-    """Shows the form for address and password."""
-    return context.see(context.site) if context.session else context.page("sign_in.html", next=context.query("next"))
+    """Shows the form for address and password. Continues to the page in `next` if somebody has signed in, as in another tab."""
+    next_page = context.query("next")
+    return context.see(context.own_path(next_page)) if context.session else context.page("sign_in.html", next=next_page)
 
 
 async def signed_in(context: PageContext) -> Response:
