@@ -224,6 +224,20 @@ def test_service_accounts_are_created_limited_and_switched_off(service: Service,
         assert browser.post(f"{here}/limit", **{**limits, **wrong}).status_code == 422, wrong
     assert browser.submit(here, f"{here}/limit", **limits).status_code == 303
     assert "£50.00 an order" in browser.get(here).text
+    # The form does not show the limit of an order, and must not remove it.
+    asked = browser.post(f"{here}/limit", **{**limits, "largest_order": "", "daily": "900"})
+    assert (asked.status_code, "These are its limits now." in asked.text) == (422, True)
+    (seen, largest, daily) = re.findall(r'name="(?:seen|largest_order|daily)"[^>]* value="([^"]*)"', asked.text)
+    assert (largest, daily) == ("50.00", "900")
+    browser.page = asked
+    assert browser.post(f"{here}/limit", **{**limits, "daily": daily, "seen": seen}).status_code == 303
+    browser.sees(here, "£50.00 an order", "£900.00 a day")
+    browser.get(here)
+    assert (
+        browser.post(f"{here}/limit", **{**limits, "largest_order": "", "daily": daily, "seen": seen}).status_code
+        == 303
+    )
+    assert "£50.00 an order" not in browser.read(here), "an empty field removes a limit that was shown"
     assert browser.post(f"{here}/{account}/active", active="no").status_code == 303
     assert not service.sql("SELECT active FROM service_accounts WHERE id = $1", account)[0][0]
     globex = number_of(service, "globex")

@@ -32,7 +32,7 @@ from largesse.web.console.send.opening import person_as_caller
 async def limit(context: RequestContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
     account = await _account(context)
-    context.form.keep_others(_shown(context, account, context.form["currency"]))
+    context.form.keep_others(shown_limits(context, account, context.form["currency"]))
     if not await limit_as_typed(context, context.actor, account.id):
         return await one(context)
     done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
@@ -146,11 +146,11 @@ async def one(context: RequestContext) -> Response:
             (one, one) for one in ([chosen] if chosen else others) if one == chosen or one not in account.limits
         ],
         chosen=chosen,
-        shown=_shown(context, account, chosen),
+        shown=shown_limits(context, account, chosen),
     )
 
 
-def _shown(context: RequestContext, account: ServiceAccount, currency: str) -> dict[str, str]:
+def shown_limits(context: PageContext, account: ServiceAccount, currency: str) -> dict[str, str]:
     """Returns what the fields of the limits in a currency show."""
     limit = account.limits.get(currency, Limit())
     limits = {"largest_order": limit.largest_order_minor, "daily": limit.daily_minor}

@@ -3,6 +3,9 @@
 People are invited, get roles and links for new passwords. Service accounts are created, limited and switched off.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
@@ -28,9 +31,11 @@ from largesse.customers.service_accounts import (
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page, of_list
-from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, switch_as_chosen
+from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, shown_limits, switch_as_chosen
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
+
+_NO_LIMITS: Mapping[str, str] = MappingProxyType({"largest_order": "", "daily": ""})
 
 
 async def show(context: OfficeContext) -> Response:
@@ -129,8 +134,8 @@ async def _member(context: OfficeContext, connection: Connection) -> Member:
     return member
 
 
-async def show_services(context: OfficeContext) -> Response:
-    """Shows the service accounts of a customer. Raises NotFound."""
+async def show_services(context: OfficeContext, shown: Mapping[str, str] = _NO_LIMITS, seen: str = "") -> Response:
+    """Shows the service accounts of a customer. `shown` are the limits that the form shows, and `seen` names what they are of. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
         accounts = await list_service_accounts(connection, customer.id)
@@ -142,6 +147,8 @@ async def show_services(context: OfficeContext) -> Response:
         accounts=accounts,
         choices=[(str(one.id), one.name) for one in accounts],
         currencies=[(one, one) for one in currencies],
+        shown=shown,
+        seen=seen or context.form["seen"],
     )
 
 
@@ -167,7 +174,16 @@ async def create_service(context: OfficeContext) -> Response:
 
 
 async def limit_service(context: OfficeContext) -> Response:
-    """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
+    """Limits what a service account may order in a currency, from its next order on. Shows limits that it has before it changes them. Raises NotFound."""
+    form, currency = context.form, context.form["currency"]
+    accounts = await context.read(list_service_accounts, context.number("customer"))
+    account = next((one for one in accounts if one.id == form.number("account")), None)
+    # The form begins without them, and an empty field would remove a limit unseen.
+    if account is not None and currency in account.limits and form["seen"] != f"{account.id} {currency}":
+        shown = shown_limits(context, account, currency)
+        context.form = form.without({name for name in shown if not form[name].strip()})
+        context.form.error("currency", context.say("These are its limits now. Change them and save again."))
+        return await show_services(context, shown, f"{account.id} {currency}")
     if not await limit_as_typed(context, acting_for(context), context.form.number("account") or 0):
         return await show_services(context)
     return context.see(
