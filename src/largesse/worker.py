@@ -22,7 +22,7 @@ from largesse.mail.message_leases import MessageLeases
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.server import MailServer
 from largesse.mail.smtp import SmtpTransport
-from largesse.suppliers.buyer import open_lanes
+from largesse.suppliers.buyer import ask_again, open_lanes
 from largesse.suppliers.description import open_supplier, read_descriptions
 from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
 from largesse.webhooks.resolver import Resolver
@@ -88,6 +88,9 @@ class Worker:
                 for buyer in open_lanes(database, vault, supplier)
             ),
         ]
+        if self._suppliers:
+            names = frozenset(supplier.description.name for supplier in self._suppliers)
+            self._working.append(Loop("ask_suppliers_again", partial(ask_again, database, names), every_s=60.0))
         self._on_orders = [loop for task, loop in periodic if task.on_orders]
         self._supporting = [
             *(loop for task, loop in periodic if not task.finishes),

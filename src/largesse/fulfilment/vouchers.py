@@ -202,6 +202,16 @@ async def wait_for_stock(
     await connection.execute(store.WAIT, product_id, value_minor, *line, at, is_test)
 
 
+async def lock_waits(connection: Connection, product_id: int) -> None:
+    """Waits until no other transaction serves the lines that wait for a product, and keeps others from it until the commit."""
+    await connection.execute(store.LOCK_PRODUCT, product_id)
+
+
+async def stop_waiting(connection: Connection, customer_id: int, wait_id: int) -> None:
+    """Takes a line out of the queue for stock. The caller holds `lock_waits`, and orders at a supplier."""
+    await connection.execute(store.DELETE_WAIT, customer_id, wait_id)
+
+
 async def take_from_stock(
     connection: Connection, vault: Vault, line: LineKey, product_id: int, value_minor: int, at: datetime
 ) -> bool:
@@ -275,7 +285,7 @@ async def _next_waits(connection: Connection, product_id: int, value_minor: int)
     if not await connection.fetchval(store.CAN_SERVE, product_id, value_minor):
         return [], deque()
     # One transaction at a time serves a product, so that lines are served in order.
-    await connection.execute(store.LOCK_PRODUCT, product_id)
+    await lock_waits(connection, product_id)
     waits = await connection.fetch(store.WAITING_LINES, product_id, value_minor, _SERVED_AT_ONCE)
     # Not SKIP LOCKED: a transaction that allocates a voucher may roll back, and the voucher must not be missed then.
     vouchers = await connection.fetch(store.LOCK_FREE, product_id, value_minor, len(waits))

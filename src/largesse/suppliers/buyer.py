@@ -6,7 +6,7 @@ Each order is placed at the supplier at most once: the state `asked` is stored b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -14,11 +14,13 @@ from prometheus_client import Counter
 
 from largesse.base import clock
 from largesse.base.email import is_erased
-from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
+from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, commit_as_one
 from largesse.db.scope import WORKER
 from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
+from largesse.fulfilment.vouchers import lock_waits, stop_waiting
 from largesse.jobs.leases import StillHeldError, Terms
+from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey
 from largesse.suppliers import store
 from largesse.suppliers.description import OpenSupplier
@@ -47,6 +49,7 @@ LATE = Counter(
 _WRITING_S = 20.0  # the part of a lease for writing outcomes after the calls
 # Lanes of a worker for one supplier. Each polls for work, so there are fewer lanes than calls at once.
 _LANES = 4
+_AGAIN_AT_ONCE = 100  # lines that are ordered again in a transaction
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +63,38 @@ def open_lanes(database: Database, vault: Vault, supplier: OpenSupplier) -> list
     lanes = min(at_once, _LANES)
     shares = [at_once // lanes + (lane < at_once % lanes) for lane in range(lanes)]
     return [Buyer(database, vault, supplier, at_once=share) for share in shares]
+
+
+async def ask_again(database: Database, described: Collection[str]) -> bool:
+    """Orders again for lines that wait for stock because all suppliers refused, as one may be back. Returns True if there may be more.
+
+    `described` are the suppliers that this worker can call. The first of them gets the order, and then those that follow it.
+    """
+    async with database.connection(WORKER) as connection:
+        products = await connection.fetch(store.PRODUCTS_WAITING)
+    goes_on = False
+    for product_id, suppliers in products:
+        first = next((name for name in suppliers if name in described), None)
+        if first is not None:
+            goes_on |= await _ask_again(database, product_id, first)
+    return goes_on
+
+
+async def _ask_again(database: Database, product_id: int, supplier: str) -> bool:
+    async with database.transaction(WORKER) as connection:
+        await commit_as_one(connection)
+        await lock_waits(connection, product_id)
+        waits = await connection.fetch(store.DUE_AGAIN, product_id, _AGAIN_AT_ONCE)
+        at = await read_now(connection)
+        for wait in waits:
+            line = LineKey(wait["customer_id"], wait["order_id"], wait["number"])
+            await stop_waiting(connection, line.customer_id, wait["id"])
+            attempt = await store.next_attempt(connection, line, supplier)
+            await store.add_order(connection, line, product_id, wait["value_minor"], supplier, attempt, at)
+        if waits:
+            await notify(connection)
+            log.info("supplier.asked_again", supplier=supplier, lines=len(waits))
+    return len(waits) == _AGAIN_AT_ONCE
 
 
 class Buyer:

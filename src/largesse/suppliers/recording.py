@@ -162,6 +162,7 @@ async def _ask_next(
         supplier, attempt = following
         again = False
         if supplier != STOCK:
+            attempt = await store.next_attempt(connection, order.line, supplier)
             await store.add_order(connection, order.line, order.product_id, value_minor, supplier, attempt, now)
             return True
         if await take_from_stock(connection, vault, order.line, order.product_id, value_minor, now):

@@ -25,6 +25,25 @@ BEGIN_ASKING = """
     FROM unnest($1::int[], $2::bigint[]) AS begun (customer_id, id)
     WHERE supplier_orders.customer_id = begun.customer_id AND supplier_orders.id = begun.id AND state = 'new'
 """
+_ATTEMPTS = """
+    SELECT coalesce(max(attempt), 0) FROM supplier_orders WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND supplier = $4
+"""
+# Products with suppliers for which lines wait for stock, because all suppliers refused, or because there were none then.
+PRODUCTS_WAITING = """
+    SELECT DISTINCT p.id, p.suppliers FROM voucher_waits w JOIN products p ON p.id = w.product_id
+    WHERE NOT w.is_test AND p.suppliers <> '{stock}' ORDER BY p.id
+"""
+# The lines among them that are due again: half an hour after the first order ended, later each time, and at most a day.
+DUE_AGAIN = """
+    SELECT w.customer_id, w.id, w.order_id, w.number, w.value_minor
+    FROM voucher_waits w
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS orders, max(ended_at) AS ended_at FROM supplier_orders o
+        WHERE o.customer_id = w.customer_id AND o.order_id = w.order_id AND o.number = w.number) AS asked
+    WHERE w.product_id = $1 AND NOT w.is_test AND asked.orders < 60
+      AND clock_now() >= coalesce(asked.ended_at, w.since) + least(interval '1 day', interval '15 minutes' * 2 ^ least(asked.orders, 8))
+    ORDER BY w.since, w.id LIMIT $2
+"""
 PRODUCTS = "SELECT id, key, currency, countries, suppliers FROM products WHERE id = ANY($1::int[])"
 RECIPIENT = "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3"
 COUNTRY = "SELECT country FROM orders WHERE customer_id = $1 AND id = $2"
@@ -93,6 +112,12 @@ async def add_order(
     """Stores the order of an attempt at a supplier, before the first call."""
     of_supplier = supplier_order_id(line, supplier, attempt, at)
     await connection.execute(_ADD, *line, supplier, attempt, of_supplier, product_id, value_minor, at)
+
+
+async def next_attempt(connection: Connection, line: LineKey, supplier: str) -> int:
+    """Returns the number of the next attempt for a line at a supplier."""
+    attempts: int = await connection.fetchval(_ATTEMPTS, *line, supplier)
+    return attempts + 1
 
 
 async def list_naming(connection: Connection) -> list[Row]:

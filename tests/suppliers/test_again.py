@@ -1,0 +1,62 @@
+"""Gifts that no supplier could serve are ordered again, once each time, and get their voucher when one is back."""
+
+import asyncio
+from typing import Any
+
+from tests.suppliers.conftest import SETTLED, Opened, claim, pool, verified, work
+from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
+from tests.suppliers.server import SupplierServer, serving
+
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, WORKER
+from largesse.suppliers.buyer import Buyer, ask_again
+
+BOTH = ("cards", "other")
+
+
+async def later(database: Database, minutes: int) -> None:
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = ahead_by + make_interval(mins => $1)", minutes)
+
+
+async def waiting(database: Database) -> int:
+    count: int = await database.fetchval(WORKER, "SELECT count(*) FROM voucher_waits")
+    return count
+
+
+async def test_a_supplier_that_ran_dry_is_asked_again_until_it_delivers(service: Any, opened: Opened) -> None:
+    first, second = SupplierServer({"refuse": 1}), SupplierServer({"refuse": 1}, prefix="SECOND")
+    with serving(first), serving(second):
+        async with pool(service) as (database, vault):
+            buyers = [
+                Buyer(database, vault, opened("cards", first)), Buyer(database, vault, opened("other", second)),
+            ]  # fmt: skip
+            await claim(database, service, "bought", 3)
+            await work(buyers, database, SETTLED)
+            await ask_again(database, BOTH)
+            assert (await waiting(database), first.behaved["refuse"]) == (3, 3), "not before its time"
+            await later(database, 61)
+            await asyncio.gather(*(ask_again(database, BOTH) for _ in range(3)))
+            assert await waiting(database) == 0
+            await work(buyers, database, SETTLED)
+            assert (await waiting(database), first.behaved["refuse"], second.behaved["refuse"]) == (3, 6, 6)
+            await ask_again(database, BOTH)
+            assert await waiting(database) == 3, "later each time"
+            second.behaviours = {"well": 1}
+            await later(database, 4 * 60 + 1)
+            await ask_again(database, ("other",))
+            await work(buyers, database, SETTLED)
+            assert (await waiting(database), len(second.orders), first.behaved["refuse"]) == (0, 3, 6)
+            assert set(second.order_calls.values()) == {1}
+            assert (await verified(database, vault)).findings == []
+
+
+async def test_lines_that_no_worker_can_buy_for_keep_waiting_for_stock(service: Any, opened: Opened) -> None:
+    server = SupplierServer({"refuse": 1})
+    with serving(server):
+        async with pool(service) as (database, vault):
+            await claim(database, service, "stocked", 1)
+            await claim(database, service, "mixed", 1)
+            await work([Buyer(database, vault, opened("cards", server))], database, SETTLED)
+            await later(database, 61)
+            await ask_again(database, ("other",))
+            assert (await waiting(database), server.behaved["refuse"]) == (2, 1)
