@@ -188,6 +188,21 @@ async def test_a_file_may_have_the_encoding_of_a_spreadsheet(database: Database,
     assert (await bring(database, "one", "Größe\tNumber\r\n1\tA-1\r\n", encoding=encoding)).added == 1
 
 
+@pytest.mark.parametrize("encoding", ["shift_jis", "euc_jp", "gb18030", "big5", "cp1252"])
+async def test_a_number_in_an_unknown_encoding_is_refused_and_not_guessed(database: Database, encoding: str) -> None:
+    letters = "\u00e9" if encoding == "cp1252" else "\u30ab"
+    for text in (f"number,pin\nA-1,\nA-2,{letters}\n", f"number\nA-1\n{letters}2\n"):
+        with pytest.raises(FileRefused, match=r"line 3: .* UTF-8") as refused:
+            await bring(database, "one", text, encoding=encoding)
+        assert refused.value.code == "encoding"
+    assert (await bring(database, "one", f"{letters}2\n")).added == 1
+
+
+async def test_a_file_may_name_its_separator_as_excel_does(database: Database) -> None:
+    assert (await bring(database, "one", "sep=;\r\nnumber;pin\r\nA-1;2\r\n")).added == 1
+    assert (await bring(database, "one", "sep=;\r\nB-1\r\n")).added == 1
+
+
 async def test_a_file_that_is_no_text(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         stocked = await find_inventory_product(connection, "one")

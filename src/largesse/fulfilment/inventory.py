@@ -16,7 +16,7 @@ from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.confidential import Confidential
 from largesse.base.errors import FileRefused, OperatorError
-from largesse.base.file_text import NotText, open_text
+from largesse.base.file_text import SINGLE_BYTE, NotText, open_text
 from largesse.base.money import label
 from largesse.base.text import is_error, is_rounded, without_apostrophe
 from largesse.customers.actor import Actor
@@ -30,6 +30,7 @@ _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
 _BLANK = _DELIMITERS + " \r\n"  # the characters of an empty line of a spreadsheet
 _DIGIT = re.compile("[0-9]")
+_SEPARATOR = re.compile("sep=.[\r\n]", re.IGNORECASE)
 
 
 class Upload(Confidential, frozen=True):
@@ -106,8 +107,9 @@ def _refuse_unreadable(at: int, fields: Collection[str]) -> None:
 
 
 def _heading(file: Iterator[str]) -> tuple[int, str, str, list[str]]:
-    """Returns the number of the first line that is not blank, its text, the delimiter, and the names in it."""
-    heading_at, first = next(((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK)), (1, ""))
+    """Returns the number of the first line that is neither blank nor Excel's `sep=;`, its text, the delimiter, and the names in it."""
+    lines = ((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK) and not _SEPARATOR.match(text))
+    heading_at, first = next(lines, (1, ""))
     delimiter = max(_DELIMITERS, key=first.count)
     names = [name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)]
     return heading_at, first, delimiter, names
@@ -291,11 +293,22 @@ def _inventory_read(stocked: InventoryProduct, path: Path | Upload, value: str |
         if len(number) > _LONGEST_NUMBER or not number.isprintable():
             said = f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters"
             raise FileRefused("number", said, line=line, most=_LONGEST_NUMBER)
+        if not f"{number}{row.get('pin')}".isascii() and _is_guessed(path):
+            said = (
+                f"line {line}: the letters of a number or PIN cannot be read for certain: save the file as CSV in UTF-8"
+            )
+            raise FileRefused("encoding", said, line=line)
         value_minor = _amount(stocked, row["value"], line) if row.get("value") else implied
         if value_minor is None:
             said = f"line {line}: say what it is worth, in a column `value` or with --value"
             raise FileRefused("no_value", said, line=line)
         yield _Item(line, value_minor, Voucher(number, row.get("pin") or None, _use_by(row.get("use_by"), line)))
+
+
+def _is_guessed(path: Path | Upload) -> bool:
+    """Returns whether the encoding of a file is a guess, as for Shift-JIS, which is taken for another one."""
+    with path.open("rb") as file, open_text(file) as text:
+        return text.encoding in SINGLE_BYTE
 
 
 def _implied(stocked: InventoryProduct, value: str | None) -> int | None:

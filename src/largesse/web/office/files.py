@@ -14,6 +14,9 @@ _TOO_LARGE = text("The file is larger than %(most)s MB.")
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "empty": text("Line %(line)s has nothing in the column %(column)s."),
+        "encoding": text(
+            "Line %(line)s: the letters of a number or PIN cannot be read for certain. Save the file as CSV in UTF-8."
+        ),
         "formula": text(
             "Line %(line)s has a spreadsheet's error text, such as #N/A or ####. Correct it there, and save the file again."
         ),
