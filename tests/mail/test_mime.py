@@ -18,6 +18,7 @@ def test_any_text_survives_in_a_header(text: str) -> None:
     raw = f"Subject: {mime.encode_text(text)}\r\n\r\n".encode()
     message = email.message_from_bytes(raw, policy=email.policy.default)
     assert list(message.keys()) == ["Subject"]
+    assert all(len(line) <= 76 for line in raw.split(b"\r\n") if b"=?utf-8?" in line), "RFC 2047, 2"
     assert " ".join(message["Subject"].split()) == " ".join(mime.one_line(text).split())
 
 

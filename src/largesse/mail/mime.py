@@ -17,8 +17,8 @@ _MIXED = "=_with_file"
 _UNSAFE = _BOUNDARY.encode(), _MIXED.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
-# An encoded-word has at most 75 characters, 12 of them `=?utf-8?b?` and `?=`; 45 bytes are 60 in base64.
-_WORD_BYTES = 45
+# A line with an encoded-word has at most 76 characters (RFC 2047, 2), 12 of them `=?utf-8?b?` and `?=`, 9 `Subject: `; 39 bytes are 52 in base64.
+_WORD_BYTES = 39
 _PLAIN_LINE = 900
 _MAX_LINE = 998  # the longest line (RFC 5322, 2.1.1)
 
