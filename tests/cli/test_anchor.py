@@ -10,8 +10,9 @@ from tests.chained import forge
 from tests.cli.conftest import Run, assert_refused, sql
 from tests.closing import closing
 
+from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
-from largesse.verify.anchor import take_anchor
+from largesse.verify.anchor import read_anchor, take_anchor
 
 OLD_STATE = """
     CREATE SCHEMA before;
@@ -109,6 +110,12 @@ def test_an_account_that_was_emptied_and_looks_new_is_found(run: Run, database: 
 def test_what_is_no_anchor_is_refused(run: Run, loaded: dict[str, Any], tmp_path: Path, text: str) -> None:
     (tmp_path / "no.json").write_text(text)
     assert_refused(run("verify", "--anchor", "no.json"), "no.json is not an anchor")
+
+
+def test_a_file_without_an_end_is_no_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.verify.anchor._MOST_BYTES", 1000)
+    with pytest.raises(OperatorError, match=r"^/dev/zero is too large for an anchor$"):
+        read_anchor(Path("/dev/zero"))
 
 
 def test_an_empty_installation_has_an_anchor(run: Run, database: str, tmp_path: Path) -> None:

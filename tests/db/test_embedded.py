@@ -250,6 +250,9 @@ def test_faults_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(OperatorError, match=rf"^LARGESSE_DATA_DIR: {tmp_path}/file is not a directory$"):
             EmbeddedServer(data_dir).acquire()
 
+    with pytest.raises(OperatorError, match=r"^LARGESSE_DATA_DIR has a line break"):
+        EmbeddedServer(tmp_path / "two\nlines").acquire()
+
     data_dir = tmp_path / "data"
     with pytest.raises(OperatorError, match="no_such_setting") as caught:
         EmbeddedServer(data_dir, extra_settings={"no_such_setting": "1"}).acquire()

@@ -197,6 +197,7 @@ FORCED, OTHERWISE = ("NO FORCE", "FORCE") if IS_DISTRIBUTED else ("FORCE", "NO F
 RIGHTS_CORRUPTIONS = (
     _c("roles-are-bounded", ("largesse_app",), "ALTER ROLE largesse_app CREATEDB"),
     _c("roles-are-bounded", ("largesse_owner",), "ALTER ROLE largesse_owner SUPERUSER"),
+    _c("roles-are-bounded", ("largesse_office",), "GRANT CREATE ON SCHEMA public TO largesse_office"),
     _c("roles-are-bounded", ("largesse_worker",), "GRANT pg_execute_server_program TO largesse_worker"),
     _c(
         "roles-are-bounded",

@@ -46,6 +46,8 @@ class EmbeddedServer:
 
     def acquire(self) -> None:
         """Begins to use the server. Makes the cluster and starts the server if needed. Raises OperatorError."""
+        if not str(self._data_dir).isprintable():  # PostgreSQL's file postmaster.pid has one line for it
+            raise OperatorError("LARGESSE_DATA_DIR has a line break or another character that cannot be printed")
         with self._mutex:
             if self._hold is not None:
                 return

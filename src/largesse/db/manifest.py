@@ -1,4 +1,4 @@
-"""The functions, triggers, constraints, unique indexes and rules that the migrations of this release make.
+"""The tables, columns, sequences, functions, triggers, constraints, indexes and rules that the migrations of this release make.
 
 `manifest.txt` lists them, each with a digest of its definition. A test compares the list with the migrations, and `largesse verify` the
 database with the list.
@@ -14,7 +14,7 @@ from largesse.db.sharding import NOT_GUARDED, Session, is_distributed
 MANIFEST = Path(__file__).with_name("manifest.txt")
 _DIGITS = 16
 # The kinds of objects that an administrator may add. Objects of other kinds would change what is written.
-_MAY_BE_MORE = ("function", "index")
+_MAY_BE_MORE = ("function", "index", "sequence")
 # If customers are distributed over nodes, there are no foreign keys between tables of different kinds.
 _HELD_ON_CLUSTER = ("function", "trigger")
 _NOT_ON_CLUSTER = frozenset(f"trigger {table}.guarded" for table in NOT_GUARDED)
@@ -61,10 +61,11 @@ async def schema_differences(session: Session) -> Sequence[str]:
 # On a cluster, functions have additional settings, which do not change what they do.
 _DEFINITIONS = """
     WITH ours AS (
-        SELECT oid, relname FROM pg_class
+        SELECT oid, relname, relpersistence FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND relname = ANY($1::text[]))
     SELECT 'function ' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' AS name,
-           concat_ws('|', pg_get_function_result(p.oid), l.lanname, p.provolatile, p.prosecdef, p.proisstrict, (
+           concat_ws('|', pg_get_function_result(p.oid), l.lanname, p.provolatile, p.prosecdef, p.proisstrict, p.proowner = (
+               SELECT relowner FROM pg_class WHERE oid = to_regclass('alembic_version')), (
                SELECT string_agg(setting, ',' ORDER BY setting) FROM unnest(p.proconfig) AS setting
                WHERE setting NOT LIKE 'citus.%'), p.prosrc) AS definition
     FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
@@ -78,7 +79,17 @@ _DEFINITIONS = """
     FROM pg_constraint c JOIN ours o ON o.oid = c.conrelid WHERE c.contype IN ('c', 'f', 'p', 'u', 'x')
     UNION ALL
     SELECT 'index ' || o.relname || '.' || i.indexrelid::regclass, pg_get_indexdef(i.indexrelid)
-    FROM pg_index i JOIN ours o ON o.oid = i.indrelid WHERE i.indisunique
+    FROM pg_index i JOIN ours o ON o.oid = i.indrelid
+    UNION ALL
+    SELECT 'sequence ' || c.relname, concat_ws('|', s.seqtypid::regtype, s.seqincrement, s.seqmin, s.seqmax, s.seqcache, s.seqcycle)
+    FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid AND c.relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'table ' || o.relname, o.relpersistence::text FROM ours o
+    UNION ALL
+    SELECT 'column ' || o.relname || '.' || a.attname, concat_ws('|', format_type(a.atttypid, a.atttypmod), a.attnotnull,
+        a.attidentity, a.attgenerated, a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid))
+    FROM ours o JOIN pg_attribute a ON a.attrelid = o.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_attrdef d ON d.adrelid = o.oid AND d.adnum = a.attnum
     UNION ALL
     SELECT 'rule ' || o.relname || '.' || r.rulename, pg_get_ruledef(r.oid) FROM pg_rewrite r JOIN ours o ON o.oid = r.ev_class
 """

@@ -84,6 +84,7 @@ _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "
 _RELIED_ON = {
     "default_transaction_isolation": "read committed",
     "bytea_output": "hex",
+    "intervalstyle": "postgres",
     "standard_conforming_strings": "on",
     "search_path": "public",
 }

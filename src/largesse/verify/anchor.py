@@ -76,9 +76,11 @@ async def note_anchor(connection: Connection, anchor: Anchor) -> None:
 def read_anchor(path: Path) -> Anchor:
     """Reads an anchor from a file that `largesse anchor --json` printed. Raises OperatorError."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise OperatorError(f"{path} is too large for an anchor")
-        return msgspec.json.decode(path.read_bytes(), type=Anchor)
+        return msgspec.json.decode(content, type=Anchor)
     except OSError as error:
         raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:

@@ -15,7 +15,7 @@ ROLES_HAVE_THEIR_RIGHTS = "roles-have-their-rights"
 CUSTOMERS_ARE_HELD_APART = "customers-are-held-apart"
 SCHEMA_IS_RELEASED = "schema-is-as-released"
 RULES = {
-    SCHEMA_IS_RELEASED: "The functions, triggers, constraints and unique indexes are those of this release, unchanged, and no trigger or rule is added.",
+    SCHEMA_IS_RELEASED: "The tables, columns, sequences, functions, triggers, constraints and indexes are those of this release, unchanged, and no trigger, rule or column is added.",
     CUSTOMERS_ARE_HELD_APART: "Row-level security is on for every table of customers' data, and forced where there is one server, with its policies and no others.",
     ROLES_HAVE_THEIR_RIGHTS: "Every role has the rights that are its own, and neither it nor everybody has any others.",
 }
@@ -28,14 +28,15 @@ def _listed(names: Iterable[str]) -> Fragment:
 RIGHTS = (
     Check(
         "roles-are-bounded",
-        "No role is a superuser, makes roles or databases or replicates; and but for the owner none owns anything or is a member of "
-        "another, nor passes row-level security, as those that have all rows do where customers are distributed over nodes.",
+        "No role is a superuser, makes roles or databases or replicates; and but for the owner none owns or may make anything or is a member "
+        "of another, nor passes row-level security, as those that have all rows do where customers are distributed over nodes.",
         compose(
             """
         SELECT rolname FROM pg_roles r
         WHERE rolname IN ({listed}) AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)
            OR rolname IN ({acting}) AND (
                rolbypassrls AND (rolname = '{role_app}' OR NOT {has_extension})
+               OR has_schema_privilege(r.oid, 'public', 'CREATE') OR has_database_privilege(r.oid, current_database(), 'CREATE')
                OR EXISTS (SELECT FROM pg_auth_members m WHERE m.member = r.oid)
                OR EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid)
                OR EXISTS (SELECT FROM pg_proc p WHERE p.proowner = r.oid))
