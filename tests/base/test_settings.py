@@ -98,6 +98,8 @@ def test_the_sender_at_a_domain_of_another_alphabet_is_one_that_mail_servers_tak
         ("LARGESSE_STAGING_PUBLIC_URL", "ftp://gifts.secret.com"),
         ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/?x=1"),
         ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/#x"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/#"),
+        ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com/?"),
         ("LARGESSE_PUBLIC_URL", "https://[secret"),
         ("LARGESSE_PUBLIC_URL", "https://gifts.secret.com:99999"),
         ("LARGESSE_PUBLIC_URL", "https://:443"),
@@ -113,6 +115,7 @@ def test_the_sender_at_a_domain_of_another_alphabet_is_one_that_mail_servers_tak
         ("LARGESSE_MASTER_KEY", f"{KEY_TEXT},secret"),
         ("LARGESSE_MASTER_KEY", "z" * 64),
         ("LARGESSE_MASTER_KEY", "\u00e9" * 43),
+        ("LARGESSE_MASTER_KEY", f"{KEY_TEXT};{KEY_TEXT}"),
         ("LARGESSE_SMTP_URL", "mail.secret.com"),
         ("LARGESSE_SMTP_URL", "http://mail.secret.com"),
         ("LARGESSE_SMTP_URL", "smtp://"),
@@ -128,6 +131,7 @@ def test_the_sender_at_a_domain_of_another_alphabet_is_one_that_mail_servers_tak
         ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?connections=3&connections=4"),
         ("LARGESSE_MAIL_FROM", "secret"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret.com>\nBcc: x@secret.com"),
+        ("LARGESSE_MAIL_FROM", "Gifts\u2028<gifts@secret.com>"),
         ("LARGESSE_MAIL_FROM", "@secret.com"),
         ("LARGESSE_MAIL_FROM", "gifts@ü..secret.com"),
         ("LARGESSE_MAIL_FROM", "gifts@secret.com, hr@secret.com"),
@@ -163,6 +167,11 @@ def test_master_keys_are_written_in_base64_or_hexadecimal(text: str) -> None:
     assert load_settings({"LARGESSE_MASTER_KEY": text}).master_keys == (KEY,)
 
 
+@pytest.mark.parametrize("between", [",", " , ", "\n", "\r\n"])
+def test_each_of_several_master_keys_is_read(between: str) -> None:
+    assert load_settings({"LARGESSE_MASTER_KEY": f"'{KEY_TEXT}{between}{OTHER.hex()}'"}).master_keys == (KEY, OTHER)
+
+
 def test_master_keys_may_be_url_safe() -> None:
     key = b"\xfb\xef\xbe" * 10 + b"\xff\xff"
     text = base64.urlsafe_b64encode(key).decode()
@@ -190,7 +199,7 @@ def test_transfer_details_are_lines() -> None:
         return load_settings({"LARGESSE_TRANSFER_DETAILS": text}).transfer_details
 
     assert load_settings({}).transfer_details == ()
-    assert details("Example Ltd | IBAN GB82 WEST 1234\nBIC WESTGB2L |") == (
+    assert details("Example Ltd | IBAN GB82\u00a0WEST\t1234\nBIC WESTGB2L |") == (
         "Example Ltd",
         "IBAN GB82 WEST 1234",
         "BIC WESTGB2L",

@@ -9,7 +9,10 @@ import time
 import httpx
 import psutil
 import pytest
+from prometheus_client import REGISTRY
 from tests.connections.conftest import PATIENCE_S, get
+
+from largesse.connections.manager import ConnectionManager
 
 OPEN_FILES = 300
 LIMIT = 200  # a hundred are kept for everything else
@@ -98,6 +101,11 @@ def test_what_waits_is_ended_after_ten_seconds(served, wire, installation) -> No
 
 
 @pytest.mark.slow
+def test_the_limit_is_measured_before_anybody_connects() -> None:
+    ConnectionManager(7)
+    assert REGISTRY.get_sample_value("largesse_connections_limit") == 7
+
+
 @pytest.mark.parametrize(("wanted", "starts"), [(LIMIT, True), (LIMIT + 1, False)])
 def test_a_limit_that_the_system_does_not_allow(installation, wanted: int, starts: bool) -> None:
     command = f'ulimit -n {OPEN_FILES} && exec "$@"'

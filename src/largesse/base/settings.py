@@ -151,7 +151,7 @@ class _Reader:
         return self._environ.get(name, "").strip() or default
 
     def lines(self, name: str) -> tuple[str, ...]:
-        lines = [line.strip() for line in re.split(r"[|\n]", self.text(name, ""))]
+        lines = [" ".join(line.split()) for line in re.split(r"[|\n]", self.text(name, ""))]
         if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE or not line.isprintable() for line in lines):
             raise SettingError(
                 name, f"must be at most {_MOST_LINES} lines of at most {_LONGEST_LINE} characters, with | between"
@@ -201,7 +201,7 @@ class _Reader:
         parts = _split(value)
         if not value and not default:
             return ""
-        if parts is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
+        if parts is None or parts.scheme not in {"http", "https"} or not {"?", "#"}.isdisjoint(value):
             raise SettingError(name, "must be an address such as https://gifts.example.com")
         if parts.username is not None or not value.isprintable() or _NOT_IN_ADDRESSES.intersection(value):
             raise SettingError(name, "must be an address without a login, blanks or quotes")
@@ -226,7 +226,8 @@ class _Reader:
     def mailbox(self, name: str, default: str) -> str:
         value = self.text(name, default)
         address = parseaddr(value)[1]
-        is_one = len(getaddresses([value])) == 1 and address in value  # parseaddr drops blanks in a domain
+        # parseaddr drops blanks in a domain, and `email` refuses all kinds of line breaks.
+        is_one = len(getaddresses([value])) == 1 and address in value and len(value.splitlines()) == 1
         malformed = SettingError(name, "must look like Gifts <gifts@example.com>")
         if not is_one or not _SENDER.fullmatch(address) or any(ord(character) < 32 for character in value):
             raise malformed
@@ -252,8 +253,7 @@ class _Reader:
         return tuple(Path(value).expanduser().absolute() for value in values if value)
 
     def master_keys(self, name: str) -> tuple[bytes, ...]:
-        values = [part.strip() for part in self.text(name, "").split(",")]
-        return tuple(decode_master_key(value, name) for value in values if value)
+        return decode_master_keys(self.text(name, ""), name)
 
 
 def _whole(text: str) -> int | None:
@@ -271,13 +271,17 @@ def _split(url: str) -> SplitResult | None:
     return parts if proper else None
 
 
-def decode_master_key(text: str, name: str) -> bytes:
-    """Returns the 32 bytes of a master key in base64 or hexadecimal. Raises SettingError, with `name`."""
+def decode_master_keys(text: str, name: str) -> tuple[bytes, ...]:
+    """Returns the 32 bytes of each master key in base64 or hexadecimal, with commas or line breaks between. Raises SettingError, with `name`."""
+    return tuple(_master_key(key, name) for key in re.split(r"[\s,'\"]+", text) if key)
+
+
+def _master_key(text: str, name: str) -> bytes:
     try:
         key = (
             bytes.fromhex(text)
             if len(text) == 64
-            else base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
+            else base64.b64decode(text.replace("-", "+").replace("_", "/").rstrip("=") + "=", validate=True)
         )
     except (ValueError, binascii.Error):
         key = b""

@@ -68,6 +68,7 @@ class ConnectionManager:
         sweep_every_s: float = 1.0,
     ) -> None:
         self._limit = limit
+        protocol.LIMIT.set(limit)
         self._head_s = head_s
         self._idle_s = idle_s
         self._unread_s = unread_s
@@ -95,7 +96,6 @@ class ConnectionManager:
     def __call__(self, **uvicorns: Any) -> Connection:
         """Returns a new connection. uvicorn calls this."""
         self._loop = asyncio.get_running_loop()
-        protocol.LIMIT.set(self._limit)
         return QuickConnection(self, **uvicorns)
 
     def heads(self, answerer: WholeRequests | None, config: Config) -> Heads | None:

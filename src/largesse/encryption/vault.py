@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from largesse.base.confidential import Confidential
 from largesse.base.errors import OperatorError
-from largesse.base.settings import Settings, decode_master_key
+from largesse.base.settings import Settings, decode_master_keys
 
 KEY_ID_BYTES = 4
 _NONCE_BYTES = 12
@@ -288,11 +288,7 @@ def _keys_of_file(path: Path) -> tuple[bytes, ...]:
     """Returns the keys in the file at `path`, one on each line, newest first. Makes the file with one key if it does not exist."""
     if not path.exists():
         _generate_master_key(path)
-    keys = tuple(
-        decode_master_key(line.strip(), str(path))
-        for line in path.read_text("ascii", "replace").splitlines()
-        if line.strip()
-    )
+    keys = decode_master_keys(path.read_text("ascii", "replace"), str(path))
     if not keys:
         raise OperatorError(f"{path} contains no master key: bring it back from a backup")
     return keys
