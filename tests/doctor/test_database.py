@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 from tests.closing import closing
+from tests.distributed import IS_DISTRIBUTED
 from tests.worker.test_metrics import free_port
 
 from largesse.base.settings import load_settings
@@ -139,6 +140,15 @@ async def test_the_address_of_commands_is_tried_too(looked: Looked) -> None:
         assert (found.setting, found.level) == ("LARGESSE_OWNER_DATABASE_URL", level)
         assert "reach the database" in found.text
         assert "secret" not in found.text
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="serving processes may use another server of a cluster")
+async def test_the_address_of_commands_is_of_the_same_database(looked: Looked) -> None:
+    other = urlsplit(looked.url)._replace(path="/postgres").geturl()
+    environ = {"LARGESSE_DATABASE_URL": looked.url, "LARGESSE_OWNER_DATABASE_URL": other}
+    found = (await check_database(load_settings(environ)))[-1]
+    assert (found.setting, found.level) == ("LARGESSE_OWNER_DATABASE_URL", Level.ERROR)
+    assert found.text == "Commands change another database than the one of LARGESSE_DATABASE_URL."
 
 
 async def test_an_embedded_database_is_not_made_by_looking(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Checks of the database: connection, version, schema, safety, limits and clock, and of its roles, rights and policies."""
 
+from contextlib import suppress
 from datetime import datetime
 
 from largesse.base import clock
@@ -12,6 +13,7 @@ from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_l
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.db.session import Session
+from largesse.db.sharding import is_distributed
 from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.doctor.machine import check_master_key_fits
 from largesse.installation import OFFICE_CONNECTIONS, SERVING_CONNECTIONS, database_address, schema_trouble
@@ -36,6 +38,7 @@ _ALLOWED = """
         (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),
         (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = session_user)) AS allowed
 """
+_WHICH = "SELECT system_identifier, oid FROM pg_control_system(), pg_database WHERE datname = current_database()"
 _CLOCK = "SELECT clock_timestamp()"
 _UNFINISHED = """
     SELECT string_agg(i.indexrelid::regclass::text, ', ' ORDER BY i.indexrelid::regclass::text) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -136,7 +139,7 @@ async def check_database(settings: Settings) -> list[CheckResult]:
                 raise failure from None
     except _FAILED as failure:
         findings = [error(_NAME, f"The database cannot be reached: {in_one_line(failure)}.")]
-    return findings + await _check_owner(settings.owner_database_url)
+    return findings + await _check_owner(settings.owner_database_url, settings.database_url)
 
 
 async def _look_as(role: Role, settings: Settings) -> list[CheckResult]:
@@ -144,15 +147,26 @@ async def _look_as(role: Role, settings: Settings) -> list[CheckResult]:
         return await _look_at(connection, settings, role)
 
 
-async def _check_owner(url: str | None) -> list[CheckResult]:
-    """Connects with the address of commands, if they have a separate one."""
+async def _check_owner(url: str | None, served: str | None) -> list[CheckResult]:
+    """Connects with the address of commands, if they have a separate one. It must be of the same database as the one `served`."""
     if url is None:
         return []
     try:
-        async with connect_once(url, OPERATOR, role=Role.OPERATOR):
+        async with connect_once(url, OPERATOR, role=Role.OPERATOR) as connection:
+            if served is not None and await _is_other(connection, served):
+                return [error(_OWNER, f"Commands change another database than the one of {_NAME}.")]
             return [ok(_OWNER, "Commands reach the database.")]
     except _FAILED as failure:
         return [error(_OWNER, f"Commands cannot reach the database: {in_one_line(failure)}.")]
+
+
+async def _is_other(connection: Connection, served: str) -> bool:
+    """Returns whether an address is of another database than `connection`. Returns False if it cannot be reached, or customers are distributed over nodes."""
+    with suppress(*_FAILED):
+        async with connect_once(served, OPERATOR) as other:
+            if not await is_distributed(other):
+                return bool(await connection.fetchrow(_WHICH) != await other.fetchrow(_WHICH))
+    return False
 
 
 async def _look_at(connection: Connection, settings: Settings, role: Role) -> list[CheckResult]:
