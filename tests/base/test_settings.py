@@ -149,6 +149,8 @@ def test_the_sender_at_a_domain_of_another_alphabet_is_one_that_mail_servers_tak
         ("LARGESSE_WEBHOOK_TIMEOUT", "301"),
         ("LARGESSE_RATE_LIMIT", "-1"),
         ("LARGESSE_RATE_LIMIT", "many"),
+        ("LARGESSE_DATA_DIR", "~no-such-user/secret"),
+        ("LARGESSE_SUPPLIERS", "/etc/secret.yaml,~no-such-user/secret.yaml"),
         ("LARGESSE_DOCUMENTATION_URL", "docs.secret.com"),
         ("LARGESSE_DOCUMENTATION_URL", "javascript:secret"),
     ],
@@ -160,6 +162,14 @@ def test_a_malformed_one_stops_the_start_with_a_line_that_names_it(name: str, va
     assert name in text
     assert "\n" not in text
     assert "secret" not in text
+
+
+def test_a_current_folder_that_was_removed_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    with pytest.raises(OperatorError, match=r"^the current folder was removed"):
+        load_settings({})
+    assert load_settings({"LARGESSE_DATA_DIR": "/var/lib/largesse"}).data_dir == Path("/var/lib/largesse")
 
 
 @pytest.mark.parametrize("text", [KEY_TEXT, KEY_TEXT.rstrip("="), KEY.hex(), KEY.hex().upper()])

@@ -109,7 +109,7 @@ def _read(read: _Reader) -> Settings:
     owner_database_url = read.database_url("LARGESSE_OWNER_DATABASE_URL")
     if owner_database_url and not database_url:
         raise SettingError("LARGESSE_OWNER_DATABASE_URL", "needs LARGESSE_DATABASE_URL to be set too")
-    data_dir = Path(read.text("LARGESSE_DATA_DIR", "./largesse-data")).expanduser().absolute()
+    data_dir = read.path("LARGESSE_DATA_DIR", read.text("LARGESSE_DATA_DIR", "./largesse-data"))
     environment = read.choice("LARGESSE_ENVIRONMENT", ENVIRONMENTS, "production")
     public_url = read.public_url("LARGESSE_PUBLIC_URL", "http://127.0.0.1:8000")
     staging_public_url = read.public_url("LARGESSE_STAGING_PUBLIC_URL", public_url)
@@ -248,9 +248,17 @@ class _Reader:
             raise malformed
         return networks
 
+    def path(self, name: str, value: str) -> Path:
+        try:
+            return Path(value).expanduser().absolute()
+        except RuntimeError:
+            raise SettingError(name, "begins with ~, but that user has no home folder") from None
+        except FileNotFoundError:
+            raise OperatorError("the current folder was removed: change to another one") from None
+
     def paths(self, name: str) -> tuple[Path, ...]:
         values = [part.strip() for part in self.text(name, "").split(",")]
-        return tuple(Path(value).expanduser().absolute() for value in values if value)
+        return tuple(self.path(name, value) for value in values if value)
 
     def master_keys(self, name: str) -> tuple[bytes, ...]:
         return decode_master_keys(self.text(name, ""), name)
