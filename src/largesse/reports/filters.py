@@ -111,6 +111,30 @@ async def add_up(
     return sorted(added, key=lambda one: (one.key, one.currency))
 
 
+async def read_corrected(connection: Connection, wanted: OrderFilter) -> dict[str, int]:
+    """Returns by currency what corrections refunded, in minor units, of orders of some states, of a person or of all. Other filters do not count.
+
+    Corrections refund claimed gifts. So the value of unclaimed gifts is what their orders cost, without the claimed value and the refunds, and
+    with this amount.
+    """
+    place = wanted.customer_id, wanted.environment
+    rows = await connection.fetch(_CORRECTED, *place, list(wanted.states), wanted.group.user_id)
+    return {row["currency"]: row["minor"] for row in rows}
+
+
+# A cluster joins a local table, such as corrections, only as a CTE.
+_CORRECTED = """
+    WITH refunded AS MATERIALIZED (
+        SELECT order_reference, sum(amount_minor) AS minor FROM corrections
+        WHERE customer_id = $1 AND environment = $2 AND order_reference IS NOT NULL AND state = 'approved' GROUP BY 1)
+    SELECT o.currency, sum(refunded.minor)::bigint AS minor
+    FROM refunded JOIN orders o ON o.customer_id = $1 AND o.reference = refunded.order_reference
+    JOIN report_orders r ON r.customer_id = $1 AND r.order_id = o.id
+    WHERE r.state = ANY($3::text[]) AND ($4::int IS NULL OR o.user_id = $4)
+    GROUP BY 1
+"""
+
+
 @lru_cache(maxsize=500)
 def _statement(by: str, only: Sequence[str], parts: int, said: Collection[str]) -> Fragment:
     """Returns the SQL that adds up the sums of a period with this number of parts. `said` names the columns that the filter limits."""

@@ -1,7 +1,9 @@
 """Corrections that one member of staff proposes and another approves, on pages of the back office."""
 
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.claim.conftest import Recipient
+from tests.web.console.conftest import Browser, signed_in
+from tests.web.console.test_funding import report
 from tests.web.office.test_money import account, balance, fay, max_, service
 
 __all__ = ["fay", "max_", "service"]
@@ -20,3 +22,16 @@ def test_a_debit_above_the_balance_says_so_before_it_is_approved(service: Servic
     assert balance(service) == 0
     assert max_.submit(more, f"{more}/decline").status_code == 303
     assert said not in max_.read(more)
+
+
+def test_a_refund_of_a_claimed_gift_leaves_the_value_of_unclaimed_ones(
+    service: Service, fay: Browser, max_: Browser
+) -> None:
+    sent = service.send("gift", "coffee", value=10, codeQuantity=3).json()
+    assert Recipient(service).claim(sent["codes"][0]).status_code == 303
+    here = f"/office/money/accounts/{account(service)}/correct"
+    fields = {"kind": "refund", "amount": "10.00", "order": sent["reference"], "reason": "It came broken."}
+    one = fay.submit(here, **fields).headers["location"]
+    assert max_.submit(one, f"{one}/approve").status_code == 303
+    service.run(report)
+    signed_in(service, "ada@acme.example").sees("/app", "2 gifts unclaimed, £20.00")

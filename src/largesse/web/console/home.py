@@ -19,7 +19,7 @@ from largesse.db.statements import planned_at_once
 from largesse.ledger.receivables import AmountDue, list_amounts_due
 from largesse.ledger.statements import DAYS, read_history
 from largesse.ledger.store import SeenAccount, list_seen_accounts
-from largesse.reports.filters import Added, OrderFilter, add_up, together
+from largesse.reports.filters import Added, OrderFilter, add_up, read_corrected, together
 from largesse.reports.listing import OrderPage, list_page
 from largesse.reports.sums import OrderState, Sums
 from largesse.reports.usage import FirstSteps, read_first_steps
@@ -61,6 +61,7 @@ class _Summed(NamedTuple):
     """Sums of orders, and the items for orders that need attention. Reading them takes as long as reading the rest."""
 
     unclaimed: list[Added]
+    corrected: dict[str, int]  # what corrections refunded of their orders, which is of claimed gifts
     items: list[AttentionItem]
     spent: list[Added]
     spent_before: list[Added]
@@ -114,6 +115,7 @@ async def _add_up(context: RequestContext) -> _Summed:
         )
         return _Summed(
             unclaimed=together(states),
+            corrected=await read_corrected(connection, unclaimed),
             items=await of_orders(context, connection, orders, bounced, waiting),
             spent=await add_up(connection, replace(orders, since=month.since, until=month.until), only=_SPENT),
             spent_before=await add_up(connection, before, only=_SPENT),
@@ -242,7 +244,8 @@ def _claimed(context: RequestContext, summed: _Summed, read: _Read, currency: st
     now, before = _share(read.claims), _share(read.claims_before)
     left = _of(summed.unclaimed, currency)
     count = left.codes - left.claimed - left.cancelled
-    worth = context.language.amount(left.spent_minor - left.claimed_minor - left.refunded_minor, currency or "GBP")
+    worth_minor = left.net_minor - left.claimed_minor + summed.corrected.get(currency, 0)
+    worth = context.language.amount(worth_minor, currency or "GBP")
     return Figure(
         context.say("Claimed within %(days)s days", days=_CLAIM_DAYS),
         "\N{EN DASH}" if now is None else str(format_percent(now, locale=context.language.locale)),
