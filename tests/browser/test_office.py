@@ -168,7 +168,7 @@ def signs_in_as_their_administrator(page: Any, link: str) -> Any:
 def reads_the_banks_file(clerk: Clerk, file: Path) -> None:
     clerk.go("Money")
     clerk.link("^Bank files")
-    clerk.page.get_by_label("The bank's CSV file").set_input_files(file)
+    clerk.page.get_by_label("The bank's file, CSV or CAMT").set_input_files(file)
     clerk.press("^Read the file")
     clerk.press("^Credit 37 top-ups")
     clerk.read("37")

@@ -251,3 +251,16 @@ def test_a_sign_of_the_currency_may_stand_beside_an_amount() -> None:
 )
 def test_what_is_no_payment_in(amount: str, is_none: bool) -> None:
     assert is_no_payment(amount) is is_none
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts"),
+    [
+        ("Datum;Af Bij;Bedrag (EUR);Mededelingen;Munt\n1;Bij;100,00;a;EUR\n1;Af;100,00;b;EUR\n", ["100,00", "-100,00"]),
+        ("Fecha;Concepto;Importe;Divisa\n1;a;1.234,50;EUR\n", ["1.234,50"]),
+        ("Data operacji;Kwota;Waluta\n1;1 234,50;PLN\n", ["1 234,50"]),
+        ("ID,Direction,Amount,Currency\n1,IN,5.00,GBP\n2,OUT,5.00,GBP\n", ["5.00", "-5.00"]),
+    ],
+)
+def test_headings_of_other_languages(tmp_path: Path, text: str, amounts: list[str]) -> None:
+    assert [line.amount for line in read(tmp_path, text)] == amounts

@@ -130,7 +130,7 @@ async def top_ups_import(
     dry_run: bool,
     form: str | None,
 ) -> None:
-    """Credit the top-ups that are paid by the transfers in FILE, a bank's CSV file.
+    """Credit the top-ups that are paid by the transfers in FILE, a bank's CSV or CAMT file.
 
     A line confirms a top-up if any of its columns names the reference of a waiting one, and amount and currency are the requested
     ones. Each line counts once, however often you import the file. Every line is listed with its outcome. Exits with 1 if a line names

@@ -1,4 +1,4 @@
-"""Reads a bank's CSV file of incoming transfers. Banks use different columns, so it requires little of them.
+"""Reads a bank's CSV or CAMT file of incoming transfers. Banks use different columns, so it requires little of a CSV file.
 
 One column has the amount and one the currency. They are found by their headings, or named. The currency of a file with one currency can be
 given instead. References are found in any column.
@@ -19,6 +19,7 @@ import msgspec
 from largesse.base.amounts import ANY_CURRENCY, normal_marks, number_in, readings
 from largesse.base.errors import FileRefused
 from largesse.base.file_text import NotText, read_text
+from largesse.ledger.camt_file import camt_rows, is_camt
 from largesse.ledger.transfer_references import mistyped_references_in, transfer_references_in
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -29,16 +30,17 @@ _LONGEST_CELL = 100  # characters of an amount or a currency; longer texts are c
 _DELIMITERS = ",;\t|"
 # "Haben" comes first: a file with that column may use "Betrag" for something else.
 _AMOUNTS = (
-    "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz",
+    "haben", "amount", "betrag", "montant", "credit", "crédit", "gutschrift", "paid in", "money in", "umsatz", "bedrag", "importe", "importo",
+    "belopp", "kwota", "deposit",
 )  # fmt: skip
-_CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy")
+_CURRENCIES = ("currency", "währung", "waehrung", "devise", "ccy", "munt", "divisa", "waluta")
 _CODE = re.compile("[A-Z]{3}")  # ISO 4217
 # Headings of the column that says which amounts were paid out. Banks that have it write amounts without a sign.
 _DIRECTIONS = frozenset((
     "s/h", "soll/haben", "soll-/haben-kennzeichen", "d/c", "c/d", "dr/cr", "cr/dr", "debit/credit", "credit/debit", "débit/crédit",
-    "credit debit indicator", "creditdebitindicator", "cdtdbtind", "sens", "af bij", "af/bij", "bij/af",
+    "credit debit indicator", "creditdebitindicator", "cdtdbtind", "sens", "direction", "af bij", "af/bij", "bij/af",
 ))  # fmt: skip
-_OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit", "af"))
+_OUT = frozenset(("s", "soll", "d", "dr", "dbit", "debit", "débit", "af", "out"))
 # Words that mean "paid out" in a column with any heading, such as "Transaction type".
 _OUT_ANYWHERE = frozenset(("soll", "dbit", "debit", "débit"))
 # Words in a column of states for money that has not arrived, or was taken back.
@@ -84,7 +86,10 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
     """Returns the lines of a file without blank ones. Raises FileRefused with the fault."""
     most = MAX_LINES if most is None else most
     text = _text(name, content)
-    rows = _rows(text, _delimiter(text, columns), name)
+    if is_camt(text):
+        rows, columns = camt_rows(name, text), Columns(all_in=columns.all_in)
+    else:
+        rows = _rows(text, _delimiter(text, columns), name)
     heading = _heading([cells for _, cells in rows[:_HEADING_WITHIN]], columns)
     if heading is None:
         raise FileRefused(

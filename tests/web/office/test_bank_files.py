@@ -1,0 +1,21 @@
+"""Files of banks that are no CSV, on pages of the back office."""
+
+from tests.ledger.test_camt_file import REFERENCE, document, entry
+from tests.web.api.conftest import Service
+from tests.web.console.conftest import Browser
+from tests.web.office.test_money import FILES, balance, fay, service, wait_for
+
+__all__ = ["fay", "service"]
+
+
+def test_a_camt_file_credits_the_top_ups_that_it_pays(service: Service, fay: Browser) -> None:
+    (reference,), before = wait_for(service, 1, 1_234_50), balance(service)
+    paid, out = (entry("1234.50", currency="GBP", out=out).replace(REFERENCE, reference) for out in (False, True))
+    fay.get(FILES)
+    here = fay.upload(FILES, document(out, paid), file_name="camt.053.xml", decimals="").headers["location"]
+    fay.sees(here, "Matched: 1", "Ignored: 1")
+    assert fay.post(f"{here}/confirm").status_code == 303
+    assert balance(service) == before + 1_234_50
+    later = fay.upload(FILES, document(paid, entry("7.00", "")), file_name="later.xml", decimals="").headers["location"]
+    fay.sees(later, "Credited: 1", "Ignored: 1")
+    assert "This is not a CSV file." in fay.upload(FILES, b"<html></html>", file_name="camt.xml", decimals="").text
