@@ -71,7 +71,7 @@ def test_with_a_second_step_a_password_alone_shows_nothing(service: Service) -> 
     before = browser.cookies["app"]
     for path in ("/app", "/app/people", "/app/security", "/app/customers"):
         assert browser.get(path).headers["location"].startswith("/app/second-step?next=")
-    assert browser.get("/app/second-step?next=%2Fapp%2Fpeople").status_code == 200
+    browser.sees("/app/second-step?next=%2Fapp%2Fpeople", "lost your device", "ask the operator for a link")
     assert browser.post("/app/second-step", code="000000", next="/app").status_code == 422
     answer = browser.post("/app/second-step", code=code_of(service, secret, 30), next="/app/people")
     assert answer.headers["location"] == "/app/people"
