@@ -28,6 +28,8 @@ from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
 from largesse.orders.recipients import MAX_ERRORS, count_more
+from largesse.reports.filters import GroupFilter, OrderFilter
+from largesse.reports.finder import find_orders
 
 MOST_AT_ONCE = 5_000  # changes in one call
 PAST_ORDERS = 2_000  # the newest orders that are searched for past recipients
@@ -148,7 +150,14 @@ async def add_past_recipients(actor: Actor, vault: Vault, user_id: int | None) -
     place = actor.place
     async with changing_contacts(actor) as transaction:
         connection = transaction.connection
-        past = await store.list_past_recipients(connection, place, user_id, PAST_ORDERS, _PAST_LINES)
+        # From the read models: a person may have placed few of a customer's orders.
+        newest = await find_orders(
+            connection,
+            OrderFilter(customer_id=place[0], environment=place[1], group=GroupFilter(user_id=user_id)),
+            PAST_ORDERS,
+        )
+        order_ids = [found.order_id for found in newest.places]
+        past = await store.list_past_recipients(connection, place[0], order_ids, _PAST_LINES)
         known = await store.find_contacts(connection, place, emails=[email for email, _ in past])
         keys = {email_key(one.email) for one in known}
         new = [(email, name) for email, name in past if email_key(email) not in keys and not is_erased(email)]

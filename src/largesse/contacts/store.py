@@ -96,15 +96,13 @@ _SEAL = """
     WHERE c.customer_id = $1 AND c.environment = $2 AND c.id = new.id
 """
 _DELETE = "DELETE FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = ANY($3::int[])"
-# The recipients of the newest orders, each address once, with its last name. `$3` is the person who placed the orders; null for all.
+# The recipients of the orders $2, newest first, each address once, with its last name. Reads at most $3 lines.
 _PAST = """
     SELECT DISTINCT ON (lower(recipient_email)) recipient_email AS email, recipient_name AS name FROM (
-        SELECT l.recipient_email, l.recipient_name, l.order_id FROM (
-            SELECT id FROM orders WHERE customer_id::bigint = $1 AND environment = $2 AND ($3::int IS NULL OR user_id = $3)
-            ORDER BY id::bigint DESC LIMIT $4) AS newest
-        JOIN lines l ON l.customer_id = $1 AND l.order_id = newest.id
+        SELECT l.recipient_email, l.recipient_name, l.order_id
+        FROM unnest($2::int[]) AS newest (order_id) JOIN lines l ON l.customer_id = $1 AND l.order_id = newest.order_id
         WHERE l.recipient_email IS NOT NULL AND l.recipient_email NOT LIKE '%@erased.invalid'
-        LIMIT $5) AS sent
+        LIMIT $3) AS sent
     ORDER BY lower(recipient_email), (recipient_name IS NULL), order_id DESC
 """
 _WITH_ADDRESS = Fragment("FROM contacts WHERE email_key = $1 AND ($2::int IS NULL OR customer_id = $2)")
@@ -260,10 +258,10 @@ async def delete_contacts(connection: Connection, place: Place, ids: Collection[
 
 
 async def list_past_recipients(
-    connection: Connection, place: Place, user_id: int | None, orders: int, lines: int
+    connection: Connection, customer_id: int, order_ids: Sequence[int], lines: int
 ) -> list[tuple[str, str | None]]:
-    """Returns address and name of the recipients of the customer's newest orders. With `user_id`, only of orders that this person placed."""
-    rows = await connection.fetch(_PAST, *place, user_id, orders, lines)
+    """Returns address and name of the recipients of these orders, which must be newest first."""
+    rows = await connection.fetch(_PAST, customer_id, order_ids, lines)
     return [(row["email"], row["name"]) for row in rows]
 
 
