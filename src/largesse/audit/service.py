@@ -134,6 +134,7 @@ _AT_ONCE = 1_000
 LOOKED_AT = 5_000
 LOOKED_AT_OF_CUSTOMER = 100_000
 _NEWEST = 2**63 - 1
+Place = tuple[datetime, int]  # an event's time and id
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -183,17 +184,16 @@ async def newest_events(
 
 
 async def newest_of_all(
-    connection: Connection, *, acts: Sequence[str], who: str, words: str, before: int | None, limit: int = 50
-) -> tuple[list[AuditEvent], int | None]:
+    connection: Connection, *, acts: Sequence[str], who: str, words: str, past: Place | None = None, limit: int = 50
+) -> tuple[list[AuditEvent], Place | None]:
     """Returns the newest events of the installation and all customers, as `newest_events` does for one. Reads at most `LOOKED_AT` events."""
-    place = (None, _NEWEST) if before is None else await connection.fetchrow(store.PLACE, before)
-    if place is None:
-        return [], None
+    place = past or (None, _NEWEST)
     rows = await connection.fetch(store.NEWEST_OF_ALL, *place, LOOKED_AT, list(acts), who, words, limit + 1)
     events = [AuditEvent(**row) for row in rows[:limit]]
     if len(rows) > limit:
-        return events, events[-1].id
-    return events, await connection.fetchval(store.LAST_OF_ALL, *place, LOOKED_AT)
+        return events, (events[-1].at, events[-1].id)
+    last = await connection.fetchrow(store.LAST_OF_ALL, *place, LOOKED_AT)
+    return events, (last["at"], last["id"]) if last else None
 
 
 async def list_events(

@@ -47,7 +47,6 @@ NEWEST = compose(
 # The oldest event that the page looks at; null if there are no more.
 LAST = compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT)
 
-PLACE = "SELECT at, id FROM audit_events WHERE id = $1"
 _LOOKED_AT_OF_ALL = Fragment("""
     audit_events WHERE (at, id) < (coalesce($1::timestamptz, 'infinity'), $2::bigint) ORDER BY at DESC, id DESC
 """)
@@ -65,7 +64,7 @@ NEWEST_OF_ALL = compose(
     columns=_COLUMNS,
 )
 # The oldest event that the page looks at; null if there are no more.
-LAST_OF_ALL = compose("SELECT id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT_OF_ALL)
+LAST_OF_ALL = compose("SELECT at, id FROM {looked_at} OFFSET $3 - 1 LIMIT 1", looked_at=_LOOKED_AT_OF_ALL)
 
 
 def _since(condition: Fragment) -> Fragment:

@@ -60,3 +60,13 @@ def test_a_page_reads_no_other_entries(start_service: ServiceFactory) -> None:
         ]
 
     assert on_database(service.database_url, read) == [51, 51, 51]
+
+
+def test_a_position_is_a_time_and_an_id_and_no_event_is_looked_up_by_its_id(service: Service) -> None:
+    """PostgreSQL before 18 reads the index of all events to find one by its id alone."""
+    browser = staff_in(service, "owner")
+    service.sql(FILL, 0, 5)
+    at_us = service.sql("SELECT (extract(epoch FROM clock_now() - interval '150 minutes') * 1000000)::bigint")[0][0]
+    page = browser.read(f"/office/audit?before={2**62}&after={at_us}")
+    assert re.search(r"API key 3\b", page)
+    assert not re.search(r"API key 2\b", page)

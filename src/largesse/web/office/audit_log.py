@@ -87,7 +87,7 @@ async def show(context: OfficeContext) -> Response:
     of, kind, before = context.query("of").strip(), context.query("kind"), context.parameters.number("before", INT64)
     acts = sorted(OF_OFFICE) if kind == _KIND_OF_OFFICE else acts_of(kind)
     events: list[AuditEvent] = []
-    following: int | None = None
+    older: str | None = None
     names, is_unknown, looked_at = Names(), False, LOOKED_AT
     async with context.database.connection(OFFICE) as connection:
         try:
@@ -97,10 +97,12 @@ async def show(context: OfficeContext) -> Response:
         else:
             who, words = context.query("who").strip(), context.query("q").strip()
             if customer_id is None:
-                events, following = await newest_of_all(connection, acts=acts, who=who, words=words, before=before)
+                events, past = await newest_of_all(connection, acts=acts, who=who, words=words, past=context.past)
+                older = context.here_past(*past) if past else None
             else:
                 looked_at, wanted = LOOKED_AT_OF_CUSTOMER, EventFilter(customer_id, tuple(acts), who, words)
                 events, following = await newest_events(connection, wanted, before=before)
+                older = context.here(before=following, after=None) if following else None
         mentioned = {one for event in events for one in (event.subject, *accounts_in(event))}
         ids = [int(found[1]) for found in map(_ACCOUNT.fullmatch, mentioned) if found]
         names = await read_account_names(connection, ids)
@@ -124,9 +126,9 @@ async def show(context: OfficeContext) -> Response:
         kinds=[*kinds, (_KIND_OF_OFFICE, context.say("Back office and installation"))],
         query=context.query,
         is_unknown=is_unknown,
-        older=context.here(before=following) if following is not None else None,
+        older=older,
         looked_at=context.language.number(looked_at),
-        newest=context.here(before=None) if before is not None else None,
+        newest=context.here(before=None, after=None) if before is not None else None,
         is_filtered=any(context.query(name) for name in ("of", "kind", "who", "q")) or before is not None,
     )
 

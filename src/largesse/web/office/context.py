@@ -1,6 +1,7 @@
 """The context of a request to a page of the back office, and its layout: the web application's, with its own colour, menu and words."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from largesse.web.console.context import PageContext
 from largesse.web.console.layout import Layout
 from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.page_services import Office
+from largesse.web.kit.query import INT64
+
+_WHOLE = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class OfficeContext(PageContext):
@@ -66,6 +71,18 @@ class OfficeContext(PageContext):
         member = self.person
         who = by_staff(member.person_id, member.email, self.origin.address, self.request.scope["request_id"])
         return staff_actor(self.office.database, member, Acting(who, self.services.chains))
+
+    @property
+    def past(self) -> tuple[datetime, int] | None:
+        """The position in the page's address after which a list by time and id goes on; None without one."""
+        before, at_us = self.parameters.number("before", INT64), self.parameters.number("after", INT64)
+        if before is None or at_us is None or at_us > INT64 // 1_000:
+            return None
+        return _EPOCH + at_us * _WHOLE, before
+
+    def here_past(self, at: datetime, last_id: int) -> str:
+        """Returns the address of this page after a position."""
+        return self.here(before=last_id, after=(at - _EPOCH) // _WHOLE)
 
 
 HERE = Path(__file__).parent

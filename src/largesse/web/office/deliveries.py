@@ -1,6 +1,6 @@
 """Deliveries that need attention, in the back office: mail that bounced, was given up or is held, and failing webhooks."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from starlette.responses import Response
@@ -12,7 +12,6 @@ from largesse.customers.customer_store import read_customer
 from largesse.db.scope import OFFICE
 from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue
 from largesse.staff.model import StaffRight
-from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 from largesse.webhooks.delivery_store import FIRST, list_failing
@@ -31,8 +30,6 @@ STATE_NAMES = {
     "exhausted": ("bad", text("Mail given up")),
     "held": ("waiting", text("Mail held")),
 }
-_WHOLE = timedelta(microseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def show(context: OfficeContext) -> Response:
@@ -40,7 +37,7 @@ async def show(context: OfficeContext) -> Response:
     wanted = _filter(context)
     async with context.database.connection(OFFICE) as connection:
         customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
-        found = await list_given_up(connection, wanted, past=_past(context), limit=_PAGE + 1)
+        found = await list_given_up(connection, wanted, past=context.past or NEWEST, limit=_PAGE + 1)
     messages = found[:_PAGE]
     last = messages[-1] if len(found) > _PAGE else None
     return context.page(
@@ -52,7 +49,7 @@ async def show(context: OfficeContext) -> Response:
         states=[(state, context.say(STATE_NAMES[state][1])) for state in STATES],
         ages=named(context, _AGES),
         age=_age(context),
-        older=last and context.here(before=last.id, after=(last.given_up_at - _EPOCH) // _WHOLE),
+        older=last and context.here_past(last.given_up_at, last.id),
         newest=context.here(before=None, after=None) if context.query("before") else None,
         ask_path=context.here(before=None, after=None).replace("/deliveries", "/deliveries/requeue", 1),
         may_requeue=context.person.may(StaffRight.DELIVERIES),
@@ -129,13 +126,6 @@ def _filter(context: OfficeContext) -> RequeueFilter:
 def _age(context: OfficeContext) -> str:
     age = context.query("period")
     return age if age in _AGES else _DEFAULT_AGE
-
-
-def _past(context: OfficeContext) -> tuple[datetime, int]:
-    before, at_us = context.parameters.number("before", INT64), context.parameters.number("after", INT64)
-    if before is None or at_us is None or at_us > INT64 // 1_000:
-        return NEWEST
-    return _EPOCH + at_us * _WHOLE, before
 
 
 def _past_webhook(context: OfficeContext) -> tuple[int, UUID]:
