@@ -9,13 +9,17 @@ import pytest
 from msgspec.structs import replace
 from msgspec.structs import replace as replace_struct
 from tests.chained import actor_on
+from tests.distributed import IS_DISTRIBUTED
 from tests.ledger.worlds import ACME, FLOAT, TEAM, VAULT, YEN, database
+from tests.plans import rows_read
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
+from largesse.ledger import corrections_store
 from largesse.ledger.corrections import (
     LONGEST_REASON,
     MAX_WAITING,
@@ -307,3 +311,23 @@ async def staff_on(database: Database, vault: Vault, id_: int) -> Actor:
     return replace(
         actor, acting=acting, staff=StaffMember(1, id_, f"{id_}@largesse.example", "Fay", "finance", is_proved=True)
     )
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the corrections are read on the coordinator, their accounts on nodes")
+async def test_a_page_reads_its_own_corrections_among_those_of_many_accounts(connection: asyncpg.Connection) -> None:
+    await connection.execute("SET session_replication_role = replica")
+    await connection.execute(
+        """
+        INSERT INTO customers (id, key, name, plan, funding) OVERRIDING SYSTEM VALUE
+        SELECT n, 'c' || n, 'C', 'pro', 'balance' FROM generate_series(1, 3000) AS n;
+        INSERT INTO accounts (id, customer_id, environment, kind, key, name, currency)
+        SELECT n, n, 'production', 'funding', 'main', 'Main', 'GBP' FROM generate_series(1, 3000) AS n;
+        INSERT INTO corrections (customer_id, environment, account_id, kind, amount_minor, reason, state, proposed_by, proposed_at, expires_at, decided_by, decided_at)
+        SELECT 1 + n % 3000, 'production', 1 + n % 3000, 'credit', 1, 'Because.', 'declined', 1, clock_now(), clock_now(), 2, clock_now()
+        FROM generate_series(1, 9000) AS n;
+        ANALYZE
+        """
+    )
+    for before in (None, 5000):
+        read = await rows_read(connection, Role.OFFICE, "corrections", corrections_store._NEWEST, before, 51)
+        assert read == 51

@@ -6,23 +6,34 @@ from datetime import datetime
 import msgspec
 
 from largesse.base.errors import NotFound
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, Row
 
-_SELECT = Fragment("""
+
+def _select(found: Fragment, order: Fragment = NOTHING) -> Fragment:
+    """Returns SQL for the corrections `found`. They are found before the join, for which the planner expects few rows: it would join all of them."""
+    return compose(
+        """
     SELECT n.customer_id, n.id, n.environment, n.account_id, n.kind, n.amount_minor, n.order_reference, n.reason,
            CASE WHEN n.state = 'waiting' AND n.expires_at <= clock_now() THEN 'expired' ELSE n.state END AS state,
            n.proposed_by, n.proposed_at, n.expires_at, n.decided_by, n.decided_at, n.transfer_id,
            c.key AS customer, c.name AS customer_name, a.name AS account, a.currency
-    FROM corrections n JOIN customers c ON c.id = n.customer_id
-    JOIN accounts a ON a.customer_id = n.customer_id AND a.id = n.account_id
-""")
-_BY_ID = compose("{select} WHERE n.id = $1", select=_SELECT)
-_WAITING = compose(
-    "{select} WHERE n.state = 'waiting' AND n.expires_at > clock_now() ORDER BY n.expires_at, n.id LIMIT $1",
-    select=_SELECT,
+    FROM (SELECT * FROM corrections {found}) AS n JOIN customers c ON c.id = n.customer_id
+    JOIN accounts a ON a.customer_id = n.customer_id AND a.id = n.account_id {order}
+    """,
+        found=found,
+        order=order,
+    )
+
+
+_BY_ID = _select(Fragment("WHERE id = $1"))
+_WAITING = _select(
+    Fragment("WHERE state = 'waiting' AND expires_at > clock_now() ORDER BY expires_at, id LIMIT $1"),
+    Fragment("ORDER BY n.expires_at, n.id"),
 )
-_NEWEST = compose("{select} WHERE ($1::int IS NULL OR n.id < $1) ORDER BY n.id DESC LIMIT $2", select=_SELECT)
+_NEWEST = _select(
+    Fragment("WHERE id < coalesce($1, 2147483647) ORDER BY id DESC LIMIT $2"), Fragment("ORDER BY n.id DESC")
+)
 _ACCOUNT = """
     SELECT a.id AS account_id, a.customer_id, a.environment, a.kind, coalesce(a.name, '') AS account, a.currency, a.balance_minor,
            a.closed_at IS NOT NULL AS is_closed, c.key AS customer, c.name AS customer_name
