@@ -11,7 +11,7 @@ from tests.webhooks.conftest import Receiver, World, make_principal
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.roles import Role
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OPERATOR, for_customer
 from largesse.webhooks import delivery_store, store
 from largesse.webhooks.delivery_store import (
     DeliveryRecord,
@@ -201,6 +201,28 @@ async def test_for_a_subscription_without_deliveries_none_of_others_are_read(wor
             51,
         )
         assert await rows_read(connection, *of_all) == 0
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")
+async def test_the_list_reads_the_newest_delivery_of_each_webhook_among_many_small_ones(world: World) -> None:
+    mine = [(await world.subscribe(f"https://hooks.example/{number}")).id for number in range(5)]
+    async with world.database.connection(OPERATOR) as connection:
+        await connection.execute("SET session_replication_role = replica")  # the webhooks of others are not needed
+        await connection.execute(
+            """
+            INSERT INTO deliveries (customer_id, subscription_id, event, sample, state, due_at, created_at)
+            SELECT $1, ($2::uuid[])[1 + n % 5], 'order.created', ''::bytea, 'delivered', now(), now() FROM generate_series(1, 20000) AS n
+            UNION ALL
+            SELECT 1000 + n % 2000, md5((n % 2000)::text)::uuid, 'order.created', ''::bytea, 'delivered', now(), now() FROM generate_series(1, 20000) AS n
+            """,
+            world.principal.customer_id,
+            mine,
+        )
+        await connection.execute("RESET session_replication_role; ANALYZE deliveries")
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'deliveries'"
+    async with world.database.transaction(for_customer(world.principal.customer_id, "production")) as connection:
+        assert len(await store.list_subscription_records(connection, world.principal)) == 5
+        assert await connection.fetchval(read) == 5
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")

@@ -16,7 +16,7 @@ from largesse.db.statements import read_now
 from largesse.events.kinds import EVENTS, Sampled
 from largesse.jobs.notifier import notify
 from largesse.webhooks.queues import wake_queue
-from largesse.webhooks.store import HOLD_OWN, OWN, own_events
+from largesse.webhooks.store import HOLD_OWN, IN_ORDER, OWN, own_events
 
 MOST_REDELIVERED = 1_000  # deliveries that one call makes due
 FIRST = 0, UUID(int=0)  # a position before all failing webhooks
@@ -300,5 +300,7 @@ async def list_failing(
     if customer_id is None:
         rows = await connection.fetch(_OF_ALL, MOST_REDELIVERED, *past, limit)
     else:
-        rows = await connection.fetch(_OF_ONE, MOST_REDELIVERED, customer_id, past[1], limit)
+        async with connection.transaction():
+            await connection.execute(IN_ORDER)
+            rows = await connection.fetch(_OF_ONE, MOST_REDELIVERED, customer_id, past[1], limit)
     return [FailingWebhook(**row) for row in rows]
