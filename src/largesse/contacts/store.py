@@ -32,32 +32,54 @@ _FOUND = compose(
     here=_HERE,
 )
 # The contacts that a list shows: those with each word ($3), active or left ($4), and in a group ($5).
-_LISTED = Fragment("""
-    AND c.sought LIKE ALL($3::text[]) AND ($4::bool IS NULL OR (c.left_at IS NULL) = $4)
-    AND ($5::int IS NULL OR EXISTS (
-        SELECT FROM contact_members m WHERE m.customer_id = c.customer_id AND m.group_id = $5 AND m.contact_id = c.id))
-""")
-_FIRST = compose(
-    "{select} {here} {listed} ORDER BY c.sought, c.id LIMIT $6", select=_SELECT, here=_HERE, listed=_LISTED
+_SHOWN = Fragment("AND c.sought LIKE ALL($3::text[]) AND ($4::bool IS NULL OR (c.left_at IS NULL) = $4)")
+
+
+def _listed(more: Fragment) -> dict[bool, Fragment]:
+    """Returns SQL for a page of contacts. The members of a small group (True) are found by their ids, otherwise contacts are read in the order of the list."""
+    return {
+        is_small: compose(
+            "{select} {here} {shown} {grouped} {more}",
+            select=_SELECT,
+            here=_HERE,
+            shown=_SHOWN,
+            grouped=grouped,
+            more=more,
+        )
+        for is_small, grouped in _IN_GROUP.items()
+    }
+
+
+_IN_GROUP = {
+    True: Fragment("AND c.id = ANY($5::int[])"),
+    False: Fragment("""
+        AND ($5::int IS NULL OR EXISTS (
+            SELECT FROM contact_members m WHERE m.customer_id = c.customer_id AND m.group_id = $5 AND m.contact_id = c.id))
+    """),
+}
+_FIRST = _listed(Fragment("ORDER BY c.sought, c.id LIMIT $6"))
+_AFTER = _listed(Fragment("AND (c.sought, c.id) > ($7, $8) ORDER BY c.sought, c.id LIMIT $6"))
+_BEFORE = _listed(Fragment("AND (c.sought, c.id) < ($7, $8) ORDER BY c.sought DESC, c.id DESC LIMIT $6"))
+_BY_ID = _listed(Fragment("AND c.id > $7 ORDER BY c.id LIMIT $6"))
+# Reads the members of a large group once, and does not look each contact up.
+_COUNT = {
+    is_small: compose(
+        "SELECT count(*) FROM (SELECT FROM contacts c {here} {shown} {grouped} LIMIT $6) AS counted",
+        here=_HERE,
+        shown=_SHOWN,
+        grouped=grouped,
+    )
+    for is_small, grouped in {
+        True: _IN_GROUP[True],
+        False: Fragment(
+            "AND ($5::int IS NULL OR c.id IN (SELECT contact_id FROM contact_members m WHERE m.customer_id = $1 AND m.group_id = $5))"
+        ),
+    }.items()
+}
+_MEMBERS = (
+    "SELECT contact_id FROM contact_members WHERE customer_id = $1 AND environment = $2 AND group_id = $3 LIMIT $4"
 )
-_AFTER = compose(
-    "{select} {here} {listed} AND (c.sought, c.id) > ($7, $8) ORDER BY c.sought, c.id LIMIT $6",
-    select=_SELECT,
-    here=_HERE,
-    listed=_LISTED,
-)
-_BEFORE = compose(
-    "{select} {here} {listed} AND (c.sought, c.id) < ($7, $8) ORDER BY c.sought DESC, c.id DESC LIMIT $6",
-    select=_SELECT,
-    here=_HERE,
-    listed=_LISTED,
-)
-_BY_ID = compose(
-    "{select} {here} {listed} AND c.id > $7 ORDER BY c.id LIMIT $6", select=_SELECT, here=_HERE, listed=_LISTED
-)
-_COUNT = compose(
-    "SELECT count(*) FROM (SELECT FROM contacts c {here} {listed} LIMIT $6) AS counted", here=_HERE, listed=_LISTED
-)
+_SMALL = 1_000  # members of a small group
 _COUNT_ALL = "SELECT count(*) FROM contacts WHERE customer_id = $1 AND environment = $2"
 _SOUGHT = "SELECT sought FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = $3::bigint"
 _ADDRESS = "SELECT sealed_address FROM contacts WHERE customer_id = $1 AND environment = $2 AND id = $3"
@@ -193,26 +215,37 @@ async def list_contacts(
     before: int | None = None,
 ) -> list[Contact]:
     """Returns contacts by name: the first ones, or those after or before the contact with an id."""
-    arguments = (*place, *shown.arguments, limit)
+    is_small, *arguments = *await _arguments(connection, place, shown), limit
     edge = after if before is None else before
     at = None if edge is None else await connection.fetchval(_SOUGHT, *place, edge)
     if at is None:
-        rows = await connection.fetch(_FIRST, *arguments)
+        rows = await connection.fetch(_FIRST[is_small], *arguments)
     elif before is None:
-        rows = await connection.fetch(_AFTER, *arguments, at, edge)
+        rows = await connection.fetch(_AFTER[is_small], *arguments, at, edge)
     else:
-        rows = (await connection.fetch(_BEFORE, *arguments, at, edge))[::-1]
+        rows = (await connection.fetch(_BEFORE[is_small], *arguments, at, edge))[::-1]
     return [_contact(row) for row in rows]
+
+
+async def _arguments(connection: Connection, place: Place, shown: Filter) -> tuple[Any, ...]:
+    """Returns whether a filter is of a small group, and the arguments $1 to $5 of a list."""
+    if shown.group_id is not None:
+        members = await connection.fetch(_MEMBERS, *place, shown.group_id, _SMALL + 1)
+        if len(members) <= _SMALL:
+            return True, *place, *shown.arguments[:2], [row["contact_id"] for row in members]
+    return False, *place, *shown.arguments
 
 
 async def list_by_id(connection: Connection, place: Place, shown: Filter, limit: int, after: int = 0) -> list[Contact]:
     """Returns the contacts after an id, in the order of ids. So no page repeats or misses contacts while others are added or deleted."""
-    return [_contact(row) for row in await connection.fetch(_BY_ID, *place, *shown.arguments, limit, after)]
+    is_small, *arguments = await _arguments(connection, place, shown)
+    return [_contact(row) for row in await connection.fetch(_BY_ID[is_small], *arguments, limit, after)]
 
 
 async def count_contacts(connection: Connection, place: Place, shown: Filter) -> int:
     """Returns how many contacts a list has in all, counted up to MOST_COUNTED + 1."""
-    return int(await connection.fetchval(_COUNT, *place, *shown.arguments, MOST_COUNTED + 1))
+    is_small, *arguments = await _arguments(connection, place, shown)
+    return int(await connection.fetchval(_COUNT[is_small], *arguments, MOST_COUNTED + 1))
 
 
 async def count_all(connection: Connection, place: Place) -> int:
