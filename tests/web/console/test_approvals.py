@@ -260,6 +260,25 @@ def test_a_decision_is_about_what_its_approver_saw(service: Service, ada: Browse
     assert state(service, reference) == ("approved" if decision == "approve" else "declined")
 
 
+def test_approvers_see_which_addresses_were_corrected_after_they_approved(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
+    set_rule(ada)
+    reference = asked(cem, service)
+    assert decided(ada, reference).status_code == 303
+    assert "corrected the address" not in ada.read(f"/app/approvals/{reference}")
+    [email] = [
+        row["email"]
+        for row in service.of_order(reference, "recipient_email AS email", "lines", "ORDER BY number LIMIT 1")
+    ]
+    order = f"/app/orders/{reference}"
+    assert cem.submit(order, f"{order}/correct", email=email, corrected="cem@home.example").status_code == 303
+    ada.sees(
+        f"/app/approvals/{reference}", "Addresses corrected since", "Cem corrected the address of", "cem@home.example"
+    )
+    assert email not in ada.text
+
+
 @pytest.mark.slow
 def test_who_withdraws_an_approved_send_is_not_told_that_it_was_not_approved(
     service: Service, ada: Browser, cem: Browser

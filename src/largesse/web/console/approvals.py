@@ -30,6 +30,8 @@ from largesse.drafts.approving import send_approved
 from largesse.drafts.model import Draft
 from largesse.drafts.store import read_draft
 from largesse.ledger.store import list_seen_accounts
+from largesse.orders.history import list_acts
+from largesse.orders.lookup import find_order
 from largesse.orders.options import Options
 from largesse.orders.order import Gift
 from largesse.orders.recipients import Recipient
@@ -37,6 +39,7 @@ from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import CHANGED, Choice, Text
+from largesse.web.console.order_timeline import Happening, happening_of
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.review import campaign_of
 
@@ -193,6 +196,15 @@ async def _has_other_price(context: RequestContext, request: ApprovalRequest) ->
     return priced is not None and _total(priced[0], request) != request.total_minor
 
 
+async def _corrections(context: RequestContext, connection: Connection, request: ApprovalRequest) -> list[Happening]:
+    """Returns the corrections of recipients' addresses after the send was approved, newest first."""
+    if not request.is_sent:
+        return []
+    order = await find_order(connection, context.principal, request.id)
+    acts = await list_acts(connection, request.customer_id, order["id"])
+    return [happening_of(context, act) for act in acts if act.act == "correct"]
+
+
 def _total(gift: Gift, request: ApprovalRequest) -> int:
     return gift.unit_cost_minor * request.code_count
 
@@ -213,6 +225,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         campaign, listed = await campaign_of(connection, context.principal, request.id)
         invited = await read_list(connection, campaign, listed) if campaign and listed else []
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        corrections = await _corrections(context, connection, request)
     is_changed = not request.is_sent and changed_at != request.draft_changed_at
     content = None if draft is None or is_changed else draft.content
     sender = members[request.user_id]
@@ -243,6 +256,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         most_shown=_SHOWN,
         account=next((one.name for one in accounts if content and one.id == content.account_id), None),
         answers=answers,
+        corrections=corrections,
         has_decided=found.has_decided,
         names={one.id: one.name for one in members.values()},
     )

@@ -36,7 +36,7 @@ def timeline_of(
 ) -> list[Happening]:
     """Returns the timeline. `claims` are the times of the first and the last claim. `more` are further entries."""
     found = [*_planned(context, order), *_mail(context, progress), *_claims(context, order, progress, claims)]
-    found += [*(_act(context, act) for act in acts), *more]
+    found += [*(happening_of(context, act) for act in acts), *more]
     by = listed.placed_by or context.say("Somebody")
     found.append(Happening("shopping-bag", context.say("%(by)s placed the order", by=by), order["created_at"]))
     return sorted(found, key=lambda one: one.at, reverse=True)
@@ -72,7 +72,8 @@ def _claims(
     yield Happening("circle-check", said, last)
 
 
-def _act(context: RequestContext, act: OrderAct) -> Happening:
+def happening_of(context: RequestContext, act: OrderAct) -> Happening:
+    """Returns what somebody did with an order, as a sentence."""
     by, to = act.by or context.say("Somebody"), act.recipient
     if act.act == "cancel":
         return Happening("ban", _cancelled(context, act, by), act.at)
