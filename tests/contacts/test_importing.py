@@ -191,6 +191,11 @@ def test_a_second_row_of_an_address_is_merged() -> None:
     assert found.changes[1].more_groups == ("London", "Choir", "Band")
 
 
+def test_groups_on_lines_of_a_cell_are_groups_each() -> None:
+    [change] = checked('email,groups\nada@example.com,"Sales\r\n""HR, Paris""\nBerlin"\n').changes
+    assert change.more_groups == ("Sales", "HR, Paris", "Berlin")
+
+
 def test_a_column_that_is_not_there_does_not_fit() -> None:
     read = sheet("ada@example.com,Ada\n")
     assert not ContactColumns(Columns(0), {"birthday": 2}).fits(read)

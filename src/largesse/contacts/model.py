@@ -361,8 +361,8 @@ def group_key(name: str) -> str:
     return "".join(letter.lower()[0] for letter in name)
 
 
-# Names separated by commas, semicolons or bars. A name in quotation marks may contain these.
-_GROUPS = re.compile(r'\s*"([^"]*)"\s*(?=[,;|]|$)|([^,;|]+)')
+# Names separated by commas, semicolons, bars or line breaks. A name in quotation marks may contain these.
+_GROUPS = re.compile(r'\s*"([^"]*)"\s*(?=[,;|\n]|$)|([^,;|\n]+)')
 
 
 def read_groups(typed: str) -> list[str]:

@@ -103,6 +103,12 @@ def test_new_groups_are_typed_as_a_file_has_them(service: Service, ada: Browser)
     assert {row["name"] for row in service.sql("SELECT name FROM contact_groups")} == {"Sales", "Berlin", "HR, Paris"}
 
 
+def test_a_file_without_a_column_of_addresses_asks_for_it(ada: Browser) -> None:
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", b"Name,Telephone\nAda,123\n")
+    ada.says("Choose the column of the e-mail addresses, and one column for each of the others.")
+
+
 def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Service, ada: Browser) -> None:
     create(ada, email="ADA@example.com", name="A", groups="London")
     ada.get("/app/contacts/import")

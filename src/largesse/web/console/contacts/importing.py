@@ -75,7 +75,10 @@ async def read(context: RequestContext) -> Response:
         return context.page("contacts/import.html")
     sheet = sheets[source.sheet]
     own = await context.read(list_fields, context.customer)
-    return await _show(context, sheet, guess_contact_columns(sheet, own), own, source=source)
+    columns = guess_contact_columns(sheet, own)
+    if not columns.fits(sheet):
+        context.form.error("email", context.say(_NO_EMAIL))
+    return await _show(context, sheet, columns, own, source=source)
 
 
 async def take(context: RequestContext) -> Response:
