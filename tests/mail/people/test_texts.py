@@ -1,6 +1,7 @@
 """The mail to people who sign in is said in every language."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
 
 import pytest
 from babel.messages.pofile import read_po
@@ -18,6 +19,7 @@ from largesse.mail.people.writing import (
     PeopleMail,
     ThankYou,
     show,
+    write,
 )
 from largesse.notes.model import Note
 
@@ -101,3 +103,16 @@ def test_what_became_of_an_approval_is_said(state: str, is_sent: bool, subject: 
     shown, text, _ = show(replace(mail, approval=replace(mail.approval, state=state, is_sent=is_sent)))
     assert shown.endswith(subject)
     assert said in text
+
+
+def test_a_mail_has_one_id_and_shares_it_with_no_other_installation() -> None:
+    mail = a_people_mail("invitation")
+    ids = [
+        message_from_bytes(write(one, "gifts@example.com", at))["Message-ID"]
+        for one, at in (
+            (mail, mail.created_at),
+            (mail, mail.created_at + timedelta(hours=1)),
+            (replace(mail, created_at=mail.created_at + timedelta(seconds=1)), mail.created_at),
+        )
+    ]
+    assert ids[0] == ids[1] != ids[2]
