@@ -30,6 +30,7 @@ def test_the_last_whole_day_ends_everywhere_in_the_country(until: datetime, coun
         (datetime(2027, 1, 4, 18, tzinfo=UTC), "GB", datetime(2027, 1, 5, 9, tzinfo=UTC)),
         (datetime(2027, 7, 5, 3, tzinfo=UTC), "FR", datetime(2027, 7, 5, 7, tzinfo=UTC)),
         (datetime(2027, 1, 4, 3, tzinfo=UTC), "IN", datetime(2027, 1, 4, 3, 30, tzinfo=UTC)),
+        (datetime(2027, 1, 4, 20, 59, tzinfo=UTC), "RU", datetime(2027, 1, 5, 6, tzinfo=UTC)),
     ],
 )
 def test_mail_leaves_by_day(at: datetime, country: str, leaves: datetime) -> None:
@@ -42,6 +43,16 @@ def test_it_is_day_in_all_zones_of_a_country_at_once(country: str) -> None:
     assert is_daytime(at, country)
     assert len(zones_of(country)) > 1
     assert all(9 <= at.astimezone(zone).hour < 18 for zone in zones_of(country))
+
+
+def test_where_it_is_never_day_everywhere_it_is_day_in_most_zones_for_a_while() -> None:
+    at = daytime_from(datetime(2027, 1, 4, 20, 59, tzinfo=UTC), "RU")
+    assert all(is_daytime(at + timedelta(minutes=minutes), "RU") for minutes in range(15)), (
+        "a worker may come a little later"
+    )
+    hours = [at.astimezone(zone).hour for zone in zones_of("RU")]
+    assert sum(9 <= hour < 18 for hour in hours) > len(hours) * 0.8
+    assert all(8 <= hour < 20 for hour in hours)
 
 
 @pytest.mark.parametrize("country", ["GB", "NZ", "US", "XX"])

@@ -4,7 +4,7 @@ The calendar ends with the year 9999, and an order may be for its last instant. 
 """
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from babel.core import get_global
@@ -58,7 +58,7 @@ def last_whole_day(until: datetime, country: str) -> date:
 
 
 def daytime_from(at: datetime, country: str) -> datetime:
-    """Returns the first time from `at` on when it is daytime everywhere in a country. Returns `at` if the country has no such time."""
+    """Returns the first time from `at` on when it is daytime in a country. Returns `at` at the end of the calendar."""
     if is_daytime(at, country):
         return at
     quarter = at.replace(minute=at.minute // 15 * 15, second=0, microsecond=0)
@@ -67,5 +67,20 @@ def daytime_from(at: datetime, country: str) -> datetime:
 
 
 def is_daytime(at: datetime, country: str) -> bool:
-    """Returns whether it is between nine and six o'clock everywhere in a country."""
-    return all(_MORNING <= in_zone(at, zone).hour < _EVENING for zone in zones_of(country))
+    """Returns whether it is between nine and six o'clock everywhere in a country.
+
+    Russia has no such time. There it is daytime while it is in as many zones as possible.
+    """
+    return _by_day(at, country) >= _most_by_day(country, at.astimezone(UTC).date())
+
+
+def _by_day(at: datetime, country: str) -> int:
+    """Returns in how many zones of a country it is between nine and six o'clock."""
+    return sum(_MORNING <= in_zone(at, zone).hour < _EVENING for zone in zones_of(country))
+
+
+@lru_cache(maxsize=1_000)
+def _most_by_day(country: str, day: date) -> int:
+    """Returns the largest number of zones of a country in which it is daytime at once, on a day in UTC."""
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return max(_by_day(midnight + _STEP * number, country) for number in range(_DAY // _STEP))
