@@ -62,7 +62,7 @@ export function differences(body: Members, request: OrderRequest): string[] {
     const wanted = isIgnored ? null : (body[name] ?? defaults[name] ?? null);
     if (!isSame(name, wanted, (request as unknown as Members)[name] ?? null)) found.push(name);
   }
-  if (addressed(body.recipients as Addressee[] | undefined) !== addressed(request.recipients)) found.push("recipients");
+  if (!areSame(body.recipients as Addressee[] | undefined, request.recipients)) found.push("recipients");
   return found;
 }
 
@@ -123,11 +123,24 @@ interface Addressee {
   readonly quantity?: number | null | undefined;
 }
 
+/** Returns whether both name the same recipients. An address that people corrected is compared with the former one, which is masked. */
+function areSame(wanted: readonly Addressee[] | undefined, stored: OrderRequest["recipients"]): boolean {
+  const former = new Map(stored.flatMap(({ email, wasEmail }) => (wasEmail ? [[addressKey(email), addressKey(wasEmail)] as const] : [])));
+  const masks = new Set(former.values());
+  const masked = (address: string) => {
+    const mask = `${[...address][0] ?? ""}•••@${address.slice(address.lastIndexOf("@") + 1)}`;
+    return masks.has(mask) ? mask : address;
+  };
+  const asked = addressed(wanted, (email) => masked(addressKey(email)));
+  const maskedFormer = (email: string) => masked(former.get(addressKey(email)) ?? addressKey(email));
+  return asked === addressed(stored, maskedFormer) || addressed(wanted) === addressed(stored);
+}
+
 /** Returns how many codes each address and name gets, as one text. */
-function addressed(recipients: readonly Addressee[] = []): string {
+function addressed(recipients: readonly Addressee[] = [], keyOf = addressKey): string {
   const codes = new Map<string, number>();
   for (const { email, name, quantity } of recipients) {
-    const key = JSON.stringify([addressKey(email), name?.trim() ? name : null]);
+    const key = JSON.stringify([keyOf(email), name?.trim() ? name : null]);
     codes.set(key, (codes.get(key) ?? 0) + (quantity ?? 1));
   }
   return JSON.stringify([...codes].sort(([one], [other]) => (one < other ? -1 : 1)));

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { ReferenceUsed, type Order, type SendGift } from "largesse-client";
-import { addressKey, normalSource } from "#dist/recovery.js";
+import { addressKey, differences, normalSource } from "#dist/recovery.js";
 import { answerWith, balanceOf, clientOf, failure, http, largesse, loadWorld, newReference, type World } from "./support.js";
 
 const SAM = { email: "sam@example.com", name: "Sam" };
@@ -59,6 +59,17 @@ test("the same again is the same order", async () => {
 test("a reference with a byte order mark, as the first of a CSV file may have, is the same again", async () => {
   const order = { ...gift(), externalReference: `\ufeff${newReference()}` };
   assert.deepEqual(await largesse.send.gift(order), await largesse.send.gift(order));
+});
+
+test("recipients whose address people corrected are the same", async () => {
+  const request = await largesse.orders.request(held.reference);
+  const sam = { email: "sam@right.example", name: "Sam", quantity: 1, wasEmail: "S•••@example.com" };
+  const corrected = { ...request, recipients: [sam, ...request.recipients.filter((one) => one.name !== "Sam")] };
+  const recipientsDiffer = (email: string) => {
+    const body = { ...gift(), recipients: [{ email, name: "Sam" }, { ...ADA, quantity: 2 }] };
+    return differences(body as never, corrected).includes("recipients");
+  };
+  assert.deepEqual(["sam@EXAMPLE.com", "sam@right.example", "tam@example.com", "sam@wrong.example"].map(recipientsDiffer), [false, false, true, true]);
 });
 
 test("codes of a batch come back", async () => {

@@ -29,8 +29,8 @@ _REFUNDABLE = """
         WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
 """
 _RECIPIENTS = """
-    SELECT recipient_email AS email, recipient_name AS name, count(*)::int AS quantity
-    FROM lines WHERE customer_id = $1 AND order_id = $2 GROUP BY 1, 2 ORDER BY min(number)
+    SELECT recipient_email AS email, recipient_name AS name, count(*)::int AS quantity, was_email
+    FROM lines WHERE customer_id = $1 AND order_id = $2 GROUP BY 1, 2, was_email ORDER BY min(number)
 """
 
 
@@ -72,6 +72,16 @@ class RequestedRecipient(msgspec.Struct, frozen=True, rename="camel"):
     email: str
     name: str | None
     quantity: int
+    was_email: (
+        Annotated[
+            str,
+            Meta(
+                description="The address before people corrected it, with most of its local part hidden; null otherwise",
+                examples=["s•••@example.com"],
+            ),
+        ]
+        | None
+    )
 
 
 class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel"):

@@ -5,7 +5,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import largesse_client
 import pytest
+from largesse_client.errors import ReferenceUsed
 from tests.orders.test_cancelling import claim
 from tests.web.api.conftest import OF_ORDER, Service
 from tests.web.claim.conftest import Recipient
@@ -158,6 +160,31 @@ def test_an_address_is_corrected_on_the_page_that_it_stands_on(ada: Browser, ser
     assert further == f"{page}?page=2#recipients"
     service.client("hr").post(f"/orders/{sent['reference']}/cancel")
     put_away(service, sent["reference"])
+
+
+def test_a_request_is_known_again_after_people_corrected_an_address(ada: Browser, service: Service) -> None:
+    account, product = service.ids["funding_accounts"]["gbp"], service.ids["products"]["coffee"]
+    with largesse_client.Largesse(service.url, service.keys["hr"]) as client:
+
+        def place(*recipients: largesse_client.Recipient | str) -> largesse_client.models.Order:
+            return client.send.gift(
+                product, value=5, recipients=recipients, account_id=account, external_reference="corrected-1"
+            )
+
+        order = place(largesse_client.Recipient(email="Sam@typo.example", name="Sam"), "kim@example.com")
+        for old, new in (("sam@typo.example", "sam@example.com"), ("kim@example.com", "kim.ho@example.com")):
+            ada.get(f"/app/orders/{order.reference}")
+            ada.post(f"/app/orders/{order.reference}/correct", email=old, corrected=new)
+        assert [(one.email, one.was_email) for one in client.orders.request(order.reference).recipients] == [
+            ("sam@example.com", "S•••@typo.example"),
+            ("kim.ho@example.com", "k•••@example.com"),
+        ]
+        for sam, kim in (("sam@typo.example", "kim@example.com"), ("sam@example.com", "kim.ho@example.com")):
+            assert place(kim, largesse_client.Recipient(email=sam, name="Sam")) == order
+        for sam, kim in (("sam@example.com", "ho@example.com"), ("tam@typo.example", "kim@example.com")):
+            with pytest.raises(ReferenceUsed):
+                place(kim, largesse_client.Recipient(email=sam, name="Sam"))
+    put_away(service, order.reference)
 
 
 def test_a_correction_of_a_scheduled_order_sends_nothing_and_says_so(ada: Browser, service: Service) -> None:

@@ -92,7 +92,7 @@ function differences(kind: 'gift' | 'template', order: Order, request: IDataObje
     if (kind === 'template' && OF_TEMPLATE.has(name) && order[name] === undefined) continue;
     if (comparable(name, order[name] ?? implied[name]) !== comparable(name, request[name])) found.push(name);
   }
-  if (addressed(order.recipients) !== addressed(request.recipients as Order['recipients'])) found.push('recipients');
+  if (!areSame(order.recipients, request.recipients as Requested[])) found.push('recipients');
   return found;
 }
 
@@ -102,7 +102,22 @@ function comparable(name: string, value: unknown): unknown {
   return name === 'country' ? (value as string).toUpperCase() : value;
 }
 
-const addressed = (recipients: Order['recipients']): string => JSON.stringify(recipients.map(({ email, name }) => [spelled(email), name ?? null]));
+interface Requested {
+  email: string;
+  name: string | null;
+  wasEmail?: string | null;
+}
+
+/** Returns whether both name the same recipients. An address that people corrected is compared with the former one, which is masked. */
+function areSame(given: Order['recipients'], requested: Requested[]): boolean {
+  const same = given.map(({ email, name }, index) => {
+    const other = requested[index];
+    const wanted = spelled(email);
+    const mask = `${[...wanted][0] ?? ''}•••@${wanted.slice(wanted.lastIndexOf('@') + 1)}`;
+    return other && (name ?? null) === other.name && (wanted === spelled(other.email) || mask === spelled(other.wasEmail ?? ''));
+  });
+  return given.length === requested.length && same.every(Boolean);
+}
 
 /** Returns what the spellings of an address share: letter case, composed characters, and domains in ASCII or not. */
 function spelled(email: string): string {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -73,7 +73,7 @@ def differences(body: Mapping[str, Any], held: OrderRequest) -> Iterator[str]:
             continue
         if value != getattr(held, name):
             yield name
-    if _addressed(body.get("recipients", ())) != _addressed(held.recipients):
+    if not _are_same(body.get("recipients", ()), held.recipients):
         yield "recipients"
 
 
@@ -139,21 +139,39 @@ def _takes_no_value(held: OrderRequest, ask: Ask) -> Steps[bool]:
     return not collection.requires_value
 
 
-def _addressed(recipients: Iterable[Recipient | RequestedRecipient]) -> Counter[tuple[str, str | None]]:
-    """Returns how many codes each address and name gets."""
-    codes: Counter[tuple[str, str | None]] = Counter()
-    for one in recipients:
-        name = one.name if one.name and one.name.strip() else None
-        codes[address_key(one.email), name] += one.quantity
-    return codes
-
-
 def address_key(email: str) -> str:
     """Returns a key that is the same for all spellings of an address: letter case, composed characters, and the form of the domain."""
     local, _, domain = email.strip().rpartition("@")
     domain = unicodedata.normalize("NFKC", domain).replace("\N{IDEOGRAPHIC FULL STOP}", ".")
     labels = map(_without_punycode, domain.lower().split("."))
     return unicodedata.normalize("NFC", f"{local}@{'.'.join(labels)}").lower()
+
+
+def _are_same(wanted: Sequence[Recipient], held: Sequence[RequestedRecipient]) -> bool:
+    """Returns whether both name the same recipients. An address that people corrected is compared with the former one, which is masked."""
+    former = {address_key(one.email): address_key(one.was_email) for one in held if one.was_email}
+    masks = set(former.values())
+
+    def masked(address: str) -> str:
+        mask = f"{address[:1]}•••@{address.rpartition('@')[2]}"
+        return mask if mask in masks else address
+
+    def masked_former(email: str) -> str:
+        return masked(former.get(address_key(email), address_key(email)))
+
+    asked = _addressed(wanted, lambda email: masked(address_key(email)))
+    return asked == _addressed(held, masked_former) or _addressed(wanted) == _addressed(held)
+
+
+def _addressed(
+    recipients: Iterable[Recipient | RequestedRecipient], key: Callable[[str], str] = address_key
+) -> Counter[tuple[str, str | None]]:
+    """Returns how many codes each address and name gets, by the `key` of the address."""
+    codes: Counter[tuple[str, str | None]] = Counter()
+    for one in recipients:
+        name = one.name if one.name and one.name.strip() else None
+        codes[key(one.email), name] += one.quantity
+    return codes
 
 
 def _without_punycode(label: str) -> str:

@@ -22,7 +22,7 @@ export const SHAPES = {
   ProductInFull: { id: "integer", name: "string", isDigital: "boolean", currency: "string", currencyPrefix: "string", totalPrice: "amount?", denominations: "amount[]", denominationChoices: "string{}", minAmount: "amount?", maxAmount: "amount?", requiresAmount: "boolean", label: "string", picture: "string?", description: "string?", howToRedeem: "string?", terms: "string?" },
   Quote: { value: "amount", currency: "string", codeCount: "integer", recipientCount: "integer", totalCost: "amount", deliveryMode: "string", scheduledFor: "string?", balanceAfter: "amount?", expiresAt: "string", quote: "string" },
   RecipientDelivery: { email: "string?", name: "string?", codeCount: "integer", state: "string", reason: "string?", fault: "string?", dueAt: "string", sentAt: "string?", attempts: "integer", resends: "integer", lines: "Line[]" },
-  RequestedRecipient: { email: "string", name: "string?", quantity: "integer" },
+  RequestedRecipient: { email: "string", name: "string?", quantity: "integer", wasEmail: "string?" },
   RotatedSecret: { id: "string", secret: "string", previousUntil: "string" },
   SavedContacts: { created: "integer", changed: "integer", ids: "integer[]" },
   StreamedEvent: { cursor: "string", event: "string", creationDate: "string", data: "any" },

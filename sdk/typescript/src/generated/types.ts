@@ -519,6 +519,8 @@ export interface RequestedRecipient {
   email: string;
   name: string | null;
   quantity: number;
+  /** The address before people corrected it, with most of its local part hidden; null otherwise */
+  wasEmail: string | null;
 }
 
 /** Body of POST /orders/{reference}/resend. */

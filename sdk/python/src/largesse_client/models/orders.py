@@ -103,6 +103,7 @@ class RequestedRecipient(Shape, frozen=True, kw_only=True):
     email: str
     name: str | None
     quantity: int
+    was_email: str | None = None  # the masked address before people corrected it; None also from an older service
 
 
 class OrderRequest(Shape, frozen=True, kw_only=True):

@@ -289,7 +289,7 @@ OPERATIONS = (
             "currency": "GBP",
             "country": "GB",
             "source": "api",
-            "recipients": [{"email": "sam@example.com", "name": "Sam", "quantity": 1}],
+            "recipients": [{"email": "sam@example.com", "name": "Sam", "quantity": 1, "wasEmail": None}],
             "codeQuantity": None,
             **{spell_name(option): None for option in OPTIONS},
             "wrappingKey": "default",
