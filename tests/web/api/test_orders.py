@@ -275,7 +275,7 @@ def test_everything_that_was_said(service, typed) -> None:
         expiryAfterDays=30,
         externalReference=" asked-1 ",
     )
-    ada = {"email": "Ada@example.com", "name": None, "quantity": 3}
+    ada = {"email": "Ada@example.com", "name": None, "quantity": 3, "wasEmail": None}
     assert typed(asked(service, sent)) == typed(
         expected(
             service,
@@ -283,7 +283,7 @@ def test_everything_that_was_said(service, typed) -> None:
             productId=service.ids["products"]["coffee"],
             country="IE",
             source="hr-portal",
-            recipients=[{**NAMED, "quantity": 3}, ada],
+            recipients=[{**NAMED, "quantity": 3, "wasEmail": None}, ada],
             wrappingKey="confetti",
             fromName="Zo\u00eb",
             message="Thank\nyou",
