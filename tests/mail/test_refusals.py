@@ -18,6 +18,38 @@ RECIPIENT, SERVER, UNSURE = Fault.RECIPIENT, Fault.SERVER, Fault.UNSURE
 
 # One at least for each row of the table, in the words of servers that people run.
 SAID = [
+    (DOT, 550, "5.4.5 Daily user sending limit exceeded. For more information", SERVER),
+    (RCPT, 550, "5.4.5 Daily SMTP relay limit exceeded for customer", SERVER),
+    (MAIL, 550, "5.4.5 Congestion", SERVER),
+    (DOT, 550, "5.4.5 Try another day", SERVER),
+    (
+        DOT,
+        550,
+        "5.1.90 Your message can't be sent because you've reached your daily limit for message recipients",
+        SERVER,
+    ),
+    (
+        RCPT,
+        550,
+        "Domain example.com has exceeded the max emails per hour (150/150 (100%)) allowed. Message discarded.",
+        SERVER,
+    ),
+    (
+        DOT,
+        554,
+        "5.2.0 STOREDRV.Submission.Exception:SubmissionQuotaExceededException; Failed to process message",
+        SERVER,
+    ),
+    (DOT, 554, "5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException.MapiExceptionSendAsDenied; Failed", SERVER),
+    (DOT, 554, "5.2.252 SendAsDenied; gifts@example.com not allowed to send as ada@example.com", SERVER),
+    (RCPT, 552, "5.2.2 The email account that you tried to reach is over quota", RECIPIENT),
+    (RCPT, 552, "Requested mail action aborted: exceeded storage allocation", RECIPIENT),
+    (
+        RCPT,
+        550,
+        "5.2.1 The user you are trying to contact is receiving mail at a rate that prevents delivery",
+        RECIPIENT,
+    ),
     (RCPT, 553, "5.1.7 <gifts@>: Sender address rejected: bad address syntax", SERVER),
     (MAIL, 553, "5.1.8 <gifts@example.com>... Domain of sender address does not exist", SERVER),
     (RCPT, 530, "5.7.0 Authentication required", SERVER),
@@ -198,6 +230,18 @@ async def test_what_an_earlier_connection_refused_is_not_explained_by_the_next(o
     office.server.says = {SAM: "554 Transaction failed", KIM: "hang up"}
     await office.send_order([(SAM, None, 1), (KIM, None, 1), (LEE, None, 1)])
     assert await office.states() == ["pending", "pending", "sent"]
+
+
+async def test_a_limit_of_our_own_bounces_nobody_who_comes_after_it(office: Office) -> None:
+    """The same connection took mail before: without its words, the answer would be taken for one about the recipient."""
+    for address in (KIM, LEE):
+        office.server.says[address] = "550 Domain example.com has exceeded the max emails per hour (150/150) allowed"
+    await office.send_order([(SAM, None, 1), (KIM, None, 1), (LEE, None, 1)])
+    assert await office.states() == ["sent", "pending", "pending"]
+    office.server.says.clear()
+    await office.advance(3600)
+    await office.send()
+    assert await office.states() == ["sent"] * 3
 
 
 async def test_the_fault_of_a_server_lasts_three_days_at_most(office: Office) -> None:

@@ -139,10 +139,20 @@ _NO_SUCH_USER = re.compile(
     r"|\bunrouteable address\b",
     re.IGNORECASE,
 )
+# We sent as much as we may for now. A recipient's own quota, such as that of a mailbox, has other words.
+_OUR_LIMIT = re.compile(
+    r"\b(daily|hourly|sending|outgoing|outbound|submission|relay)\s+(\w+\s+){0,3}(limit|quota)\b|SubmissionQuota"
+    r"|\b(e-?mails|messages|recipients)\s+per\s+(minute|hour|day)\b",
+    re.IGNORECASE,
+)
+_OUR_SENDER = re.compile(r"\bSendAsDenied|\bOutboundSpam|not allowed to send as", re.IGNORECASE)
 _RECIPIENT, _SERVER, _UNSURE = Fault.RECIPIENT, Fault.SERVER, Fault.UNSURE
 
 # The first rule that matches decides.
 RULES = (
+    Rule(_SERVER, "we have sent as much as we may for now", words=_OUR_LIMIT),
+    Rule(_SERVER, "the mail system is congested", status="5.4.5"),
+    Rule(_SERVER, "we may not send as this sender (Exchange)", status="5.2.", words=_OUR_SENDER),
     Rule(_SERVER, "our address is not well formed", status="5.1.7"),
     Rule(_SERVER, "the domain of our address is unknown", status="5.1.8"),
     Rule(_SERVER, "a password is wanted", codes=(530, 534, 535, 538)),
