@@ -218,10 +218,18 @@ async def test_what_the_server_does_not_take_is_tried_again_unless_the_address_i
 
 
 @pytest.mark.parametrize(("days", "left"), [(0, 1), (4, 0)])
-async def test_a_mail_server_that_is_away_costs_no_mail_for_three_days(people: People, days: int, left: int) -> None:
+@pytest.mark.parametrize(
+    "answer", [None, "550 5.4.5 Daily user sending limit exceeded", "530 5.7.0 Authentication required"]
+)
+async def test_a_mail_server_that_is_away_costs_no_mail_for_three_days(
+    people: People, answer: str | None, days: int, left: int
+) -> None:
     """A night without a mail server was enough to lose invitations and requests for approval."""
     user_id, _ = await somebody(people.database, "away@acme.example")
-    await people.server.close()
+    if answer is None:
+        await people.server.close()
+    else:
+        people.server.says["away@acme.example"] = answer
     await people.queue(mail_invitation, user_id)
     for _ in range(MOST_ATTEMPTS + 1):
         await people.mailer.step()

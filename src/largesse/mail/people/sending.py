@@ -31,7 +31,7 @@ from largesse.notes.store import has_unmailed
 
 SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6
-_GIVE_UP_AFTER = timedelta(days=3)  # while the mail server cannot be reached
+_GIVE_UP_AFTER = timedelta(days=3)  # while the mail server cannot be reached, or refuses mail for a reason of its own
 
 _log = structlog.get_logger(__name__)
 
@@ -147,7 +147,7 @@ class PeopleMailer:
         return f"{self._public_url}/app/link/{secret}"
 
     async def _send(self, mail: PeopleMail) -> str:
-        """Sends a mail. Returns the outcome: `sent`, `refused` for good, `again` if it must be tried again, or `away` if there is no mail server."""
+        """Sends a mail. Returns the outcome: `sent`, `refused` for good, `again` if it must be tried again, or `away` if the mail server is at fault."""
         written = mail.content or write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)
@@ -155,8 +155,10 @@ class PeopleMailer:
             return "away"
         if handover.taken:
             return "sent"
-        is_for_good = handover.refused and rule_of(handover).fault is Fault.RECIPIENT
-        return "refused" if is_for_good else "again"
+        fault = rule_of(handover).fault if handover.refused else None
+        if fault is Fault.SERVER:
+            return "away"
+        return "refused" if fault is Fault.RECIPIENT else "again"
 
 
 async def _always() -> None:
