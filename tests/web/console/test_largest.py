@@ -63,6 +63,8 @@ def test_every_text_of_a_contact_is_as_long_as_it_may_be(ada: Browser) -> None:
     saved = ada.post("/app/contacts", email="cy@example.com", **texts)
     assert saved.status_code == 303, saved.text
     assert ada.get(saved.headers["location"]).text.count(WIDE) >= sum(map(len, texts.values()))
+    texts |= {f"was_{name}": text for name, text in texts.items()}
+    assert ada.post(saved.headers["location"], email="cy@example.com", **texts).status_code == 303
 
 
 def test_as_many_new_groups_are_typed_as_a_contact_may_be_in(ada: Browser) -> None:

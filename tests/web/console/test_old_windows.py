@@ -93,3 +93,22 @@ def test_default_claim_by_dates_keep_what_somebody_else_changed_meanwhile(servic
     now = window(ada, path)
     assert (now["claim_by_days"], now["reminder_days"], now["of_api"]) == ("60", "5", "yes")
     conflict(ada, path, old, "60", claim_by_days="90")
+
+
+def test_a_contact_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
+    new = {
+        "name": "Ada",
+        "email": "ada@example.com",
+        "groups": "Sales, Berlin",
+        "address": "1 High St\nLondon",
+        "country": "GB",
+    }
+    path = str(ada.submit("/app/contacts/new", "/app/contacts", **new).headers["location"])
+    old = window(ada, path) | {"group": ["Sales", "Berlin"]}
+    save(ada, path, old, email="byron@example.com", start_date="01/09/2019", group=["Sales"], groups="Paris")
+    save(ada, path, old, name="Ada Byron", birthday="29/02", group=["Berlin"], groups="Rome")
+    now = window(ada, path)
+    assert (now["name"], now["email"], now["birthday"]) == ("Ada Byron", "byron@example.com", "29/02")
+    assert (now["start_date"], now["address"]) == ("01/09/2019", "1 High St\nLondon")
+    assert now["group"].split() == ["Paris", "Rome"]
+    conflict(ada, path, old, "byron@example.com", email="king@example.com")

@@ -23,6 +23,7 @@ from largesse.base.text import trimmed, unfit
 from largesse.web.kit.query import INT32, Whole
 
 Declared = TypeVar("Declared")
+Choosable = TypeVar("Choosable", int, str)
 Say = Callable[..., str]
 
 LOCAL, DAY = "%Y-%m-%dT%H:%M", "%Y-%m-%d"  # the formats in which browsers post `datetime-local` and `date`
@@ -163,10 +164,7 @@ class Form:
         typed = self.numbers(name)
         if f"was_{name}" not in self:
             return typed
-        was = set(map(Whole().read, self[f"was_{name}"].split()))
-        return [one for one in typed if one in now or one not in was] + [
-            one for one in now if one not in was and one not in typed
-        ]
+        return with_others(typed, set(map(Whole().read, self[f"was_{name}"].split())), now)
 
     def read(self, declared: type[Declared]) -> Declared:
         """Returns the form as a declared type. Adds an error for each field that is wrong."""
@@ -207,6 +205,15 @@ class Form:
     def numbers(self, name: str) -> list[int]:
         """Returns the whole numbers in the fields with that name, such as ids. Skips everything else."""
         return [number for typed in self.all(name) if (number := Whole().read(typed)) is not None]
+
+
+def with_others(
+    typed: Sequence[Choosable], was: Collection[Choosable | None], now: Collection[Choosable]
+) -> list[Choosable]:
+    """Returns what a person selected, with what others added to `was` or removed from it, which is now `now`."""
+    return [one for one in typed if one in now or one not in was] + [
+        one for one in now if one not in was and one not in typed
+    ]
 
 
 @cache

@@ -138,7 +138,10 @@ _OF_FIELD = "/app/contacts/fields/{field}"
 _contact_page = partial(_page, who=Right.CONTACTS)
 _contact_form = partial(_form, who=Right.CONTACTS)
 _contact_file = partial(_contact_form, title=text("Import contacts"), limits=_OF_ROWS, takes_files=True)
-_save_contact = partial(_contact_form, most_fields=MOST_GROUPS + 40)
+# The form has each text twice: as it was when the page was opened, too.
+_save_contact = partial(
+    _contact_form, most_fields=MOST_GROUPS + 60, limits=BodyLimits(2**17, whole_s=15.0, pause_s=15.0)
+)
 
 CONTACTS = (
     _contact_page(

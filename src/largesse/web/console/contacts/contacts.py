@@ -44,6 +44,7 @@ from largesse.contacts.service import (
 from largesse.contacts.store import Filter, count_contacts, list_by_id, list_contacts, read_contact, read_sealed_address
 from largesse.customers.roles import Reach, Right
 from largesse.web.console.context import RequestContext
+from largesse.web.console.form import with_others
 from largesse.web.console.send.recipients import WRONG as WRONG_EMAIL
 
 # The import knows these headings, in each language.
@@ -202,6 +203,8 @@ async def one(context: RequestContext) -> Response:
 async def change(context: RequestContext) -> Response:
     """Changes a contact. Raises NotFound."""
     contact = await _contact(context)
+    languages, countries = _offered(context)
+    context.form.keep_others(await _values(context, contact), dict([*languages, *countries]))
     said = await _read(context, contact)
     if not context.form.errors:
         try:
@@ -236,13 +239,16 @@ async def _contact(context: RequestContext) -> Contact:
 async def _read(context: RequestContext, contact: Contact | None = None) -> ContactChange:
     """Returns the values in the form. Adds errors to the form."""
     form = context.form
+    groups = form.all("group")
+    if contact is not None and "was_group" in form:
+        groups = with_others(groups, form["was_group"].replace("\r\n", "\n").split("\n"), contact.groups)
     said: dict[str, Any] = {
         "name": form.text("name", MAX_NAME, required=False) or None,
         "external_id": form["external_id"],
         "address": form["address"],
         "language": form["language"] or None,
         "country": form["country"] or None,
-        "groups": tuple(dict.fromkeys([*form.all("group"), *read_groups(form["groups"])])),
+        "groups": tuple(dict.fromkeys([*groups, *read_groups(form["groups"])])),
     }
     # Only a change of the box counts. Otherwise a form opened before the contact left would make them active again.
     if "was_left" not in form or form["left"] != form["was_left"]:
@@ -261,29 +267,53 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
     return ContactChange(**said)
 
 
-async def _show(context: RequestContext, contact: Contact | None) -> Response:
-    person, place, address = context.person, context.customer, None
-    async with context.database.connection(person.scope) as connection:
-        groups = await list_groups(connection, place)
-        fields = await list_fields(connection, place)
-        if contact is not None and contact.has_address:
+async def _values(context: RequestContext, contact: Contact) -> dict[str, str]:
+    """Returns what the fields of a contact show, except its groups and whether it has left."""
+    place, address = context.customer, None
+    async with context.database.connection(context.person.scope) as connection:
+        own = await list_fields(connection, place)
+        if contact.has_address:
             sealed = await read_sealed_address(connection, place, contact.id)
-            address = open_address(context.services.vault, person.customer_id, contact.id, sealed)
-    names = [(code, context.language.country(code)) for code in context.language.in_order(country_codes())]
+            address = open_address(context.services.vault, place[0], contact.id, sealed)
+    return {
+        "name": contact.name or "",
+        "email": contact.email,
+        "birthday": _birthday_typed(contact.birthday),
+        "start_date": _day(contact.start_date),
+        "language": contact.language or "",
+        "country": contact.country or "",
+        "address": address or "",
+        "external_id": contact.external_id or "",
+        **{f"{_FIELD}{one.key}": contact.own_fields.get(one.key) or "" for one in own},
+    }
+
+
+async def _show(context: RequestContext, contact: Contact | None) -> Response:
+    async with context.database.connection(context.person.scope) as connection:
+        groups = await list_groups(connection, context.customer)
+        fields = await list_fields(connection, context.customer)
+    chosen_groups = contact.groups if contact else ()
+    languages, countries = _offered(context)
     return context.page(
         "contacts/contact.html",
         contact=contact,
         groups=groups,
-        chosen_groups=set(context.form.all("group") if context.form.errors else contact.groups if contact else ()),
+        chosen_groups=set(context.form.all("group") if context.form.errors else chosen_groups),
         fields=fields,
-        address=address,
-        birthday=_birthday_typed(contact.birthday if contact else None),
-        start_date=_day(contact.start_date if contact else None),
-        languages=[("", context.say("Not known")), *((tag, one.name) for tag, one in LANGUAGES.items())],
-        countries=[("", context.say("Not known")), *names],
+        now=await _values(context, contact) if contact else {},
+        was_groups="\n".join(chosen_groups),
+        languages=languages,
+        countries=countries,
         is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
         most={"name": MAX_NAME, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD, "groups": _MOST_NEW_GROUPS},
     )
+
+
+def _offered(context: RequestContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Returns the languages and the countries that a contact can have, each with its name."""
+    nothing = ("", context.say("Not known"))
+    names = [(code, context.language.country(code)) for code in context.language.in_order(country_codes())]
+    return [nothing, *((tag, one.name) for tag, one in LANGUAGES.items())], [nothing, *names]
 
 
 def group_choices(context: RequestContext, groups: Sequence[Group]) -> list[tuple[int, str]]:
