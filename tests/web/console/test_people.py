@@ -53,6 +53,15 @@ def test_a_role_is_changed_in_a_search(service: Service, ada: Browser) -> None:
     assert ada.post(path, role="viewer").headers["location"] == "/app/people?q=Sue+%26+Co"
 
 
+def test_an_invitation_that_has_expired_is_none(service: Service, ada: Browser) -> None:
+    invite(ada, "late@acme.example", "Late")
+    ada.sees("/app/people?q=late", "Invited")
+    service.sql(
+        "UPDATE sign_in_links SET ends_at = clock_now() WHERE user_id = $1", user_id(service, "late@acme.example")
+    )
+    assert "No open invitation" in ada.read("/app/people?q=late")
+
+
 def test_a_new_link_ends_the_one_before(service: Service, ada: Browser) -> None:
     first = invite(ada, "fay@acme.example")
     answer = ada.submit("/app/people", f"/app/people/{user_id(service, 'fay@acme.example')}/invitation")
