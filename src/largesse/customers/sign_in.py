@@ -151,25 +151,23 @@ class SignInSteps(Generic[AnySession]):
     async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
         """Returns the person with that address and password. Raises Refused, TooManyRequests."""
         about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
-        await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
             known = await self._known(connection, email)
             # Also looks up an unknown person's browser, so that both cases take the same time.
-            about += await self._known_device(connection, known.id if known else 0, origin)
-        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
+            device = await self._known_device(connection, known.id if known else 0, origin)
+        await self._spend(about, device, origin)
         if not await self._passwords.is_right(known.password if known else None, password):
             raise Refused
         assert known is not None, "nobody's password is never right"
-        await self._give_back(about, origin)
+        await self._give_back(about, device, origin)
         return known
 
     async def _take_step(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
         """Checks the second step that the person shows. Raises Refused, TooManyRequests."""
         about = self._prefix + b"code/%d" % session.person_id
-        await self._spend_network(origin)
         async with self._database.connection(LOOKUP) as connection:
-            about += await self._known_device(connection, session.person_id, origin)
-        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about)
+            device = await self._known_device(connection, session.person_id, origin)
+        await self._spend(about, device, origin)
         async with self._database.transaction(LOOKUP) as connection:
             if step.passkey:
                 is_theirs = await take_passkey(
@@ -179,23 +177,31 @@ class SignInSteps(Generic[AnySession]):
                 is_theirs = await take_code(connection, self._vault, session.person_id, step.code, self._sql)
         if not is_theirs:
             raise Refused
-        await self._give_back(about, origin)
+        await self._give_back(about, device, origin)
 
     async def _known_device(self, connection: Connection, person_id: int, origin: Origin) -> bytes:
         """Returns the hash of the browser if the person has signed in with it before, otherwise an empty one.
 
-        Attempts from a known browser are counted separately. So an attacker who guesses cannot lock a person out of it.
+        Attempts from a known browser are counted separately, and not for its network. So an attacker who guesses cannot lock a person out of
+        it, even from the same network.
         """
         device = secret_hash(origin.device)
         return device if device and await knows_device(connection, person_id, device, self._sql) else b""
 
+    async def _spend(self, about: bytes, device: bytes, origin: Origin) -> None:
+        """Counts an attempt from the known browser `device`, or from an unknown one. Raises TooManyRequests."""
+        if not device:
+            await self._spend_network(origin)
+        await spend(self._allowances, self._vault, Allowance.ACCOUNT, about + device)
+
     async def _spend_network(self, origin: Origin) -> None:
         await spend(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
 
-    async def _give_back(self, about: bytes, origin: Origin) -> None:
+    async def _give_back(self, about: bytes, device: bytes, origin: Origin) -> None:
         """Restores the allowances after a success, as the people of an office share its network."""
-        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about)
-        await self._give_network_back(origin)
+        await give_back(self._allowances, self._vault, Allowance.ACCOUNT, about + device)
+        if not device:
+            await self._give_network_back(origin)
 
     async def _give_network_back(self, origin: Origin) -> None:
         await give_one_back(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))

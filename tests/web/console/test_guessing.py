@@ -67,6 +67,22 @@ def test_guesses_from_everywhere_are_not_even_tried(service: Service, email: str
             assert enter(Browser(service), email) == 303, "and soon everywhere"
 
 
+def test_who_guesses_in_a_network_keeps_nobody_there_out_of_the_browser_they_use(service: Service) -> None:
+    ada = with_password(service, "ada@acme.example")
+    _, codes = set_up(service, ada)
+    ada.submit("/app", "/app/sign-out")
+    service.sql("DELETE FROM sign_in_allowances")
+    ada.host = "192.0.2.10"
+    tried = guess(service, [f"nobody{number}@acme.example" for number in range(70)], [ada.host] * 70)
+    assert set(tried) == {403, 429}
+    assert enter(Browser(service, host=ada.host), "ada@acme.example") == 429, "a browser that is new there waits"
+    assert enter(ada, "ada@acme.example", "not her password") == 403
+    assert enter(ada, "ada@acme.example") == 303
+    assert ada.submit("/app/second-step", code=codes[0]).status_code == 303
+    assert enter(Browser(service, host=ada.host), "bea@acme.example", "a guess") == 429, "nothing was given back"
+    without_second_steps(service)
+
+
 def test_who_gets_in_uses_up_nothing_of_their_network(service: Service) -> None:
     """The people of an office share its address, and sign in at nine."""
     ada = with_password(service, "ada@acme.example")
