@@ -25,6 +25,9 @@ def test_any_text_survives_in_a_header(text: str) -> None:
 @given(st.text(max_size=200))
 def test_any_name_survives_beside_an_address(name: str) -> None:
     raw = f"To: {mime.encode_mailbox(name, 'sam@example.com')}\r\n\r\n"
+    assert all(len(line) <= 74 for line in raw.split("\r\n") if "=?utf-8?" in line), (
+        "From is longer by two (RFC 2047, 2)"
+    )
     message = email.message_from_string(raw, policy=email.policy.compat32)
     # The stdlib's newer parser keeps the blanks between encoded-words of a name (RFC 2047, 6.2 drops them).
     shown, address = parseaddr(str(message["To"]).replace("\r\n", ""))

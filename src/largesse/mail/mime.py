@@ -17,8 +17,8 @@ _MIXED = "=_with_file"
 _UNSAFE = _BOUNDARY.encode(), _MIXED.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
-# A line with an encoded-word has at most 76 characters (RFC 2047, 2), 12 of them `=?utf-8?b?` and `?=`, 9 `Subject: `; 39 bytes are 52 in base64.
-_WORD_BYTES = 39
+# Bytes of an encoded-word in a subject and in a name, which keep `Subject: =?utf-8?b?…?=` and `From: …` within 76 characters (RFC 2047, 2).
+_SUBJECT_BYTES, _NAME_BYTES = 39, 42
 _PLAIN_LINE = 900
 _MAX_LINE = 998  # the longest line (RFC 5322, 2.1.1)
 
@@ -33,7 +33,7 @@ def encode_text(text: str) -> str:
     text = one_line(text)
     if text.isascii() and len(text) <= _PLAIN_LINE and "=?" not in text:
         return text
-    return "\r\n ".join(_encoded_words(text))
+    return "\r\n ".join(_encoded_words(text, _SUBJECT_BYTES))
 
 
 def encode_mailbox(name: str, email: str) -> str:
@@ -42,7 +42,7 @@ def encode_mailbox(name: str, email: str) -> str:
     if not name:
         return email
     if not name.isascii() or "=?" in name or len(name) > _PLAIN_LINE:
-        return "\r\n ".join([*_encoded_words(name), f"<{email}>"])
+        return "\r\n ".join([*_encoded_words(name, _NAME_BYTES), f"<{email}>"])
     if _ATOMS.fullmatch(name):
         return f"{name} <{email}>"
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -108,12 +108,12 @@ def _quoted_printable(lines: bytes) -> bytes:
     return binascii.b2a_qp(lines).replace(b"\r\nFrom ", b"\r\n=46rom=\r\n ")
 
 
-def _encoded_words(text: str) -> list[str]:
+def _encoded_words(text: str, most_bytes: int) -> list[str]:
     words = []
     chunk = b""
     for character in text:
         encoded = character.encode()
-        if len(chunk) + len(encoded) > _WORD_BYTES:
+        if len(chunk) + len(encoded) > most_bytes:
             words.append(chunk)
             chunk = b""
         chunk += encoded
