@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prometheus_client import REGISTRY
 from tests.chained import actor_on
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.base.errors import FileRefused, InvalidRequest, NotFound
 from largesse.db.pool import Database
@@ -248,3 +249,22 @@ async def test_a_warning_is_given_below_its_level(database: Database) -> None:
 async def test_a_warning_has_limits(database: Database, below: int) -> None:
     with pytest.raises(InvalidRequest):
         await warn_below(await actor_on(database, VAULT), MANY, below)
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the statement is planned anew each time")
+async def test_a_later_page_reads_its_own_products_by_a_plan_for_any_arguments(database: Database) -> None:
+    await database.execute(
+        OPERATOR,
+        """
+        INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor)
+        SELECT 'p' || lpad(n::text, 5, '0'), 'P', true, 'GBP', '{GB}', '{1000}' FROM generate_series(1, 3000) AS n
+        """,
+    )
+    await database.execute(OPERATOR, "ANALYZE products")
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'products'"
+    async with database.transaction(OPERATOR) as connection:
+        last = await connection.fetchval("SELECT id FROM products WHERE key = 'p02000'")
+        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        before = await connection.fetchval(read)
+        assert [one.key for one in await list_stock(connection, "", last, 2)] == ["p02001", "p02002"]
+        assert await connection.fetchval(read) - before < 10

@@ -233,7 +233,7 @@ STOCKED = compose(
     WITH page AS MATERIALIZED (
         SELECT p.id, p.key, p.name, p.currency, p.active, w.below, p.denominations_minor
         FROM products p LEFT JOIN stock_warnings w ON w.product_id = p.id
-        WHERE p.is_digital AND ($1::int IS NULL OR p.id = $1) AND ($3::int IS NULL OR p.key > (SELECT key FROM products WHERE id = $3))
+        WHERE p.is_digital AND ($1::int IS NULL OR p.id = $1) AND p.key > coalesce((SELECT key FROM products WHERE id = $3), '')
           AND ($2 = '' OR position($2 IN lower(p.key)) > 0 OR position($2 IN lower(p.name)) > 0)
         ORDER BY p.key LIMIT $4)
     SELECT page.id, page.key, page.name, page.currency, page.active, page.below, level.*

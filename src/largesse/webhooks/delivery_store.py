@@ -19,6 +19,7 @@ from largesse.webhooks.queues import wake_queue
 from largesse.webhooks.store import HOLD_OWN, IN_ORDER, OWN, own_events
 
 MOST_REDELIVERED = 1_000  # deliveries that one call makes due
+_NEWEST = 2**63 - 1  # a position before all deliveries
 FIRST = 0, UUID(int=0)  # a position before all failing webhooks
 
 _COLUMNS = Fragment("""
@@ -27,8 +28,8 @@ _COLUMNS = Fragment("""
 _DELIVERIES = compose(
     """
     SELECT {columns} FROM deliveries
-    WHERE deliveries.customer_id = $1 AND subscription_id = $2 AND ($3::bigint IS NULL OR deliveries.id < $3)
-    ORDER BY deliveries.id DESC LIMIT $4
+    WHERE deliveries.customer_id = $1 AND subscription_id >= $2 AND (subscription_id, deliveries.id) < ($2, $3)
+    ORDER BY subscription_id DESC, deliveries.id DESC LIMIT $4
     """,
     columns=_COLUMNS,
 )
@@ -160,7 +161,11 @@ async def list_deliveries(
     Raises NotFound for a subscription of another customer or environment.
     """
     await own_events(connection, OWN, principal, subscription_id)
-    rows = await connection.fetch(_DELIVERIES, principal.customer_id, subscription_id, before, limit)
+    async with connection.transaction():
+        await connection.execute(IN_ORDER)
+        rows = await connection.fetch(
+            _DELIVERIES, principal.customer_id, subscription_id, _NEWEST if before is None else before, limit
+        )
     return await _with_attempts(connection, principal, rows)
 
 

@@ -68,7 +68,7 @@ _SUBSCRIPTIONS = """
     WHERE customer_id = $1 AND environment = $2
     ORDER BY created_at DESC, id
 """
-# The planner expects few deliveries of each customer. Where one has many, it would read and sort them for each subscription.
+# The planner expects few deliveries of each customer and subscription, also in a plan for any arguments. Of one with many, it would read and sort all.
 IN_ORDER = "SET LOCAL enable_sort = off"
 # BETWEEN, and the sort order that begins with the subscription, make the planner read only its deliveries.
 # Otherwise it would read all of the customer's deliveries for a subscription that has none.
