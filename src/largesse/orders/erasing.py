@@ -42,10 +42,12 @@ _WRITE = compose(
         ),
     ),
 )
+# Hardly any text has an @, and to look for one takes a third of the time of writing the text in small letters.
 _MENTIONING = compose(
     """
-    SELECT customer_id, id FROM orders WHERE {holds} AND ($2::int IS NULL OR customer_id = $2) ORDER BY id
+    SELECT customer_id, id FROM orders WHERE ({has_sign}) AND {holds} AND ($2::int IS NULL OR customer_id = $2) ORDER BY id
     """,
+    has_sign=join(Fragment(" OR "), (compose("{name} LIKE '%@%'", name=identifier(name)) for name in _TEXTS)),
     holds=holds_address(compose("lower(concat_ws(' ', {columns}))", columns=_COLUMNS)),
 )
 _ERASE_TEXTS = compose(
