@@ -96,10 +96,7 @@ async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE)
 
 def _reason(away: MailServerAwayError) -> str:
     """Returns the reason, and what to do about it if known."""
-    cause = away.__cause__
-    while cause is not None and isinstance(cause.__cause__, ssl.SSLError | OSError):
-        cause = cause.__cause__  # the library wraps the error of the socket
-    match cause:
+    match cause := away.__cause__:
         case ssl.SSLCertVerificationError():
             return (
                 f"its certificate is not trusted ({cause.verify_message}); SSL_CERT_FILE may name your own authority's"

@@ -122,8 +122,11 @@ class Session:
         except (SMTPException, OSError, ValueError) as error:
             if smtp is not None:
                 smtp.close()
-            code = f" {error.code}" if isinstance(error, SMTPResponseException) else ""
-            raise MailServerAwayError(f"{type(error).__name__}{code}") from error
+            cause: BaseException = error
+            while isinstance(cause.__cause__, OSError):
+                cause = cause.__cause__  # the library wraps the error of the socket
+            more = cause.code if isinstance(cause, SMTPResponseException) else getattr(cause, "verify_message", "")
+            raise MailServerAwayError(f"{type(cause).__name__} {more}".strip()) from cause
         return cls(smtp, patience)
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
