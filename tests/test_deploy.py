@@ -134,11 +134,11 @@ def test_the_sample_settings_are_settings() -> None:
 
 
 def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`deploy/largesse` without sudo, on an environment file with blanks and a value that a shell would take apart."""
+    """`deploy/largesse` without sudo, on an environment file with blanks and, in its last line without an end, a value that a shell would take apart."""
     script = (DEPLOY / "largesse").read_text()
     assert script.count("sudo -u largesse ") == 1
     (tmp_path / "env").write_text(
-        "# a comment\n\nLARGESSE_MAIL_FROM=Gifts & more <gifts@example.com>\nLARGESSE_X=$HOME;`id`\n"
+        "# a comment\n; another\n\nLARGESSE_MAIL_FROM=Gifts & more <gifts@example.com>\nLARGESSE_X=$HOME;`id`"
     )
     shell = (
         script.replace("sudo -u largesse ", "")
