@@ -151,6 +151,11 @@ CASES = {
         {f"process_open_fds{{{SERVE}}}": "81x20", f"process_max_fds{{{SERVE}}}": "100x20"},
         {f"process_open_fds{{{SERVE}}}": "80x20", f"process_max_fds{{{SERVE}}}": "100x20"},
     ),
+    "LargesseOrderIdsFew": Case(
+        11,
+        {f"largesse_order_ids_left{{{SERVE}}}": "214748363x20"},
+        {f"largesse_order_ids_left{{{SERVE}}}": "214748364x20"},
+    ),
     "LargesseVerifyFailed": Case(
         1,
         {'node_systemd_unit_state{name="largesse-verify.service",state="failed"}': "1x5"},
