@@ -109,6 +109,8 @@ class Machine:
         for path in PATHS:
             commands = commands.replace(path, f"{self.folder}{path}")
         commands = commands.replace("/opt/largesse/deploy", f"{self.folder}/deploy")
+        commands = commands.replace("/opt/largesse/.venv/bin/largesse", f"{self.folder}/largesse")
+        commands = commands.replace("host=/var/run/postgresql", f"host={self.folder}/run&port={self.port}")
         if os.geteuid() != 0:
             commands = commands.replace("-o postgres -g postgres ", "")
         return commands
@@ -186,6 +188,9 @@ def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Pat
     (afterwards,) = blocks("After a restore")
     old.run(backup)
     old.run("largesse top-up gbp 50")
+    assert old.balance() == 150
+    (tried,) = blocks("Test a backup")
+    assert re.search(r"^All \d+ checks hold over .* 2 entries\.$", old.run(tried), re.MULTILINE)
     assert old.balance() == 150
     old.run(stop + restore)
     assert old.balance() == 100
