@@ -70,7 +70,7 @@ async def _send_large(installation: Any, url: str) -> int:
         return 0
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_idle_service_ends_well(start_installation: Any, ending: signal.Signals) -> None:
     installation = start_installation()
     service = installation.serve()
@@ -105,7 +105,12 @@ def test_a_start_that_waits_for_a_silent_database_ends_well(command: str) -> Non
 def test_several_processes_end_together(start_installation: Any) -> None:
     installation = start_installation()
     service = installation.serve(extra=("--processes", "2"))
-    assert service.terminate() == 0
+    for process in psutil.Process(service.process.pid).children():  # of a terminal that closes
+        if "spawn_main" in " ".join(process.cmdline()):
+            process.send_signal(signal.SIGHUP)
+    service.process.send_signal(signal.SIGHUP)
+    assert service.process.wait(45) == 0
+    assert "serving_process_ended" not in service.log.read_text()
     assert "Traceback" not in service.log.read_text()
     if installation.is_embedded:
         assert installation.postmaster() is None

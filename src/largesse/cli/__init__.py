@@ -80,6 +80,10 @@ def _terminated(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -
     raise SystemExit(128 + number)
 
 
+def _hung_up(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it
+    signal.raise_signal(signal.SIGTERM)
+
+
 @click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="largesse")
 def main() -> None:
@@ -88,5 +92,7 @@ def main() -> None:
     Settings come from LARGESSE_… environment variables; docs/settings.md lists them.
     """
     signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # `nohup` ignores it
+        signal.signal(signal.SIGHUP, _hung_up)
     open_error_output()
     write_any_character()
