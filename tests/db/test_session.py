@@ -56,10 +56,12 @@ async def test_what_statements_rely_on_holds_whatever_the_database_has_set(
         "default_transaction_isolation": "read committed",
         "bytea_output": "hex",
         "intervalstyle": "postgres",
+        "quote_all_identifiers": "off",
+        "row_security": "on",
         "standard_conforming_strings": "on",
         "search_path": "public",
     }
-    others = ("'repeatable read'", "escape", "iso_8601", "off", "elsewhere")
+    others = ("'repeatable read'", "escape", "iso_8601", "on", "off", "off", "elsewhere")
     for setting, other in zip(relied_on, others, strict=True):
         await beside.execute(f"ALTER DATABASE {name} SET {setting} = {other}")
     database = await Database.connect(database_url)

@@ -80,11 +80,13 @@ UNLIMITED = Limits(statement_s=0, lock_s=0, idle_in_transaction_s=60, cancels=Tr
 _UNSAID = {"largesse.customers": "no scope was said", "largesse.environments": "no scope was said"}
 
 # Settings on which statements rely, but which a server, a database or a login may set differently.
-# They are needed for reads after a lock, which must see earlier commits, for comparing definitions with the release, and for backslashes in texts.
+# They are needed for reads after a lock, which must see earlier commits, for comparing definitions with the release, for the rows of customers, and for backslashes in texts.
 _RELIED_ON = {
     "default_transaction_isolation": "read committed",
     "bytea_output": "hex",
     "intervalstyle": "postgres",
+    "quote_all_identifiers": "off",
+    "row_security": "on",
     "standard_conforming_strings": "on",
     "search_path": "public",
 }
