@@ -85,6 +85,27 @@ def _copy_pictures(app: Sphinx, error: Exception | None) -> None:
     shutil.copytree(ROOT / "docs/pictures", Path(app.outdir) / "docs/pictures", dirs_exist_ok=True)
 
 
+# What the theme leaves out for people who listen to pages or use a keyboard, by what it writes.
+_ACCESSIBLE = {
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    "<pre>": '<pre tabindex="0">',  # a wide one is scrolled
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results">': '<h1>Search</h1><div id="search-results" tabindex="-1">',
+}
+
+
+def _make_accessible(app: Sphinx, error: Exception | None) -> None:
+    """Completes the pages as they are written."""
+    for path in Path(app.outdir).rglob("*.html"):
+        page = whole = path.read_text("utf-8")
+        for written, complete in _ACCESSIBLE.items():
+            page = page.replace(written, complete)
+        if page != whole:
+            path.write_text(page, "utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """What Sphinx calls first."""
     from largesse_client.binding import listing, operation
@@ -92,5 +113,6 @@ def setup(app: Sphinx) -> None:
     for decorator in (operation, listing):  # on the class they stand for the functions they are made of
         decorator.__get__ = lambda self, instance, owner=None: self.__wrapped__
     app.connect("build-finished", _copy_pictures)
+    app.connect("build-finished", _make_accessible)
     app.connect("autodoc-process-docstring", _mark_code)
     app.connect("autodoc-process-signature", _tell_what_is_answered)

@@ -36,6 +36,9 @@ def test_a_good_site(site: Path) -> None:
             '<script src="https://elsewhere.example/x.js">',
             "pages/a.html loads https://elsewhere.example/x.js from elsewhere",
         ),
+        ("<pre>", "pages/a.html has pre without tabindex"),
+        ('<p role="heading">', "pages/a.html has p without aria-level"),
+        ("<aside>", "pages/a.html has aside without aria-label"),
         ('<link href="//elsewhere.example/x.css">', "pages/a.html loads //elsewhere.example/x.css from elsewhere"),
     ],
 )

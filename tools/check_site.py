@@ -3,6 +3,7 @@
     python -m tools.check_site FOLDER
 
 Sphinx has checked the sources; this checks what came of them, menus and pictures included. Links to other hosts are left alone.
+It also finds what people who use a keyboard or a screen reader miss.
 """
 
 import sys
@@ -13,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 # What a browser fetches by itself, by tag and attribute.
 _LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "srcset")}
+# What somebody with a keyboard or a screen reader needs, by tag and role: to scroll wide code, and to tell landmarks and headings apart.
+_NEEDED = {("pre", None): "tabindex", ("aside", None): "aria-label", ("p", "heading"): "aria-level"}
 
 
 class Page(HTMLParser):
@@ -23,9 +26,14 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.places = {"", "top"}
+        self.missing: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        needed = _NEEDED.get((tag, given.get("role")), "")
+        if needed and needed not in given:
+            self.missing.add(f"{tag} without {needed}")
         for name, value in attrs:
             if value is None:
                 continue
@@ -48,6 +56,7 @@ def faults(folder: Path) -> Iterator[str]:
     for path, page in pages.items():
         name = path.relative_to(folder.resolve())
         yield from (f"{name} loads {fault}" for fault in _loaded_wrongly(path, page))
+        yield from (f"{name} has {fault}" for fault in sorted(page.missing))
         yield from (f"{name} leads to {fault}" for fault in _led_astray(path, page, pages))
 
 
