@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from tests.web.console.everything import Walk, route_of, send_gift
 
 NAME = "Donaudampfschifffahrtsgesellschaft & Sons of Llanfairpwllgwyngyll"
-WIDTHS = (390, 768, 1280, 1920)
+WIDTHS = (320, 390, 768, 1280, 1920)
 SETTLED_S = 30
 UNFOLD = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
 # What reaches beyond the window's edge and can be scrolled to, innermost.
@@ -48,6 +48,26 @@ BROKEN = """() => {
   }
   return found;
 }"""
+# As people set it who read with difficulty (WCAG 1.4.12).
+SPACED = """() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important; } p { margin-block-end: 2em !important; }');
+  document.adoptedStyleSheets = [sheet];
+}"""
+PLAIN_AGAIN = "document.adoptedStyleSheets = []"
+# What tells by its colours what is chosen or how much of something is done, and what it looks like otherwise.
+TOLD_BY_COLOUR = """() => {
+  const found = { 'progress': (one) => { one.value = one.value ? 0 : one.max; }, '.key': (one) => { one.style.opacity = 0; },
+    '.way [aria-current]': (one) => one.removeAttribute('aria-current'), '.windows :checked': (one) => { one.checked = false; } };
+  return Object.entries(found).flatMap(([kind, change]) => {
+    const one = [...document.querySelectorAll(kind)].find((one) => one.checkVisibility());
+    if (!one) return [];
+    const shown = one.closest('label') ?? one;
+    shown.dataset.told = kind;
+    window.otherwise = { ...window.otherwise, [kind]: () => change(one) };
+    return [kind];
+  });
+}"""
 
 
 def wrong_with(page: Any, width: int) -> list[str]:
@@ -76,3 +96,17 @@ def every_page(demo: Any, admin: dict[str, Any]) -> list[str]:
         if page.status_code == 200 and "text/html" in page.headers["content-type"] and route is not None:
             found.setdefault(route.path, path)
     return [path for kind, path in found.items() if not kind.endswith(("/mail", "/claim", "{secret}"))]
+
+
+def unseen_in_high_contrast(page: Any) -> list[str]:
+    """What says something by its colour alone once the system has its own colours, as in Windows' high contrast: it looks the same otherwise."""
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(forced_colors="active")
+    unseen = []
+    for kind in page.evaluate(TOLD_BY_COLOUR):
+        shown = page.locator(f'[data-told="{kind}"]')
+        before = shown.screenshot()
+        page.evaluate("(kind) => window.otherwise[kind]()", kind)
+        unseen += [f"{kind} looks the same in high contrast, whatever it says"] * (shown.screenshot() == before)
+    page.emulate_media(forced_colors="none")
+    return unseen

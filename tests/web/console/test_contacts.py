@@ -302,7 +302,8 @@ def test_contacts_become_the_recipients_of_a_send(service: Service, ada: Browser
     path = ada.post("/app/send/gift", product=str(product), country="GB", value="10").headers["location"]
     draft = path.removesuffix("/recipients")
     assert f"{draft}/contacts" in (ada.get(path) and ada.links)
-    assert "Choose at least one contact." in (ada.get(f"{draft}/contacts") and ada.post(f"{draft}/contacts").text)
+    refused = ada.get(f"{draft}/contacts") and ada.post(f"{draft}/contacts")
+    assert "autofocus>Choose at least one contact." in refused.text
     ids = [one.rpartition("/")[2] for one in people]
     assert ada.post(f"{draft}/contacts", contact=ids).headers["location"] == path
     ada.sees(path, "ada@example.com", "bo@example.com", "1 contact was not added: they have left, or were deleted.")

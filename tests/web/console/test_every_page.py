@@ -144,27 +144,44 @@ def _pages_are_built_alike(walk: Walk) -> None:
         assert not re.search(r'tabindex="[1-9]', text), f"{path} has an order of its own"
         ids = re.findall(r'\sid="([^"]+)"', text)
         assert len(ids) == len(set(ids)), (path, sorted(one for one in ids if ids.count(one) > 1))
+        assert "<title>Error" not in text, f"{path} was not refused"
         for form in re.findall(r'<form[^>]*method="post".*?</form>', text, re.DOTALL):
             assert 'name="token"' in form, path
         for link in re.findall(r'(?:href|src|action)="([^"]*)"', text):
             assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
 
 
+def _a_refusal_is_heard(text: str) -> None:
+    """The title says it, each error belongs to what it is about, and the first of the page has the focus."""
+    assert "<title>Error: " in text
+    errors = re.findall(r'<\w+ class="error" id="([\w-]+)"', text)
+    for error in errors:
+        assert re.search(rf'aria-describedby="[^"]*\b{error}\b|id="{error}" role="alert"', text), error
+    [focused] = re.findall(r"<\w+\b[^>]*\sautofocus[^>]*>", text)
+    assert errors[0] in focused, f"{errors} of a page, but the focus is on {focused}"
+
+
 def _too_long_a_text_is_refused_and_stays_whole(walk: Walk) -> None:
     """Browsers would cut the end off what is pasted, so pages do not have them enforce a limit."""
     tried = set()
     for path, seen in html_of(walk):
-        for at, form in enumerate(Forms(seen.text).found if "data-most" in seen.text else ()):
+        for form in Forms(seen.text).found if "data-most" in seen.text else ():
             for one in (one for one in form.fields if one.kind in {"text", "email"} and one.is_open):
                 key = route_of("POST", form.path), one.name
                 forms = Forms(walk.browser.get(path).text).found if key not in tried else []
-                if len(forms) <= at or not any(field.name == "token" for field in forms[at].fields):
+                same = [
+                    now
+                    for now in forms
+                    if now.path == form.path and {"token", one.name} <= {x.name for x in now.fields}
+                ]
+                if not same:
                     continue
                 tried.add(key)
                 long = "x" * one.most + "@example.com" * (one.kind == "email")
-                answer = walk.browser.post(form.path, **forms[at].filled(MARK, 1) | {one.name: f"{long}x"})
+                answer = walk.browser.post(form.path, **same[0].filled(MARK, 1) | {one.name: f"{long}x"})
                 assert answer.status_code == 422, (path, one.name)
                 assert f"{long}x" in answer.text, (path, one.name)
+                _a_refusal_is_heard(answer.text)
     assert len(tried) > 30
 
 

@@ -142,6 +142,11 @@ class Form:
         """Adds the error of a field, unless it has one already."""
         self.errors.setdefault(name, said)
 
+    @property
+    def first_wrong(self) -> str:
+        """Returns the name of the first field of the page that has an error, as browsers send fields in the order of the page; empty if none has."""
+        return next((name for name, _ in self._fields if name in self.errors), next(iter(self.errors), ""))
+
     def keep_others(self, now: Mapping[str, str], said: Mapping[str, str] | None = None) -> None:
         """In fields that the person did not change, keeps what others saved since the page was opened. Adds an error to fields that both changed.
 
