@@ -68,6 +68,8 @@ class Form:
         return {one.name: self._value(one, text, number) for one in self.fields if one.name}
 
     def _value(self, one: Field, text: str, number: int) -> str:
+        if one.name.startswith("was_"):
+            return one.value  # what the field showed, which may be nothing
         if one.kind in {"hidden", "radio", "number", "date", "datetime-local", "checkbox"}:
             return one.value or "1"
         if one.kind == "email":
