@@ -205,7 +205,7 @@ def test_a_webhook_is_added_tried_and_removed_and_all_of_it_is_in_the_audit_log(
     keys.press("^Send a sample")
     keys.press("^Send a sample")
     notice(keys, "The sample is being sent.")
-    keys.press("^Deliver again$")
+    keys.press("^Deliver again")
     notice(keys, "Deliveries to retry")
     keys.press("^Redeliver failed deliveries")
     notice(keys, "Deliveries to retry")
