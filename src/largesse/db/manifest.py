@@ -58,6 +58,7 @@ async def schema_differences(session: Session) -> Sequence[str]:
     return sorted(found)
 
 
+# Nullable columns without a default are left out: they have nothing that could be lost unnoticed.
 # On a cluster, functions have additional settings, which do not change what they do.
 _DEFINITIONS = """
     WITH ours AS (
@@ -90,6 +91,7 @@ _DEFINITIONS = """
         a.attidentity, a.attgenerated, a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid))
     FROM ours o JOIN pg_attribute a ON a.attrelid = o.oid AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN pg_attrdef d ON d.adrelid = o.oid AND d.adnum = a.attnum
+    WHERE a.attnotnull OR d.oid IS NOT NULL
     UNION ALL
     SELECT 'rule ' || o.relname || '.' || r.rulename, pg_get_ruledef(r.oid) FROM pg_rewrite r JOIN ours o ON o.oid = r.ev_class
 """
