@@ -42,7 +42,7 @@ _WRITE = compose(
         ),
     ),
 )
-# Hardly any text has an @, and to look for one takes a third of the time of writing the text in small letters.
+# Few texts have an @, and looking for one takes a third of the time that changing a text to small letters takes.
 _MENTIONING = compose(
     """
     SELECT customer_id, id FROM orders WHERE ({has_sign}) AND {holds} AND ($2::int IS NULL OR customer_id = $2) ORDER BY id

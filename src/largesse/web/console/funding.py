@@ -67,7 +67,7 @@ def sees_own_of(context: RequestContext) -> int | None:
 
 
 def _orders_of(context: RequestContext) -> int | None:
-    """Returns the person's user id if statements name their own orders alone to them; None if all."""
+    """Returns the person's user id if statements name only their own orders to them, otherwise None."""
     return context.person.user_id if context.person.reach(Right.SEE_ORDERS) is Reach.OWN else None
 
 

@@ -61,7 +61,7 @@ class _Summed(NamedTuple):
     """Sums of orders, and the items for orders that need attention. Reading them takes as long as reading the rest."""
 
     unclaimed: list[Added]
-    corrected: dict[str, int]  # what corrections refunded of their orders, which is of claimed gifts
+    corrected: dict[str, int]  # what corrections refunded of claimed gifts of these orders, by currency
     items: list[AttentionItem]
     spent: list[Added]
     spent_before: list[Added]

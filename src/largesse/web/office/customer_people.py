@@ -135,7 +135,7 @@ async def _member(context: OfficeContext, connection: Connection) -> Member:
 
 
 async def show_services(context: OfficeContext, shown: Mapping[str, str] = _NO_LIMITS, seen: str = "") -> Response:
-    """Shows the service accounts of a customer. `shown` are the limits that the form shows, and `seen` names what they are of. Raises NotFound."""
+    """Shows the service accounts of a customer. `shown` are the limits in the form, of the account and currency that `seen` names. Raises NotFound."""
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
         accounts = await list_service_accounts(connection, customer.id)
