@@ -1,4 +1,4 @@
-"""Approvals end with what the template of an automation sends: in the transaction of the change, also of a seed file."""
+"""Approvals end with what an automation or its template sends: in the transaction of the change, also of a seed file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from asyncpg import IntegrityConstraintViolationError
 from msgspec.structs import replace
-from tests.automations.conftest import WORLD, approve_all, perform
+from tests.automations.conftest import WORLD, approve_all, perform, rule
 from tests.privacy.conftest import Run, run
 from tests.web.api.conftest import Service
 
-from largesse.automations.service import change_template
+from largesse.automations.service import change_automation, change_template
 from largesse.customers.actor import Actor
 from largesse.templates.store import TemplateContent, lock_template
 
@@ -49,6 +49,16 @@ def test_a_change_that_fails_ends_no_approval(service: Service) -> None:
         perform(service, change, service.ids["templates"]["welcome"], value_minor=-1)
     assert is_approved(service)
     assert asked(service) == 0
+
+
+def test_an_automation_that_its_person_saves_unchanged_keeps_its_approval(service: Service, approved: int) -> None:
+    same = rule(service, asks_approval=True)
+    perform(service, change_automation, approved, same)
+    assert is_approved(service)
+    assert asked(service) == 0
+    perform(service, change_automation, approved, replace(same, cap=5))
+    assert not is_approved(service)
+    assert asked(service) == 1
 
 
 def test_a_change_ends_the_approval_unless_only_the_name_differs(

@@ -125,12 +125,17 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
 
 
 async def change_automation(actor: Actor, automation_id: int, rule: AutomationRule) -> None:
-    """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule."""
+    """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule.
+
+    A rule that its person saves unchanged keeps its approval.
+    """
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
         before = await _locked(transaction, automation_id)
         await _check(connection, actor, rule, automation_id)
+        if before.user_id == actor.user_id and _rule_of(before) == _rule_of(rule):
+            return
         assert actor.user_id is not None, "a person sets it"
         await store.change_automation(connection, before, actor.user_id, rule)
         await _ask_approval(connection, actor, automation_id, rule)
@@ -149,8 +154,11 @@ async def _ask_approval(connection: Connection, actor: Actor, automation_id: int
 
 def seen_of(automation: Automation, template: Template | None) -> str:
     """Returns a hash of what an approver sees of an automation: its rule, its person, and what its template sends."""
-    rule = {name: getattr(automation, name) for name in AutomationRule.__struct_fields__}
-    return hashlib.sha256(repr((rule, automation.user_id, template)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((_rule_of(automation), automation.user_id, template)).encode()).hexdigest()[:32]
+
+
+def _rule_of(automation: Automation | AutomationRule) -> dict[str, object]:
+    return {name: getattr(automation, name) for name in AutomationRule.__struct_fields__}
 
 
 async def approve_automation(actor: Actor, automation_id: int, seen: str) -> None:
