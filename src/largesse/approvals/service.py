@@ -203,8 +203,9 @@ async def decide(
         _refuse_ended(request)
         if request.expires_at <= await read_now(connection):
             raise RequestEnded(EXPIRED)
-        has_draft_changed = await store.draft_changed_at(connection, request) != request.draft_changed_at
-        if request.round != seen_round or (approves and has_draft_changed):
+        if request.round != seen_round:
+            raise RequestChanged
+        if approves and await store.draft_changed_at(connection, request) != request.draft_changed_at:
             raise RequestChanged
         assert actor.user_id is not None, "a person"
         await store.add_decision(connection, request, actor.user_id, note, approves=approves)

@@ -287,17 +287,17 @@ async def _known(connection: Connection, lookups: Sequence[int]) -> dict[int, bo
 
 
 def _inventory_read(stocked: InventoryProduct, path: Path | Upload, value: str | None) -> Iterator[_Item]:
-    implied = _implied(stocked, value)
+    implied, is_certain = _implied(stocked, value), False
     for line, row in read_rows(path, _COLUMNS[:1], _COLUMNS[1:], alone="number"):
         number = row["number"]
         if len(number) > _LONGEST_NUMBER or not number.isprintable():
             said = f"line {line}: a number has at most {_LONGEST_NUMBER} printable characters"
             raise FileRefused("number", said, line=line, most=_LONGEST_NUMBER)
-        if not f"{number}{row.get('pin')}".isascii() and _is_guessed(path):
-            said = (
-                f"line {line}: the letters of a number or PIN cannot be read for certain: save the file as CSV in UTF-8"
-            )
-            raise FileRefused("encoding", said, line=line)
+        if not is_certain and not f"{number}{row.get('pin')}".isascii():
+            if _is_guessed(path):
+                said = f"line {line}: the letters of a number or PIN cannot be read for certain: save the file as CSV in UTF-8"
+                raise FileRefused("encoding", said, line=line)
+            is_certain = True  # of the whole file
         value_minor = _amount(stocked, row["value"], line) if row.get("value") else implied
         if value_minor is None:
             said = f"line {line}: say what it is worth, in a column `value` or with --value"

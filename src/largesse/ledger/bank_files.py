@@ -3,6 +3,7 @@
 A line is stored with its amount, its currency and the references in it, which find its top-up; not with who paid.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -112,7 +113,7 @@ async def read_file(
 
     Confirms no top-up.
     """
-    lines = read_bank_file(name[:_LONGEST_NAME], content, columns, most=MOST_LINES)
+    lines = await asyncio.to_thread(read_bank_file, name[:_LONGEST_NAME], content, columns, most=MOST_LINES)
     options = repr((columns.amount, columns.currency, columns.all_in, decimals)).encode()
     digest = hashlib.sha256(hashlib.sha256(content).digest() + options).digest()
     async with actor.transaction(StaffRight.MONEY) as transaction:

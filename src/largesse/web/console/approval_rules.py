@@ -28,12 +28,10 @@ from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.console.send.opening import caller_and_catalogue
 
-MOST_OFFERED = (
-    200  # the page offers this many products, and collections, besides the selected ones; a search finds others
-)
-MOST_FIELDS = (
-    2 * MOST_ACCOUNTS + 2 * MOST_PEOPLE + 4 * MOST_OFFERED
-)  # allows too many, so that the page can say so beside the form
+# The page offers this many products, and collections, besides the selected ones. A search finds others.
+MOST_OFFERED = 200
+# More than a rule may have, so that the page can say beside the form that it is too many.
+MOST_FIELDS = 2 * MOST_ACCOUNTS + 2 * MOST_PEOPLE + 4 * MOST_OFFERED
 _ANYBODY = "anybody"
 _WHO = {_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")}
 _CHOSEN = ("account", "product", "collection", "approver")

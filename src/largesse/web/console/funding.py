@@ -78,9 +78,8 @@ async def show(context: RequestContext) -> Response:
     async with context.database.connection(person.scope) as connection:
         accounts = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
         named = context.parameters.number("account")
-        if named is not None and named not in {
-            one.id for one in accounts
-        }:  # followed from a mail about another customer
+        # A mail about another customer leads to an account that is not here.
+        if named is not None and named not in {one.id for one in accounts}:
             raise NotFound("There is no such account.")
         added = await add_up(
             connection,
