@@ -3,6 +3,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 from prometheus_client import REGISTRY
 from tests.distributed import IS_DISTRIBUTED
@@ -12,7 +13,9 @@ import largesse
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.jobs import registry
 from largesse.jobs.housekeeping import RETENTION, ROOMS, measure, prune
+from largesse.jobs.registry import Old
 
 
 def test_the_tasks_of_every_package_run() -> None:
@@ -141,6 +144,17 @@ async def test_a_large_backlog_goes_in_bites(database: Database) -> None:
         assert await prune(connection)
         assert not await prune(connection)
     assert (await counts(database))["delivery_attempts"] == 0
+
+
+async def test_a_table_that_fails_is_named_and_keeps_no_other_from_its_turn(database: Database) -> None:
+    await fill(database)
+    await database.execute(OPERATOR, "UPDATE clock SET ahead_by = '36 days'")
+    old = [one for one in RETENTION if one.table in TABLES]
+    no_table = [Old("no_such_table", "created_at", 30)]
+    async with database.connection(OPERATOR) as connection:
+        with pytest.raises(asyncpg.UndefinedTableError, match="no_such_table"):
+            await registry.prune(connection, no_table + old)
+    assert set((await counts(database)).values()) == {0}
 
 
 async def test_the_queues_are_measured(database: Database) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import asyncpg
 import msgspec
 from prometheus_client import Gauge
 
@@ -236,8 +237,12 @@ class RoomTasks(msgspec.Struct, frozen=True):
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
-    """Deletes a batch of old rows from each table. Returns True if there may be more. Skips nodes that are down."""
+    """Deletes a batch of old rows from each table. Returns True if there may be more. Skips nodes that are down.
+
+    Raises the first error of the server, after the other tables had their turn.
+    """
     more = False
+    failure: asyncpg.PostgresError | None = None
     for old in all_old:
         for shard_group in await list_shard_groups(connection, None) if old.table in DISTRIBUTED else [None]:
             age: object = old.days
@@ -249,9 +254,14 @@ async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
                 if shard_group is None or connection.is_closed():
                     raise
                 continue
+            except asyncpg.PostgresError as error:
+                failure = failure or error
+                continue
             removed = int(done.split()[-1])
             metrics.PRUNED.labels(old.table).inc(removed)
             more = more or removed == _AT_ONCE
+    if failure is not None:
+        raise failure
     return more
 
 
