@@ -64,7 +64,7 @@ def test_all_that_can_be_set() -> None:
             "LARGESSE_MASTER_KEY": f"{KEY_TEXT}, {OTHER.hex()}",
             "LARGESSE_SMTP_URL": "smtp://user:password@mail.example.com:587?starttls=required",
             "LARGESSE_MAIL_FROM": "Gifts <gifts@example.com>",
-            "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8, fd00::/8,",
+            "LARGESSE_WEBHOOK_ALLOWED_NETWORKS": "::ffff:127.0.0.0/104, fd00::/8,",
             "LARGESSE_WEBHOOK_TIMEOUT": "2.5",
             "LARGESSE_DOCUMENTATION_URL": "https://docs.example.com/",
         }

@@ -16,12 +16,12 @@ from tests.keys import create_key
 from tests.waiting import until
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
+from largesse.base.settings import parse_network
 from largesse.customers import authenticator as authenticating
 from largesse.customers.access_store import FIND_KEYS
 from largesse.customers.api_keys import narrow_key
 from largesse.customers.authenticator import Authenticator, _base62, new_secret, secret_hash, well_formed
 from largesse.customers.key_store import delete_key, list_keys
-from largesse.customers.restrictions import parse_network
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault

@@ -44,6 +44,7 @@ SHORTEST_RETENTION_DAYS = 35
 
 _MOST_LINES = 10
 _LONGEST_LINE = 100
+_IPV4_IN_IPV6 = ipaddress.IPv6Network("::ffff:0:0/96")
 _NOT_IN_ADDRESSES = frozenset(' "<>\\^`{|}')
 _SENDER = re.compile(r'[^\s"(),:;<>@\\]+@[^\s"(),;<>@\\]+')
 
@@ -241,7 +242,7 @@ class _Reader:
         values = [part.strip() for part in text.split(",")]
         malformed = SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8")
         try:
-            networks = tuple(ipaddress.ip_network(value) for value in values if value)
+            networks = tuple(parse_network(value) for value in values if value)
         except ValueError:
             raise malformed from None
         if text and not networks:  # only commas, from unset variables in a template, would allow every network
@@ -262,6 +263,14 @@ class _Reader:
 
     def master_keys(self, name: str) -> tuple[bytes, ...]:
         return decode_master_keys(self.text(name, ""), name)
+
+
+def parse_network(typed: str) -> Network:
+    """Returns the network of a CIDR or of one address. Returns IPv4 if it is written as IPv6. Raises ValueError with an explanation."""
+    network = ipaddress.ip_network(typed.strip())
+    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_IPV4_IN_IPV6):
+        return ipaddress.IPv4Network((network.network_address.packed[-4:], network.prefixlen - _IPV4_IN_IPV6.prefixlen))
+    return network
 
 
 def _whole(text: str) -> int | None:

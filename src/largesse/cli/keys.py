@@ -7,18 +7,11 @@ from typing import Any
 import click
 
 from largesse.base.errors import OperatorError
-from largesse.base.settings import ENVIRONMENTS, Network
+from largesse.base.settings import ENVIRONMENTS, Network, parse_network
 from largesse.cli.running import ID, Commands, operator_actor, read_name, reading
 from largesse.customers.api_keys import MOST_NAME, NewKey, create_key, delete_key, narrow_key, replace_key
 from largesse.customers.key_store import ApiKey, list_keys
-from largesse.customers.restrictions import (
-    MOST_NETWORKS,
-    SCOPES,
-    networks_text,
-    parse_network,
-    scopes_text,
-    stored_scopes,
-)
+from largesse.customers.restrictions import MOST_NETWORKS, SCOPES, networks_text, scopes_text, stored_scopes
 from largesse.customers.service_accounts import named_service_account
 
 

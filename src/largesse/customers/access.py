@@ -13,9 +13,10 @@ from typing import NamedTuple, Self
 from msgspec.structs import replace
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
+from largesse.base.settings import parse_network
 from largesse.customers import access_store
 from largesse.customers.principal import ADMIN, SENDERS, Principal
-from largesse.customers.restrictions import parse_network, require_network, require_scope
+from largesse.customers.restrictions import require_network, require_scope
 from largesse.customers.sessions import Person
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database, Row, coordinator_of, is_distributed

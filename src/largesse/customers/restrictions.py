@@ -22,7 +22,6 @@ from largesse.customers.principal import Principal
 
 READ, SEND, CODES, WEBHOOKS, CONTACTS = SCOPES = ("read", "send", "codes", "webhooks", "contacts")
 MOST_NETWORKS = 100  # networks per key
-_IPV4_IN_IPV6 = ipaddress.IPv6Network("::ffff:0:0/96")
 
 
 class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,14 +52,6 @@ def write_limits(limits: Mapping[str, Limit]) -> str | None:
     """Returns limits by currency as the database stores them, without empty ones."""
     kept = {currency: limit for currency, limit in sorted(limits.items()) if limit != Limit()}
     return _encode(kept).decode() if kept else None
-
-
-def parse_network(typed: str) -> Network:
-    """Returns the network of a CIDR or of one address. Returns IPv4 if it is written as IPv6. Raises ValueError with an explanation."""
-    network = ipaddress.ip_network(typed.strip())
-    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_IPV4_IN_IPV6):
-        return ipaddress.IPv4Network((network.network_address.packed[-4:], network.prefixlen - _IPV4_IN_IPV6.prefixlen))
-    return network
 
 
 def stored_scopes(scopes: Collection[str]) -> list[str] | None:

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
-from largesse.base.settings import Network
+from largesse.base.settings import Network, parse_network
 from largesse.customers.api_keys import (
     MOST_NAME,
     AlreadyReplaced,
@@ -23,14 +23,7 @@ from largesse.customers.api_keys import (
 )
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts
 from largesse.customers.key_store import ApiKey, NameTaken, list_keys, no_such_key
-from largesse.customers.restrictions import (
-    MOST_NETWORKS,
-    SCOPES,
-    networks_text,
-    parse_network,
-    scopes_text,
-    stored_scopes,
-)
+from largesse.customers.restrictions import MOST_NETWORKS, SCOPES, networks_text, scopes_text, stored_scopes
 from largesse.web.console.context import RequestContext
 
 # The labels of the scopes in the form.
