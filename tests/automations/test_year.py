@@ -20,7 +20,12 @@ from largesse.automations.service import (
     skip_day,
 )
 from largesse.automations.tasks import TASKS
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR
+from largesse.encryption.vault import Vault
 from largesse.jobs.registry import age_s
+from largesse.lines.states import LineKey
+from largesse.notes.service import write_note
 
 __all__ = ["run"]
 
@@ -124,6 +129,25 @@ def test_what_a_process_placed_before_it_died_is_recorded_whatever_changed(
     [order] = service.sql("SELECT reference FROM orders")
     assert tuple(run) == ("placed", None, order["reference"])
     assert service.findings() == []
+
+
+def test_a_note_about_a_gift_of_an_automation_is_read_and_not_mailed(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    move_to(service, "2040-05-14 06:00Z")
+    add_contact(service, "May", birthday=515)
+    automation()
+    move_to(service, "2040-05-15 10:00Z")
+    work(service)
+    [line] = service.sql("SELECT customer_id, order_id, number FROM lines")
+
+    async def write(database: Database, vault: Vault) -> bool:
+        async with database.transaction(OPERATOR) as connection:
+            return await write_note(connection, vault, LineKey(*line), "production", "Thank you!")
+
+    assert service.on_pool(write)
+    assert service.sql("SELECT name FROM thank_you_notes n JOIN users u ON u.id = n.user_id") == [("Ada",)]
+    assert service.sql("SELECT kind FROM people_mails") == []
 
 
 def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[..., int]) -> None:

@@ -29,18 +29,18 @@ async def read_own_note(connection: Connection, vault: Vault, line: LineKey) -> 
 
 
 async def write_note(connection: Connection, vault: Vault, line: LineKey, environment: str, text: str) -> bool:
-    """Saves a recipient's note, which `read_note` has read, and has it mailed to the person who sent the gift.
+    """Saves a recipient's note, which `read_note` has read, and has it mailed to the person who sent the gift, unless an automation sent it.
 
     Returns False if there is a note already, or the customer accepts no notes. Call it inside a transaction that has locked the line.
     """
     is_accepted, _ = await store.read_for_recipient(connection, line)
     if not is_accepted:
         return False
-    sender = await store.read_sender(connection, line)
+    sender, is_automatic = await store.read_sender(connection, line)
     sealed = vault.notes.seal(text.encode(), note_context(line))
     if not await store.insert_note(connection, line, environment, sender, sealed):
         return False
-    if sender is not None:
+    if sender is not None and not is_automatic:
         delay_s = MAIL_PAUSE_S if await store.was_mailed(connection, line) else 0.0
         await mail_thank_you(connection, sender, line.order_id, delay_s)
     return True

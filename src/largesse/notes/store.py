@@ -10,7 +10,7 @@ _READ = """
     SELECT c.takes_notes, n.sealed FROM customers c
     LEFT JOIN thank_you_notes n ON n.customer_id = c.id AND n.order_id = $2 AND n.number = $3 WHERE c.id = $1
 """
-_SENDER = "SELECT user_id FROM orders WHERE customer_id = $1 AND id = $2"
+_SENDER = "SELECT user_id, source = 'automation' AS is_automatic FROM orders WHERE customer_id = $1 AND id = $2"
 _WAS_MAILED = """
     SELECT EXISTS (SELECT FROM thank_you_notes WHERE customer_id = $1 AND order_id = $2 AND mail_id IS NOT NULL
                    AND written_at > (SELECT clock_now()) - interval '1 hour')
@@ -74,10 +74,11 @@ async def read_for_recipient(connection: Connection, line: LineKey) -> tuple[boo
     return row["takes_notes"], row["sealed"]
 
 
-async def read_sender(connection: Connection, line: LineKey) -> int | None:
-    """Returns the person who sent the line's order. None for an order of an API key."""
-    user_id: int | None = await connection.fetchval(_SENDER, line.customer_id, line.order_id)
-    return user_id
+async def read_sender(connection: Connection, line: LineKey) -> tuple[int | None, bool]:
+    """Returns the person who sent the line's order, None for an order of an API key, and whether an automation sent it as that person."""
+    row = await connection.fetchrow(_SENDER, line.customer_id, line.order_id)
+    assert row is not None, "a line has an order"
+    return row["user_id"], row["is_automatic"]
 
 
 async def was_mailed(connection: Connection, line: LineKey) -> bool:
