@@ -9,6 +9,7 @@ import msgspec
 from largesse.base.confidential import Confidential
 
 BIRTHDAY, ANNIVERSARY, FIRST_DAY, JOINED = OCCASIONS = ("birthday", "anniversary", "first_day", "joined")
+CHOOSES_DAYS = ("occasion", "group_id", "years", "days")  # what says which days of which contacts an automation is for
 LEAP_DAYS = ("before", "after")
 WEEKENDS = ("keep", "before", "after")
 MOST_AUTOMATIONS = 100  # per customer and environment

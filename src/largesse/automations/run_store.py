@@ -35,7 +35,7 @@ _PREVIEW = compose(
     WITH asked AS (
         SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
-               coalesce(own.ahead, interval '0') AS ahead, own.created_at, $13::date - 2 AS first, $14::date AS last
+               coalesce(own.ahead, interval '0') AS ahead, own.created_at, own.days_changed_at, $13::date - 2 AS first, $14::date AS last
         FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
     ), {days}
     SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at

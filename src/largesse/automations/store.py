@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from largesse.automations.model import LONGEST_SERVICE, Automation, AutomationRule
+from largesse.automations.model import CHOOSES_DAYS, LONGEST_SERVICE, Automation, AutomationRule
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 
@@ -47,14 +47,14 @@ _ADD = compose(
 _CHANGE = compose(
     """
     UPDATE automations SET ({rule}) = ($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16),
-        user_id = $4, approved_by = NULL, approved_at = NULL,
+        user_id = $4, approved_by = NULL, approved_at = NULL, days_changed_at = CASE WHEN $17 THEN clock_now() ELSE days_changed_at END,
         planned_through = (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date - 2, plan_at = (SELECT clock_now())
     WHERE customer_id = $1 AND environment = $2 AND id = $3
     """,
     rule=_RULE,
 )
 _DROP_WAITING = """
-    DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting'
+    DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting' AND ($3 OR due_at > (SELECT clock_now()))
 """
 _APPROVE = "UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2"
 # Makes the gifts that waited for approval due now, instead of at their next hourly check.
@@ -111,7 +111,7 @@ _DAYS = compose(
                coalesce((
                    SELECT jsonb_object_agg(z.country, coalesce(k.name, 'UTC'))
                    FROM unnest($1::text[], $2::text[]) AS z (country, zone) LEFT JOIN known k ON k.name = z.zone) ->> c.country, a.known_zone) AS zone,
-               a.ahead, a.occasion, a.created_at AS since, c.known_at, c.name, c.email
+               a.ahead, a.occasion, greatest(a.created_at, a.days_changed_at) AS since, c.known_at, c.name, c.email
         FROM (SELECT asked.*, coalesce((SELECT name FROM known WHERE name = asked.zone), 'UTC') AS known_zone FROM asked OFFSET 0) AS a
         CROSS JOIN LATERAL (
             SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
@@ -148,7 +148,7 @@ _DAYS = compose(
     """,
     longest=LONGEST_SERVICE,
 )
-# Whether the automation existed before the gift was due, and the contact was added in time. A contact who joins a group is always in time.
+# Whether the automation existed with these days before the gift was due, and the contact was added in time. A contact who joins a group is always in time.
 # A contact who joins, or is added in time, after the automation was created on the same day also gets the gift.
 _IN_TIME = Fragment("""
     (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
@@ -319,8 +319,10 @@ async def insert_automation(
 async def change_automation(connection: Connection, automation: Automation, user_id: int, rule: AutomationRule) -> None:
     """Changes an automation, which then belongs to the person. Plans it again, and ends its approval."""
     key = (automation.customer_id, automation.environment, automation.id)
-    await connection.execute(_CHANGE, *key, user_id, *_values(rule))
-    await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
+    is_same = all(getattr(automation, name) == getattr(rule, name) for name in CHOOSES_DAYS)
+    await connection.execute(_CHANGE, *key, user_id, *_values(rule), not is_same)
+    # Days before a change of days are not planned again, so their gifts go on waiting.
+    await connection.execute(_DROP_WAITING, automation.customer_id, automation.id, is_same)
 
 
 async def approve_automation(connection: Connection, automation: Automation, user_id: int) -> None:
@@ -337,7 +339,7 @@ async def pause_automation(connection: Connection, automation: Automation, *, pa
 async def end_automation(connection: Connection, automation: Automation) -> None:
     """Ends an automation, and deletes its planned gifts."""
     await connection.execute(_END, automation.customer_id, automation.id)
-    await connection.execute(_DROP_WAITING, automation.customer_id, automation.id)
+    await connection.execute(_DROP_WAITING, automation.customer_id, automation.id, True)
 
 
 async def skip_day(
