@@ -93,6 +93,14 @@ CASES = {
             f'largesse_mails_total{{{WORKER},outcome="sent"}}': "0+10x30",
         },
     ),
+    "LargesseMailRefused": Case(
+        25,
+        {f'largesse_mails_total{{{WORKER},outcome="server_refused"}}': "0x5 1x30"},
+        {
+            f'largesse_mails_total{{{WORKER},outcome="server_refused"}}': "0x80",
+            f'largesse_mails_total{{{WORKER},outcome="bounced"}}': "0+1x80",
+        },
+    ),
     "LargesseMailHeld": Case(
         11,
         {f"largesse_mail_held{{{WORKER}}}": "1x20", f"largesse_mail_held{{{SERVE}}}": "0x20"},

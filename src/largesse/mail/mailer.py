@@ -62,7 +62,8 @@ class Mailer:
         leases: MessageLeases | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
-        metrics.MAILS.labels("server_away")  # exported from the start, as 0
+        for outcome in ("server_away", "server_refused"):
+            metrics.MAILS.labels(outcome)  # exported from the start, as 0
         self._leases = leases or MessageLeases(database)
         self._vault = vault
         self._public_url_of = public_url_of
