@@ -13,7 +13,7 @@ from tests.orders.builder import VAULT
 
 from largesse.customers.access import member_statuses
 from largesse.customers.actor import Actor
-from largesse.customers.member_store import add_user, set_user_role
+from largesse.customers.members import add_user, set_user_role
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers

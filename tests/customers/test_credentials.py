@@ -10,7 +10,7 @@ from tests.background import run
 from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED, KEEPS_WAITING
 
-from largesse.customers.member_store import add_user, bind_user, set_user_role
+from largesse.customers.members import add_user, bind_user, set_user_role
 from largesse.customers.second_step import forget_second_step, new_recovery_codes
 from largesse.customers.sessions import begin_session, end_session, find_session, note_proof, set_notice
 from largesse.customers.sign_in_links import find_link, new_link, use_link

@@ -18,7 +18,7 @@ from tests.waiting import until
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
 from largesse.base.settings import parse_network
 from largesse.customers import authenticator as authenticating
-from largesse.customers.access_store import FIND_KEYS
+from largesse.customers.access import FIND_KEYS
 from largesse.customers.api_keys import narrow_key
 from largesse.customers.authenticator import Authenticator, _base62, new_secret, secret_hash, well_formed
 from largesse.customers.key_store import delete_key, list_keys

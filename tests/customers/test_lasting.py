@@ -7,7 +7,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from largesse.base.errors import NotFound
-from largesse.customers.member_store import add_user, bind_user
+from largesse.customers.members import add_user, bind_user
 from largesse.customers.passkeys import NotThePasskey, _challenge, _take_challenge
 from largesse.customers.passwords import Passwords
 from largesse.customers.sessions import Session, begin_session, find_session

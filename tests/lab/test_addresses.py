@@ -9,7 +9,7 @@ from tests.waiting import wait_until
 from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 
-from largesse.base.lab_addresses import Behaviour, behaviour_of
+from largesse.base.email import Behaviour, behaviour_of
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault

@@ -1,12 +1,21 @@
-"""Reads e-mail addresses, for the API, seed files and pages alike.
+"""Reads e-mail addresses, for the API, seed files and pages alike. The library `email-validator` checks them, without DNS.
 
-The `email-validator` library checks them, without DNS.
+Addresses of the test lab each cause a certain outcome in staging. In production they are ordinary addresses.
+
+    bounce@test.invalid    the mail bounces
+    late@test.invalid      the mail server accepts the mail an hour later
+    claims@test.invalid    the recipient claims the gift as soon as the mail arrives
+    never@test.invalid     the recipient never claims
+    no-stock@test.invalid  a claimed gift waits for a voucher number
+
+Add a suffix for more recipients of the same kind, such as `bounce+7@test.invalid`.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -141,3 +150,25 @@ def masked(email: str) -> str:
     """Returns an address with most of its local part hidden: `b•••@example.com`."""
     local, _, domain = email.rpartition("@")
     return f"{local[:1]}•••@{domain}"
+
+
+_LAB_ADDRESS = re.compile(r"([a-z-]+)(?:\+[^@]*)?@test\.invalid", re.IGNORECASE)
+
+
+class Behaviour(Enum):
+    """What happens to the mail or the gift of an address of the lab."""
+
+    BOUNCE = "bounce"
+    LATE = "late"
+    CLAIMS = "claims"
+    NEVER = "never"
+    NO_STOCK = "no-stock"
+
+
+_BEHAVIOURS = {behaviour.value: behaviour for behaviour in Behaviour}
+
+
+def behaviour_of(email: str | None) -> Behaviour | None:
+    """Returns the behaviour of an address of the lab, or None for any other address."""
+    found = _LAB_ADDRESS.fullmatch(email or "")
+    return _BEHAVIOURS.get(found[1].lower()) if found else None

@@ -8,7 +8,7 @@ from prometheus_client import Counter as Metric
 
 from largesse.approvals.service import withdraw_unsent
 from largesse.audit.service import Acting, by_worker
-from largesse.campaigns import ask_store, store
+from largesse.campaigns import store, visiting
 from largesse.campaigns.model import CODES_OF_CAMPAIGN, CODES_OF_MAILBOX, Campaign
 from largesse.db.pool import DATABASE_AWAY, Connection, Row, commit_as_one
 from largesse.db.scope import WORKER
@@ -42,12 +42,12 @@ async def mail_codes(context: WorkerContext) -> bool:
     """Mails codes to visitors who asked for one and may take part. Returns whether anybody asked."""
     async with context.database.transaction(WORKER) as connection:
         await commit_as_one(connection)
-        asked = await ask_store.take_new(connection, _ASKS_AT_ONCE)
+        asked = await visiting.take_new(connection, _ASKS_AT_ONCE)
         if not asked:
             return False
         mailed = await _may_be_mailed(connection, asked)
         states = [(row["customer_id"], row["id"], "mailed" if row["id"] in mailed else "ignored") for row in asked]
-        await ask_store.decide(connection, states)
+        await visiting.decide(connection, states)
         if mailed:
             await add_campaign_codes(
                 connection,
@@ -73,8 +73,8 @@ async def _may_be_mailed(connection: Connection, asked: list[Row]) -> dict[int, 
         campaign = (row["customer_id"], row["campaign_id"])
         mailbox = (*campaign, row["mailbox"])
         if campaign not in orders:
-            orders[campaign] = await ask_store.find_order_id(connection, campaign[0], row["order_reference"])
-            of_campaign[campaign] = await ask_store.count_mailed(connection, *campaign)
+            orders[campaign] = await visiting.find_order_id(connection, campaign[0], row["order_reference"])
+            of_campaign[campaign] = await visiting.count_mailed(connection, *campaign)
         order_id = orders[campaign]
         if order_id is None or not (row["is_open"] and row["may"]):
             continue
@@ -133,7 +133,7 @@ async def _end(connection: Connection, chains: Chains, customer_id: int, campaig
     rest = await lock_issued(connection, *key, numbers) if numbers else []
     if len(numbers) < _GIFTS_AT_ONCE:
         await store.end_campaign(connection, campaign)
-        await ask_store.drop_asks_of(connection, campaign)
+        await visiting.drop_asks_of(connection, campaign)
         await erase_campaign_codes(connection, key)
     if rest:
         await _refund(connection, chains, campaign, order, rest)

@@ -22,7 +22,7 @@ from largesse.cli.running import (
 from largesse.cli.tables import customer_option, environment_option, format_options, in_major_units, listing, show
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_service_account
-from largesse.customers.member_store import find_member
+from largesse.customers.members import find_member
 from largesse.db.pool import Row
 from largesse.db.scope import OPERATOR
 from largesse.ledger.accounts import (

@@ -11,7 +11,7 @@ from largesse.base.money import to_decimal
 from largesse.cli.running import ID, Commands, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer
-from largesse.customers.member_store import list_members
+from largesse.customers.members import list_members
 
 _REQUESTS = ("reference", "person", "state", "sent", "gift", "codes", "total", "currency", "asked_at", "expires_at")
 _RULES = ("id", "name", "role", "above", "currency", "beyond_budget", "needed", "approvers", "days")

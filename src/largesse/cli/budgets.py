@@ -12,7 +12,7 @@ from largesse.budgets.store import list_budgets, subject_names
 from largesse.cli.running import ID, Commands, acting_operator, operator_actor, read_limit, read_name, reading
 from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer, find_service_account
-from largesse.customers.member_store import find_member
+from largesse.customers.members import find_member
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
 from largesse.db.statements import read_now

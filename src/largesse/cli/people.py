@@ -10,8 +10,7 @@ from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, operator_actor, read_email, read_name, reading
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.customer_store import find_customer
-from largesse.customers.member_store import list_members
-from largesse.customers.members import invite, named_member, remove, reset, set_role
+from largesse.customers.members import invite, list_members, named_member, remove, reset, set_role
 from largesse.customers.roles import ROLES
 from largesse.ledger.store import take_all_accounts
 from largesse.staff import service as staff_service

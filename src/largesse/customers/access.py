@@ -14,12 +14,56 @@ from msgspec.structs import replace
 
 from largesse.base.errors import Inactive, OtherServiceAccount, PlanRequired, Unauthorized
 from largesse.base.settings import parse_network
-from largesse.customers import access_store
 from largesse.customers.principal import ADMIN, SENDERS, Principal
 from largesse.customers.restrictions import require_network, require_scope
 from largesse.customers.sessions import Person
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database, Row, coordinator_of, is_distributed
+
+_MEMBERS = 0x6D656D62  # "memb", the class of the advisory locks of members; their object is the member's id
+
+# The rows that a transaction reads, or locks until it ends.
+ACCOUNTS_OF_USERS = (
+    "SELECT user_id, account_id FROM account_users WHERE customer_id = ANY($1::int[]) AND user_id = ANY($2::int[])"
+)
+HOLD_SESSIONS = """
+    SELECT found.* FROM unnest($1::bigint[]) AS wanted (id) CROSS JOIN LATERAL (
+        SELECT id, user_id, environment FROM sessions
+        WHERE id = wanted.id AND ended_at IS NULL AND NOT awaits_second_step AND ends_at > clock_now() FOR SHARE) AS found
+"""
+HOLD_USERS = """
+    SELECT found.* FROM unnest($1::int[]) AS wanted (id) CROSS JOIN LATERAL (
+        SELECT id, customer_id, role FROM users WHERE id = wanted.id AND is_active FOR SHARE) AS found
+"""
+# On a cluster, FOR SHARE locks all rows of `users`, and two such statements can deadlock. There, advisory locks lock members, who are read
+# after that. A transaction that changes or removes a member waits for both kinds of locks.
+SHARE_USERS = compose(
+    "SELECT pg_advisory_xact_lock_shared({members}, id) FROM unnest($1::int[]) AS held (id)", members=_MEMBERS
+)
+USERS = "SELECT id, customer_id, role FROM users WHERE id = ANY($1::int[]) AND is_active"
+LOCK_USER = compose("SELECT pg_advisory_xact_lock({members}, $1)", members=_MEMBERS)
+LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
+LOCK_PERSON = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
+
+# Look-ups of callers: API keys and people.
+FIND_KEYS = """
+    SELECT k.hash, k.key_id, k.environment, k.customer_id, k.customer_name, k.plan, k.funding,
+           k.service_account_id, k.service_account_name, k.active, NULL::int, NULL::text,
+           k.scopes, k.networks, k.limits, v.version, (SELECT clock_now()), k.collections_version, k.follow_up
+    FROM callers($1, $2) k CROSS JOIN catalogue_version v
+"""
+NOTE_KEYS_SEEN = "SELECT note_keys_seen($1, $2)"
+FIND_USER = """
+    SELECT c.id, c.name, c.plan, c.funding, u.id, u.role, v.version, clock_now(), coalesce(o.version, 0), c.follow_up
+    FROM users u JOIN customers c ON c.id = u.customer_id CROSS JOIN catalogue_version v
+    LEFT JOIN collection_versions o ON o.customer_id = c.id
+    WHERE u.id = $1 AND u.customer_id = $2 AND u.is_active
+"""
+FIND_VIEWER = """
+    SELECT v.version, clock_now(), coalesce(o.version, 0), c.follow_up
+    FROM customers c CROSS JOIN catalogue_version v LEFT JOIN collection_versions o ON o.customer_id = c.id
+    WHERE c.id = $1
+"""
 
 
 class StaleCaller(Exception):
@@ -130,9 +174,7 @@ async def _with_accounts(connection: Connection, people: Mapping[int, tuple[int,
     # Administrators use every account. A separate statement by customer, because accounts and people may be on different nodes.
     if some := [person for person in people.values() if person[2] != ADMIN]:
         rows = await connection.fetch(
-            access_store.ACCOUNTS_OF_USERS,
-            list({customer_id for customer_id, _, _ in some}),
-            [user_id for _, user_id, _ in some],
+            ACCOUNTS_OF_USERS, list({customer_id for customer_id, _, _ in some}), [user_id for _, user_id, _ in some]
         )
         for row in rows:
             accounts.setdefault(row["user_id"], []).append(row["account_id"])
@@ -144,7 +186,7 @@ async def hold_people(connection: Connection, session_ids: Collection[int]) -> d
 
     Locks session and membership until the transaction ends: ending one of them, or changing a role, waits.
     """
-    sessions = await coordinator_of(connection).fetch(access_store.HOLD_SESSIONS, sorted(session_ids))
+    sessions = await coordinator_of(connection).fetch(HOLD_SESSIONS, sorted(session_ids))
     # A separate statement: on a cluster, sessions are on the coordinator, and users are on every node.
     users = await _hold_users(connection, {row["user_id"] for row in sessions if row["user_id"] is not None})
     members = {row["id"]: row for row in users}
@@ -159,9 +201,9 @@ async def _hold_users(connection: Connection, user_ids: Collection[int]) -> list
     """Returns id, customer and role of the users who are still members, and locks their memberships."""
     coordinator, ids = coordinator_of(connection), sorted(user_ids)
     if not is_distributed(connection):
-        return await coordinator.fetch(access_store.HOLD_USERS, ids)
-    await coordinator.execute(access_store.SHARE_USERS, ids)
-    return await coordinator.fetch(access_store.USERS, ids)
+        return await coordinator.fetch(HOLD_USERS, ids)
+    await coordinator.execute(SHARE_USERS, ids)
+    return await coordinator.fetch(USERS, ids)
 
 
 def require_sender(principal: Principal, standing: PersonStatus | None) -> None:
@@ -227,8 +269,8 @@ async def writing(database: Database, person: Person, *, changes_access: bool = 
     """
     async with database.transaction(person.scope) as connection:
         if changes_access:
-            await connection.execute(access_store.LOCK_CUSTOMER, person.customer_id)
-            await connection.execute(access_store.LOCK_PERSON, person.person_id)
+            await connection.execute(LOCK_CUSTOMER, person.customer_id)
+            await connection.execute(LOCK_PERSON, person.person_id)
         held = await hold_people(connection, [person.session_id])
         expected = HeldPerson(person.user_id, person.customer_id, person.environment, person.role)
         if held.get(person.session_id) != expected:

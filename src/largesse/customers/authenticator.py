@@ -31,7 +31,7 @@ from largesse.base.batching import Batcher, Receiver
 from largesse.base.errors import TooManyRequests, Unauthorized
 from largesse.base.recently_used import RecentlyUsed
 from largesse.base.throttle import Pacer, Rate, Throttle, network_of
-from largesse.customers import access_store
+from largesse.customers import access
 from largesse.customers.access import KeyStatus
 from largesse.customers.principal import Principal, person_principal
 from largesse.db.pool import DATABASE_AWAY, DATABASE_FAILED, Connection, Database
@@ -266,7 +266,7 @@ class Authenticator:
         return await self._look_up(hashes)
 
     async def _look_up(self, hashes: list[bytes]) -> Sequence[Caller | Exception]:
-        rows = await self._database.fetch(LOOKUP, access_store.FIND_KEYS, list(set(hashes)), self._environment)
+        rows = await self._database.fetch(LOOKUP, access.FIND_KEYS, list(set(hashes)), self._environment)
         callers = {
             row[0]: Caller(Principal(*tuple(row)[1:15]), row[15], row[16], None, row[17], None, row[18]) for row in rows
         }
@@ -293,7 +293,7 @@ class Authenticator:
         due = {key: self._seen[key] for key in sorted(self._seen.keys() - self._written_at.keys())}
         self._seen.clear()
         if due:
-            await self._database.execute(LOOKUP, access_store.NOTE_KEYS_SEEN, list(due), list(due.values()))
+            await self._database.execute(LOOKUP, access.NOTE_KEYS_SEEN, list(due), list(due.values()))
             self._written_at.update(dict.fromkeys(due, now))
 
 
@@ -312,7 +312,7 @@ async def person_calls(
 
     Raises Unauthorized if they are not, or no longer, a person of the customer.
     """
-    row = await connection.fetchrow(access_store.FIND_USER, user_id, customer_id)
+    row = await connection.fetchrow(access.FIND_USER, user_id, customer_id)
     if row is None:
         raise Unauthorized("This person may no longer sign in for this customer.")
     principal = person_principal(environment, row[0], row[1], row[2], row[3], row[4], row[5], session_id)
@@ -321,7 +321,7 @@ async def person_calls(
 
 async def viewer_calls(connection: Connection, principal: Principal) -> Caller:
     """Returns the caller for a member of staff who sees the pages of the principal's customer. Raises Unauthorized for an unknown customer."""
-    row = await connection.fetchrow(access_store.FIND_VIEWER, principal.customer_id)
+    row = await connection.fetchrow(access.FIND_VIEWER, principal.customer_id)
     if row is None:
         raise Unauthorized("There is no such customer.")
     return Caller(principal, row[0], row[1], None, row[2], None, row[3])

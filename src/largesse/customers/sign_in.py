@@ -11,7 +11,7 @@ from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
-from largesse.customers.member_store import bind_user, note_login
+from largesse.customers.members import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
 from largesse.customers.second_step import asks_second_step, take_code

@@ -15,7 +15,7 @@ import msgspec
 from largesse.audit.service import Acting, by_command, by_person
 from largesse.customers.actor import Actor, command_actor, person_actor
 from largesse.customers.authenticator import Caller, person_calls
-from largesse.customers.member_store import bind_user, list_members
+from largesse.customers.members import bind_user, list_members
 from largesse.customers.sessions import Person, begin_session, find_session
 from largesse.customers.sign_in_store import add_person
 from largesse.db.pool import Database

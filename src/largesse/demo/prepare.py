@@ -18,7 +18,7 @@ from largesse.base.hosts import by_name
 from largesse.base.settings import Settings
 from largesse.customers.customer_store import find_customer, find_service_account, has_customers
 from largesse.customers.key_store import add_key, delete_key, key_exists, list_keys
-from largesse.customers.member_store import list_members
+from largesse.customers.members import list_members
 from largesse.customers.sign_in_links import new_link
 from largesse.db.clock import move_clock, wait_for_disk
 from largesse.db.migrate import current_revision, upgrade

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from largesse.base.confidential import Confidential
-from largesse.base.lab_addresses import Behaviour, behaviour_of
+from largesse.base.email import Behaviour, behaviour_of
 from largesse.catalogue.model import STOCK, Product
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, commit_as_one, scope_of
 from largesse.db.scope import WORKER

@@ -10,16 +10,16 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 import msgspec
 
 from largesse.base.amounts import ANY_CURRENCY, normal_marks, number_in, readings
 from largesse.base.errors import FileRefused
 from largesse.base.file_text import NotText, read_text
-from largesse.ledger.camt_file import camt_rows, is_camt
 from largesse.ledger.transfer_references import mistyped_references_in, transfer_references_in
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -59,6 +59,12 @@ _SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<aft
 NO_PAYMENT = (
     r"^[^0-9]*[-\u2212\u2013][^0-9]*[0-9]|[0-9]\s?[-\u2212\u2013][^0-9]*$|^\([^()]*[0-9][^()]*\)$|^[0.,]*0[0.,]*$"
 )
+# A CAMT file (ISO 20022: camt.052, camt.053 and camt.054) is read as the rows of a CSV file with this heading.
+_CAMT_HEADING = ("Amount", "Currency", "CdtDbtInd", "State", "Text")
+_CAMT_ENTRY, _CAMT_TRANSACTION = "*/*/{*}Ntry", "{*}NtryDtls/{*}TxDtls"
+# The amount of a transaction, by version of the format.
+_CAMT_AMOUNTS = ("{*}Amt", "{*}AmtDtls/{*}TxAmt/{*}Amt")
+_THREE_DECIMALS = re.compile(r"[0-9]{1,3}\.[0-9]{3}")  # in a CSV file, the point could separate thousands
 
 
 class BankLine(msgspec.Struct, frozen=True):
@@ -86,8 +92,8 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
     """Returns the lines of a file without blank ones. Raises FileRefused with the fault."""
     most = MAX_LINES if most is None else most
     text = _text(name, content)
-    if is_camt(text):
-        rows, columns = camt_rows(name, text), Columns(all_in=columns.all_in)
+    if _is_camt(text):
+        rows, columns = _camt_rows(name, text), Columns(all_in=columns.all_in)
     else:
         rows = _rows(text, _delimiter(text, columns), name)
     heading = _heading([cells for _, cells in rows[:_HEADING_WITHIN]], columns)
@@ -261,3 +267,52 @@ def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int
 
 def _cell(cells: Sequence[str], at: int) -> str:
     return cells[at][:_LONGEST_CELL] if 0 <= at < len(cells) else ""
+
+
+def _is_camt(text: str) -> bool:
+    """Returns whether a file is XML, so that it is no CSV file."""
+    return text.lstrip().startswith("<")
+
+
+def _camt_rows(name: str, text: str) -> list[tuple[int, tuple[str, ...]]]:
+    """Returns the heading, and a row for each transaction with its number in the file. Raises FileRefused."""
+    try:
+        root = None if "<!DOCTYPE" in text else fromstring(text)  # noqa: S314 - without a DOCTYPE, no entity expands
+    except (ParseError, ValueError):
+        root = None
+    if root is None or root.tag.rpartition("}")[2] != "Document":
+        raise FileRefused("no_csv", f"{name} is neither a CSV file nor a CAMT file")
+    rows = chain.from_iterable(map(_camt_rows_of, root.iterfind(_CAMT_ENTRY)))
+    return [(0, _CAMT_HEADING), *enumerate(rows, 1)]
+
+
+def _camt_rows_of(entry: Element) -> Iterator[tuple[str, ...]]:
+    """Yields a row for an entry; or for each of its transactions, if each has an amount of its own."""
+    transactions = entry.findall(_CAMT_TRANSACTION)
+    amounts = [_camt_amount(one) for one in transactions]
+    if len(transactions) > 1 and None not in amounts:
+        for transaction, amount in zip(transactions, amounts, strict=True):
+            yield _camt_row(entry, transaction, amount)
+    else:
+        yield _camt_row(entry, entry, entry.find("{*}Amt"))
+
+
+def _camt_amount(transaction: Element) -> Element | None:
+    return next((found for path in _CAMT_AMOUNTS if (found := transaction.find(path)) is not None), None)
+
+
+def _camt_row(entry: Element, part: Element, amount: Element | None) -> tuple[str, ...]:
+    value, currency = ("", "") if amount is None else (_texts_in(amount), amount.get("Ccy", ""))
+    if _THREE_DECIMALS.fullmatch(value):
+        value += "0"
+    direction = _texts_in(part.find("{*}CdtDbtInd")) or _texts_in(entry.find("{*}CdtDbtInd"))
+    is_booked = _texts_in(entry.find("{*}Sts")) == "BOOK"
+    is_reversal = _texts_in(entry.find("{*}RvslInd")) in {"true", "1"}
+    # The whole text has the references, wherever the bank puts them, and its own number of the entry.
+    texts = _texts_in(part) if part is entry else f"{_texts_in(entry.find('{*}AcctSvcrRef'))}\n{_texts_in(part)}"
+    return value, currency, direction, "reversed" if is_reversal else "" if is_booked else "pending", texts
+
+
+def _texts_in(element: Element | None) -> str:
+    """Returns the texts of an element and of those in it, a line each."""
+    return "" if element is None else "\n".join(one.strip() for one in element.itertext() if one.strip())

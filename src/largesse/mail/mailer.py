@@ -10,8 +10,7 @@ from functools import partial
 import structlog
 
 from largesse.base import clock
-from largesse.base.email import to_dial
-from largesse.base.lab_addresses import Behaviour, behaviour_of
+from largesse.base.email import Behaviour, behaviour_of, to_dial
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
 from largesse.jobs import metrics

@@ -8,9 +8,8 @@ from msgspec import Meta
 
 from largesse.base.cooperative import Steps
 from largesse.base.decoding import refused
-from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
+from largesse.base.email import MAX_EMAIL, EmailError, behaviour_of, normalise_email
 from largesse.base.errors import FieldError, InvalidRequest
-from largesse.base.lab_addresses import behaviour_of
 from largesse.orders.options import read_text
 
 MAX_CODES = 5_000

@@ -10,8 +10,8 @@ import msgspec
 
 from largesse.approvals.store import decisions_mentioning, erase_decisions_mentioning
 from largesse.base.errors import NotFound, StateConflict
-from largesse.campaigns.ask_store import find_order_id, forget_asks, list_asks
 from largesse.campaigns.store import erase_people, find_people, forget_people
+from largesse.campaigns.visiting import find_order_id, forget_asks, list_asks
 from largesse.contacts.store import count_contacts_with, drop_contacts_with
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customers import erase_notes_mentioning, notes_mentioning

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.mail.conftest import PostOffice, text_of
 
-from largesse.customers.member_store import add_user, bind_user
+from largesse.customers.members import add_user, bind_user
 from largesse.customers.sign_in_links import find_link
 from largesse.customers.sign_in_store import add_person, set_preferences
 from largesse.db.pool import Database

@@ -21,7 +21,7 @@ from tests.web.console.sending import begin, quote_in, ready
 from tests.web.console.test_routes import path_of
 
 import largesse.web.console
-from largesse.customers.access_store import LOCK_USER
+from largesse.customers.access import LOCK_USER
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ROUTES
 

@@ -20,8 +20,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.base.text import has_words, search_words
 from largesse.customers.customer_store import list_currencies
-from largesse.customers.member_store import list_members
-from largesse.customers.members import MOST_PEOPLE
+from largesse.customers.members import MOST_PEOPLE, list_members
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount

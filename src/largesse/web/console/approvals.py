@@ -23,7 +23,7 @@ from largesse.approvals.store import draft_changed_at
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
 from largesse.base.i18n.languages import text
 from largesse.campaigns.store import read_list
-from largesse.customers.member_store import list_members
+from largesse.customers.members import list_members
 from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection
 from largesse.drafts.approving import send_approved

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from largesse.audit.service import LOOKED_AT_OF_CUSTOMER, AuditEvent, EventFilter, newest_events
 from largesse.base.i18n.languages import text
-from largesse.customers.member_store import list_members
+from largesse.customers.members import list_members
 from largesse.customers.roles import Right
 from largesse.db.scope import for_customer
 from largesse.ledger.transfer_references import spelled_reference

@@ -22,7 +22,7 @@ from largesse.budgets.service import (
 )
 from largesse.budgets.store import list_budgets, subject_names
 from largesse.customers.customer_store import list_currencies, list_service_accounts
-from largesse.customers.member_store import Member, list_members
+from largesse.customers.members import Member, list_members
 from largesse.customers.principal import SENDERS
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection

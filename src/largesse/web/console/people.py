@@ -11,8 +11,20 @@ from largesse.automations.service import list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.customers.key_store import list_keys
-from largesse.customers.member_store import Member, count_members, list_members, read_member, search_members
-from largesse.customers.members import MOST_PEOPLE, AlreadyThere, Invitation, invite, invite_again, remove, set_role
+from largesse.customers.members import (
+    MOST_PEOPLE,
+    AlreadyThere,
+    Invitation,
+    Member,
+    count_members,
+    invite,
+    invite_again,
+    list_members,
+    read_member,
+    remove,
+    search_members,
+    set_role,
+)
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection

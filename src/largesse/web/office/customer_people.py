@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
-from largesse.customers.member_store import Member, read_member
 from largesse.customers.members import (
     MOST_PEOPLE,
     AlreadyThere,
     LastAdministrator,
+    Member,
     invite,
     invite_again,
+    read_member,
     reset,
     reset_by_mail,
     set_role,

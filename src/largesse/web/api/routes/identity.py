@@ -8,7 +8,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from largesse.base.batching import Receiver
-from largesse.customers.member_store import User, list_users
+from largesse.customers.members import User, list_users
 from largesse.customers.restrictions import READ
 from largesse.customers.roles import ROLES
 from largesse.web.api.operation import Call, Operation
