@@ -277,10 +277,7 @@ async def _run_in_background(database: Database, vault: Vault) -> None:
 
 @asynccontextmanager
 async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIterator[Worker]:
-    """Runs a worker until the block ends, and drains it then. `captures` is passed to `Worker`.
-
-    Raises OperatorError if the database cannot be reached or its schema is not current.
-    """
+    """Runs a worker until the block ends, and drains it. Raises OperatorError without a database with the current schema."""
     from largesse.base.i18n.templates import read_templates
     from largesse.worker import DATABASE_CONNECTIONS, Worker
 

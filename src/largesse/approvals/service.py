@@ -138,10 +138,7 @@ async def end_rule(actor: Actor, rule_id: int) -> str:
 
 
 async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
-    """Saves a waiting request of the actor, and mails the people who may decide.
-
-    Raises NobodyMayApprove, and NotFound if the draft has a request of another person.
-    """
+    """Saves a waiting request of the actor, and mails those who may decide. Raises NobodyMayApprove, and NotFound for another's draft."""
     connection, actor = transaction.connection, transaction.actor
     people = await store.list_people(connection, actor.customer_id)
     if not can_be_met(rules, people, request.user_id):
@@ -249,10 +246,7 @@ async def withdraw_unsent(
 async def list_answers(
     connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]
 ) -> list[tuple[Decision, bool]]:
-    """Returns the decisions about a request, each with whether it counts.
-
-    While the request waits, only decisions of people who may still decide count.
-    """
+    """Returns the decisions about a request, each with whether it counts. While it waits, those of people who may still decide count."""
     decisions = await store.list_decisions(connection, request)
     people = await store.list_people(connection, request.customer_id)
     return [

@@ -99,10 +99,7 @@ def is_mistyped(email: str) -> bool:
 
 
 def email_key(email: str) -> str:
-    """Returns the key that all spellings of an address share: it ignores letter case.
-
-    It does not use `casefold`, for which `straße` and `strasse` are equal: they may be two people.
-    """
+    """Returns the key that all spellings of an address share. `casefold` would equate `straße` and `strasse`, which may be two people."""
     return email.lower()
 
 
@@ -121,10 +118,7 @@ def address_pattern(email: str) -> re.Pattern[str]:
 
 
 def to_dial(email: str) -> str:
-    """Returns an e-mail address for SMTP: an international domain in its `xn--` form, and the local part as it is.
-
-    Raises ValueError for a domain that has no such form.
-    """
+    """Returns an address for SMTP, with an international domain in its `xn--` form. Raises ValueError for a domain that has none."""
     local, _, domain = email.rpartition("@")
     if domain.isascii():
         return email

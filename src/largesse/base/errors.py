@@ -39,10 +39,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class Problem(Exception):
-    """A refused request. `detail` explains it to the caller in a sentence.
-
-    `slug` names the kind for programs and metrics. `errors` names the invalid members, if known.
-    """
+    """A refused request: `detail` for the caller, `slug` for programs and metrics, and in `errors` the invalid members, if known."""
 
     slug: ClassVar[str]
 
@@ -154,10 +151,7 @@ class ApprovalRequired(InvalidRequest):
 
 
 class NotFound(Problem):
-    """There is nothing with that id or name, or it belongs to somebody else. The caller cannot tell which.
-
-    Look-ups raise it, so that their callers need not check the result.
-    """
+    """There is nothing with that id or name, or it belongs to somebody else: the caller cannot tell which. Look-ups raise it."""
 
     slug = "not-found"
 

@@ -4,10 +4,7 @@ import resource
 
 
 def allow_files(wanted: int) -> int:
-    """Raises the limit of open files to `wanted`, or as far as the hard limit allows. Never lowers it.
-
-    Returns how many may be open now, at most `wanted`.
-    """
+    """Raises the limit of open files to `wanted`, or as far as the hard limit allows, never lowers it, and returns how many may be open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:

@@ -1,7 +1,4 @@
-"""The settings: environment variables outside, one frozen typed object inside.
-
-`docs/settings.md` describes each. A test compares the two.
-"""
+"""The settings: environment variables outside, one frozen typed object inside. `docs/settings.md` describes each. A test compares the two."""
 
 from __future__ import annotations
 

@@ -29,10 +29,7 @@ _AT_START = re.compile(f"[{_INVISIBLE}]+")
 
 
 def unfit(text: str, *, line_breaks: bool = False) -> str | None:
-    """Returns the kind of characters that `text` may not have, in words that follow "must not contain". None if the text is valid.
-
-    `line_breaks` allows them, for a message.
-    """
+    """Returns the characters that `text` may not have, in words after "must not contain"; None if it is valid. A message may have line breaks."""
     return _named((_IN_LINES if line_breaks else _IN_A_LINE).search(text))
 
 

@@ -1,7 +1,4 @@
-"""Operations on budgets: creating, changing and ending one.
-
-Each takes the lock under which orders are decided, so that no order is missed.
-"""
+"""Creates, changes and ends budgets, each under the lock under which orders are decided, so that no order is missed."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, time

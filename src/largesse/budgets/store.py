@@ -204,10 +204,7 @@ async def read_limiting(
 
 
 def new_charges(charges: str) -> Fragment:
-    """Returns SQL that adds orders to what was spent of their budgets: CTEs of a statement, each after a comma.
-
-    `charges` is the placeholder of the `Charge`s as a JSON array.
-    """
+    """Returns SQL that adds orders to what was spent of their budgets: CTEs, each after a comma. `charges` is the placeholder of `Charge`s as JSON."""
     return compose(
         """
         , new_budget_orders AS ({add_orders}

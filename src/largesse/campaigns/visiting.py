@@ -1,4 +1,4 @@
-"""What visitors of a campaign can do: see it, ask for a code, and get a gift with it.
+"""What visitors of a campaign can do: see it, ask for a code, and get a gift with it. Also the SQL of their requests for a code.
 
 Asking does not show who may take part: it writes the same row for any address, and the worker decides who gets a mail. A campaign's row is locked
 while a gift is given, so that it gives no more than it has, and one to each mailbox.
@@ -35,7 +35,7 @@ _ADD = """
     INSERT INTO campaign_asks (customer_id, environment, campaign_id, mailbox, email, language, asked_at)
     VALUES ($1, $2, $3, $4, $5, $6, clock_now())
 """
-# A request above the limit gets no mail, and the previous code stays valid. Otherwise anybody could make a visitor's code invalid.
+# The last request for a mailbox. A request above the limit gets no mail, and the previous code stays valid. Otherwise anybody could make a visitor's code invalid.
 _LATEST = """
     SELECT id, email, language, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
     WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 AND state <> 'ignored' ORDER BY id DESC LIMIT 1 FOR UPDATE
@@ -81,17 +81,6 @@ _LIST = compose(
 )
 _DROP = compose("DELETE FROM campaign_asks {of_mailbox}", of_mailbox=_OF_MAILBOX)
 _DROP_OF_CAMPAIGN = "DELETE FROM campaign_asks WHERE customer_id = $1 AND campaign_id = $2"
-
-
-async def insert_ask(connection: Connection, campaign: Campaign, email: str, language: str) -> None:
-    """Adds a visitor's request to mail a code to an address."""
-    key = (campaign.customer_id, campaign.environment, campaign.id)
-    await connection.execute(_ADD, *key, mailbox_of(email), email, language)
-
-
-async def lock_latest(connection: Connection, campaign: Campaign, mailbox: str) -> Row | None:
-    """Returns and locks the last code request for a mailbox, apart from ignored ones: `id`, `email` as typed, `language`, and whether its code `counts`."""
-    return await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
 
 
 async def take_new(connection: Connection, limit: int) -> list[Row]:
@@ -197,24 +186,19 @@ class Visiting:
             return await self._see(connection, campaign)
 
     async def ask(self, token: str, email: str, host: str, language: str) -> Seen:
-        """Mails a code to an address in its normal form, if it may take part. The answer does not show whether it may.
-
-        Raises NotFound and TooManyRequests.
-        """
+        """Mails a code to an address, if it may take part. The answer does not show whether it may. Raises NotFound and TooManyRequests."""
         async with self._slots.changes, self._database.transaction(LOOKUP) as connection:
             campaign = await self._find(connection, token)
             seen = await self._see(connection, campaign)
             if seen.state is State.OPEN:
                 if wait_s := await count_ask(connection, self._vault, host):
                     raise TooManyRequests("Too many codes were requested from your network.", retry_after_s=wait_s)
-                await insert_ask(connection, campaign, email, language)
+                key = (campaign.customer_id, campaign.environment, campaign.id)
+                await connection.execute(_ADD, *key, mailbox_of(email), email, language)
         return seen
 
     async def take(self, token: str, email: str, typed: str, host: str) -> Visit:
-        """Gives the mailbox of an address its gift if the code is right. Raises NotFound and TooManyRequests.
-
-        Wrong codes are counted as wrong PINs are.
-        """
+        """Gives a mailbox its gift if the code is right. Wrong codes count as wrong PINs do. Raises NotFound and TooManyRequests."""
         network = network_of(host)
         if wait_s := self._slowed.left_s(network):
             raise TooManyRequests("Too many wrong codes came from your network.", retry_after_s=wait_s)
@@ -229,7 +213,7 @@ class Visiting:
     async def _take(self, connection: Connection, campaign: Campaign, email: str, typed: str, host: str) -> Visit:
         mailbox = mailbox_of(email)
         # The row stays locked, so that wrong codes for a mailbox are counted one after the other.
-        asked = await lock_latest(connection, campaign, mailbox)
+        asked = await connection.fetchrow(_LATEST, campaign.customer_id, campaign.id, mailbox, CODE_LASTS)
         ask_id = _NOTHING_ASKED if asked is None else asked["id"]
         secret = b"campaign/%d/%d/%s" % (campaign.customer_id, campaign.id, mailbox.encode())
         guesses = await read_guesses(connection, self._vault, secret, host)

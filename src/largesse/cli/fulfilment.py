@@ -1,7 +1,4 @@
-"""`stock`: import and list voucher numbers.
-
-`shipments`: export parcels, and import their tracking numbers.
-"""
+"""`stock`: import and list voucher numbers. `shipments`: export parcels, and import their tracking numbers."""
 
 import contextlib
 import json

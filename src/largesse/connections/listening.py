@@ -31,10 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Listening(NamedTuple):
-    """Where a service listens.
-
-    `opened` is a socket that is bound already. It is `shared` if other processes listen on the same address, each on a socket of its own.
-    """
+    """Where a service listens. `opened` is a bound socket, `shared` if other processes listen on the address with sockets of their own."""
 
     host: str
     port: int
@@ -96,10 +93,7 @@ def require_free(host: str, port: int) -> None:
 
 
 def reserved_socket(host: str, port: int) -> socket.socket:
-    """Returns a socket bound to the address, for a process that listens later: until then no other process can bind to it.
-
-    Raises OperatorError if the address is not free.
-    """
+    """Returns a socket bound to the address for a process that listens later. Raises OperatorError if the address is not free."""
     reserved = _socket_for(host)
     try:
         reserved.bind((host, port))  # with SO_REUSEADDR others could bind as well, and only the first could listen
@@ -129,10 +123,7 @@ def leave_new_to_others(listener: socket.socket) -> None:
 
 
 async def accept_waiting(listener: socket.socket) -> None:
-    """Returns once the server has accepted all connections of a socket that gets no new ones.
-
-    The kernel would reset connections that still wait when the socket is closed.
-    """
+    """Returns once the server has accepted all connections of a socket that gets no new ones: closing it would reset those that wait."""
     waiting = select.poll()
     waiting.register(listener, select.POLLIN)
     await asyncio.sleep(_HANDSHAKE_S)

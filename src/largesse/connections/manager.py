@@ -99,10 +99,7 @@ class ConnectionManager:
         return QuickConnection(self, **uvicorns)
 
     def heads(self, answerer: WholeRequests | None, config: Config) -> Heads | None:
-        """Returns the known heads of requests to `answerer`.
-
-        Returns None if there is no answerer, or if the server has options that `Heads` does not support.
-        """
+        """Returns the known heads of requests to `answerer`; None without one, or if the server has options that `Heads` does not support."""
         if answerer is None or config.root_path or config.limit_concurrency is not None:
             return None
         if self._known_heads is None or self._known_heads.answerer is not answerer:

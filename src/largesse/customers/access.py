@@ -220,10 +220,7 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
 
 
 def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
-    """Returns whether an order of a service account or a person belongs to the principal.
-
-    All orders belong to administrators and members of staff.
-    """
+    """Returns whether an order of a service account or a person belongs to the principal. All belong to administrators and staff."""
     if principal.role == ADMIN:
         return True
     if principal.user_id is not None:

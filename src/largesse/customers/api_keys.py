@@ -105,10 +105,7 @@ async def narrow_key(
     scopes: Sequence[str] | EllipsisType | None = ...,
     networks: Sequence[Network] | EllipsisType | None = ...,
 ) -> ApiKey:
-    """Sets what a key may be used for and from where, from its next request on. Returns the key as it is now. Raises NotFound.
-
-    None lifts a restriction; one that is not given stays.
-    """
+    """Sets what a key may be used for, from its next request on, and returns it. None lifts a restriction. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
         await find_key(transaction.connection, actor, key_id)
         # Locked before it is read, so that two simultaneous changes do not undo each other.

@@ -56,10 +56,7 @@ def new_secret(environment: str) -> str:
 
 
 def secret_hash(secret: str) -> bytes:
-    """Returns the SHA-256 of the secret, 32 bytes, which the database stores.
-
-    A plain hash is enough for 256 random bits: there is no dictionary to try.
-    """
+    """Returns the SHA-256 of the secret, which the database stores. There is no dictionary to try for 256 random bits."""
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -181,10 +178,7 @@ class Authenticator:
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
 
     async def authenticate(self, secret: str, address: str | None = None) -> Caller:
-        """Returns the caller with `secret` from that network address.
-
-        Raises Unauthorized, or TooManyRequests if too many wrong keys came from there.
-        """
+        """Returns the caller with `secret`. Raises Unauthorized, or TooManyRequests if too many wrong keys came from the network address."""
         hash_ = secret_hash(secret)
         if hash_ not in self._right and not self.may_know(secret):
             self._wrong_keys.count(address)

@@ -161,10 +161,7 @@ async def narrow_key(
 
 
 async def delete_key(connection: Connection, key_id: int) -> None:
-    """Deletes a key. Requests under way finish or are refused. Raises NotFound for an unknown or deleted key.
-
-    Its row stays, with its name and without its hash.
-    """
+    """Deletes a key, but not its row. Requests under way finish or are refused. Raises NotFound for an unknown or deleted key."""
     deleted = await connection.execute(_DELETE, key_id)
     if deleted == "UPDATE 0":
         raise no_such_key(key_id)

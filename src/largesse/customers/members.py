@@ -17,7 +17,7 @@ from largesse.customers.sessions import end_sessions, end_sessions_of_user
 from largesse.customers.sign_in_links import end_links, new_link
 from largesse.customers.sign_in_store import end_password, find_person_id
 from largesse.db.fragments import Fragment, compose
-from largesse.db.pool import Connection, Row, coordinator_of, open_credentials
+from largesse.db.pool import Connection, coordinator_of, open_credentials
 from largesse.jobs.outbox import mail_invitation, mail_reset, mail_second_step
 from largesse.staff.model import StaffRight
 
@@ -47,6 +47,7 @@ _SEARCH_MEMBERS = compose(
     member=_MEMBER,
 )
 _COUNT_MEMBERS = "SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active) AS removed FROM users WHERE customer_id = $1"
+# How many people a customer has, and the member with an address, if there is one.
 _PLACE = """
     SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role, u.is_active,
            u.is_active AND u.person_id IS NOT NULL AS is_there
@@ -58,6 +59,7 @@ _ADD = """
     RETURNING id
 """
 _SET_ROLE = "UPDATE users SET role = $3 WHERE customer_id = $1 AND id = $2"
+# The row stays in the list, and the person may be invited again.
 _DEACTIVATE = "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2"
 _BIND = "UPDATE users SET person_id = $2 WHERE id = $1"
 _NOTE_LOGIN = "UPDATE users SET last_login_at = clock_now() WHERE id = $1"
@@ -136,13 +138,6 @@ async def count_members(connection: Connection, customer_id: int) -> tuple[int, 
     return row["active"], row["removed"]
 
 
-async def read_place(connection: Connection, customer_id: int, email: str) -> Row:
-    """Returns how many people a customer has, and name, role, `is_active` and `is_there` of the member with an address, if there is one."""
-    row = await connection.fetchrow(_PLACE, customer_id, email)
-    assert row is not None, "VALUES has one row"
-    return row
-
-
 async def add_user(connection: Connection, customer_id: int, email: str, name: str, role: str) -> int:
     """Adds a member, or activates the one with that address again, with that name and role. Returns their id."""
     await open_credentials(connection)
@@ -156,13 +151,6 @@ async def set_user_role(connection: Connection, customer_id: int, user_id: int, 
     await connection.execute(_SET_ROLE, customer_id, user_id, role)
 
 
-async def deactivate_user(connection: Connection, customer_id: int, user_id: int) -> None:
-    """Deactivates a member. The row stays in the list, and the person may be invited again."""
-    await open_credentials(connection)
-    await coordinator_of(connection).execute(LOCK_USER, user_id)
-    await connection.execute(_DEACTIVATE, customer_id, user_id)
-
-
 async def bind_user(connection: Connection, user_id: int, person_id: int) -> None:
     """Binds a member to the person who signs in."""
     await open_credentials(connection)
@@ -172,12 +160,6 @@ async def bind_user(connection: Connection, user_id: int, person_id: int) -> Non
 async def note_login(connection: Connection, user_id: int) -> None:
     """Records that a member has signed in."""
     await connection.execute(_NOTE_LOGIN, user_id)
-
-
-async def has_other_admin(connection: Connection, customer_id: int, user_id: int) -> bool:
-    """Returns whether the customer has an administrator other than that member."""
-    others = await connection.fetchval(_COUNT_OTHER_ADMINS, customer_id, user_id)
-    return bool(others)
 
 
 MOST_PEOPLE = 500
@@ -217,7 +199,8 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
-        place = await read_place(connection, actor.customer_id, email)
+        place = await connection.fetchrow(_PLACE, actor.customer_id, email)
+        assert place is not None, "VALUES has one row"
         if place["is_there"]:
             raise AlreadyThere(email)
         if not place["is_active"] and place["people"] >= MOST_PEOPLE:
@@ -268,7 +251,9 @@ async def remove(
         connection = transaction.connection
         member = await _lock_member(connection, actor, user_id)
         await _require_other_admin(connection, actor, user_id, member.role)
-        await deactivate_user(connection, actor.customer_id, user_id)
+        await open_credentials(connection)
+        await coordinator_of(connection).execute(LOCK_USER, user_id)
+        await connection.execute(_DEACTIVATE, actor.customer_id, user_id)
         await end_sessions_of_user(connection, user_id)
         await end_links(connection, user_id=user_id)
         await take_accounts(connection, actor.customer_id, user_id)
@@ -330,5 +315,5 @@ async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Me
 
 
 async def _require_other_admin(connection: Connection, actor: Actor, user_id: int, role: str) -> None:
-    if role == ADMIN and not await has_other_admin(connection, actor.customer_id, user_id):
+    if role == ADMIN and not await connection.fetchval(_COUNT_OTHER_ADMINS, actor.customer_id, user_id):
         raise LastAdministrator

@@ -84,10 +84,7 @@ class SecurityService:
             )
 
     async def choose_password(self, actor: Actor, password: str) -> None:
-        """Sets the first password of a person who signed in by a link. It also confirms who they are, and ends their other sessions.
-
-        Raises Refused if they already have a password.
-        """
+        """Sets the first password of a person who signed in by a link, which ends their other sessions. Raises Refused if there is one."""
         person, password_hash = _person(actor), await self._passwords.hash(password)
         async with self._transaction(actor) as transaction:
             if not await set_first_password(transaction.connection, person.person_id, password_hash, self._sql):

@@ -1,7 +1,4 @@
-"""The SQL of signing in: people, passwords, sessions, second steps, passkeys and forms.
-
-Members of staff have the same tables by other names.
-"""
+"""The SQL of signing in: people, passwords, sessions, second steps, passkeys and forms. Staff have the same tables by other names."""
 
 from __future__ import annotations
 

@@ -72,10 +72,7 @@ async def prepare_roles(session: Session) -> list[str]:
 
 
 async def roles_to_make(session: Session) -> list[str]:
-    """Returns the statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
-
-    Raises OperatorError as that does.
-    """
+    """Returns the statements that `prepare_roles` would run, for an administrator. Changes nothing. Raises OperatorError as that does."""
     await _refuse_acting(session)
     return [statement for missing in _PREPARING for statement in await missing(session)]
 

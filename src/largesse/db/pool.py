@@ -55,10 +55,7 @@ _IDLE_LIMIT = "SELECT current_setting('idle_in_transaction_session_timeout')"
 
 
 class Database:
-    """A pool of connections. `transaction`, `connection` and `session` provide one for the length of a block.
-
-    Each takes the scope of its transactions (largesse.db.scope).
-    """
+    """A pool of connections. `transaction`, `connection` and `session` provide one for a block, with the scope of its transactions."""
 
     def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
         self._pool = pool
@@ -276,19 +273,13 @@ def coordinator_of(connection: Connection) -> Connection:
 
 
 async def commit_as_one(connection: Connection) -> None:
-    """Makes the COMMIT atomic for writes on a node and on the coordinator, as on one server.
-
-    Call it inside the transaction.
-    """
+    """Makes the COMMIT atomic for writes on a node and on the coordinator, as on one server. Call it inside the transaction."""
     if is_distributed(connection):
         await connection.execute(sharding.WRITE_ON_COORDINATOR)
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Limits the scope of a look-up's transaction to the customer that it found, or changes the environments of acting customers.
-
-    Raises RuntimeError in other transactions.
-    """
+    """Limits the scope of a look-up's transaction to the customer that it found. Raises RuntimeError in other transactions."""
     await cast("Session", connection).act_for(scope)
 
 

@@ -182,10 +182,7 @@ async def trouble(session: Session) -> str | None:
 
 
 async def distribute(session: Session) -> list[str]:
-    """Distributes the tables that are not yet distributed, and returns their names.
-
-    Call it as the owner of the schema, outside any transaction, if `trouble` returns None.
-    """
+    """Distributes the tables that are not yet, and returns their names. Call it as the owner, outside any transaction."""
     if not await is_distributed(session):
         return []
     kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}

@@ -132,10 +132,7 @@ class CommitFailed(Exception):
 
 
 async def run_together(connection: Connection, *statements: Statement) -> list[str | None]:
-    """Runs statements in one round trip if the session can. Returns the first value of each, as text.
-
-    Raises the first error.
-    """
+    """Runs statements in one round trip if possible, and returns the first value of each, as text. Raises the first error."""
     # Tests use plain connections of the driver, which cannot do this.
     if not getattr(connection, "can_send_together", False):
         return [await _run(connection, statement) for statement in statements]

@@ -171,10 +171,7 @@ def _mailboxes_among(parts: list[Mailbox | str]) -> list[Mailbox]:
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
-    """Yields the parts between separators outside quotation marks. Strips blanks around parts, and skips blank parts.
-
-    Yields "" where the caller may pause.
-    """
+    """Yields the stripped parts between separators outside quotation marks, without blank ones, and "" where the caller may pause."""
     tokens: list[str] = []
     for number, found in enumerate(_TOKENS.finditer(text), 1):
         if found[0] not in separators:
@@ -296,10 +293,7 @@ def _plain(email: str) -> str:
 
 
 def _is_name_or_mark(before: Sequence[str], local: str) -> bool:
-    """Returns whether the words before an address are a list mark such as `1.`, or a name that is part of the address.
-
-    An example of the latter is `Ada Byron ada@example.com`.
-    """
+    """Returns whether the words before an address are a list mark such as `1.`, or a name, as in `Ada Byron ada@example.com`."""
     words = [_NO_LETTERS.sub("", folded(word)) for word in before]
     return not any(words) or any(len(word) > 1 and word in folded(local) for word in words)
 

@@ -143,10 +143,7 @@ class RecipientService:
     # Single rows
 
     async def edit(self, actor: Actor, draft_id: str, typed: Mapping[int, Typed], more: Sequence[Typed] = ()) -> None:
-        """Replaces some rows by typed values, and adds more at the end. Removes blank rows.
-
-        Raises SheetRefused.
-        """
+        """Replaces some rows by typed values, and adds more at the end. Removes blank rows. Raises SheetRefused."""
         async with self._changing(actor, draft_id) as change:
             before = await store.read_sheet(change.connection, actor, change.draft)
             sheet, columns = mended_sheet(before, change.content.columns or Columns(), typed, more)

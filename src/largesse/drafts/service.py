@@ -63,10 +63,7 @@ class DraftService:
     # Price and order
 
     async def gift(self, caller: Caller, draft: Draft) -> tuple[Gift, Options]:
-        """Returns the gift of the draft with its price, and the draft's texts completed from its template. Its gift must be chosen.
-
-        Raises InvalidRequest if it cannot be sent.
-        """
+        """Returns the gift of the draft with its price, and its texts completed from its template. Raises InvalidRequest if it cannot be sent."""
         request = msgspec.structs.replace(
             draft.to_request(caller, ()), code_quantity=1, claim_by=None, reminder_days=None, external_reference=None
         )

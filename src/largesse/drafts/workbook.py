@@ -75,10 +75,7 @@ class Workbooks:
 
 
 def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
-    """Returns the visible sheets that are not blank, by name: each with its rows, or the reason why it cannot be read.
-
-    Raises SheetRefused if none can be read.
-    """
+    """Returns the rows of each visible sheet that is not blank, or the reason why it cannot be read. Raises SheetRefused if all cannot."""
     makers: dict[str, SheetMaker] = {}
     hidden: Counter[str] = Counter()
     refused: dict[str, SheetRefused] = {}

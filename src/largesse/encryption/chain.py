@@ -37,10 +37,7 @@ class Chain:
     """The chains of one purpose, under numbered keys. The newest key makes marks. Each key checks its own marks."""
 
     def __init__(self, purpose: str, keys: Mapping[int, bytes], early: int = 0) -> None:
-        """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did.
-
-        Without keys, no mark matches.
-        """
+        """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did."""
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
         self._early = early

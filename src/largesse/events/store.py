@@ -116,10 +116,7 @@ async def begin_fan_out(connection: Connection, customers: Sequence[int] | None 
 
 
 def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """Returns SQL that reads the first `limit` events that are not fanned out. Run it after `begin_fan_out`.
-
-    `of` is an additional condition (`within`).
-    """
+    """Returns SQL for the first `limit` events that are not fanned out, after `begin_fan_out`. `of` is an additional condition."""
     return compose(
         """
         SELECT id, order_id, customer_id, environment, event, created_at FROM events
@@ -131,10 +128,7 @@ def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
 
 
 def marked_events(waiting: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """Returns SQL that marks events as fanned out, and gives them their positions: `waiting`, by `customer_id`, `id` and `position`.
-
-    A statement, or part of one.
-    """
+    """Returns SQL, or part of it, that marks events as fanned out at the positions of `waiting`, by `customer_id` and `id`."""
     return compose(
         """
         UPDATE events SET fanned_out_at = (SELECT clock_now()), position = waiting.position FROM {waiting}
@@ -156,10 +150,7 @@ _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(Ord
 
 
 async def rewrite_event(connection: Connection, order: tuple[int, int], changed: Mapping[str, str | None]) -> None:
-    """Changes members of an order's `order.created` event.
-
-    `changed` has the new values by the names of the fields of OrderRecord. The order's other events stay as they are.
-    """
+    """Changes members of an order's `order.created` event. `changed` has the new values by the names of the fields of OrderRecord."""
     rows = await connection.fetch(_BODIES, *order, ORDER_CREATED.name)
     for row in rows:
         body = msgspec.json.decode(row["body"])

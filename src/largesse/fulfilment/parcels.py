@@ -1,7 +1,4 @@
-"""Parcels, for the people who pack them: parcels that wait, were sent, or came back.
-
-Lists have no recipients. `pack_parcels` returns addresses, and records it in the audit log.
-"""
+"""Parcels, for people who pack them: waiting, sent or returned. Only `pack_parcels` returns addresses, and records it in the audit log."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -63,10 +63,7 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def taking(self) -> Fragment:
-        """The statement that takes up to $1 rows for $2 seconds and returns them.
-
-        The bound on `order` excludes nothing that is due. It ends the scan of the index.
-        """
+        """The statement that leases up to $1 rows for $2 seconds. The bound on `order` excludes nothing due, and ends the scan of the index."""
         return compose(
             """
             UPDATE {table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1

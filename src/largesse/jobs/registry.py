@@ -172,10 +172,7 @@ class DueTimes(msgspec.Struct, frozen=True):
 
 
 class WorkerContext:
-    """The context of periodic tasks. `wake` makes the loops with these names look for work now.
-
-    `default_expiry_days` is the setting.
-    """
+    """The context of periodic tasks. `wake` makes the loops with these names look for work now. `default_expiry_days` is the setting."""
 
     def __init__(
         self, database: Database, vault: Vault, wake: Callable[..., None], *, default_expiry_days: int = 365

@@ -103,10 +103,7 @@ async def rename_account(actor: Actor, account_id: int, name: str) -> None:
 
 
 async def close_account(actor: Actor, account_id: int) -> None:
-    """Closes an empty account. Does nothing if it is closed.
-
-    Raises NotFound, and AccountRefused for the master account, one that holds money, and one with a waiting top-up.
-    """
+    """Closes an empty account, if it is open. Raises NotFound, and AccountRefused for the master account, for money and for a waiting top-up."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         account = await _lock(transaction, account_id)
         if account["closed_at"] is not None:

@@ -1,7 +1,4 @@
-"""SQL of funding accounts: their balances, and who may use them.
-
-Only `posting` moves money.
-"""
+"""SQL of funding accounts: their balances, and who may use them. Only `posting` moves money."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -184,10 +181,7 @@ class Assignable(msgspec.Struct, frozen=True):
 
 
 async def list_funding_accounts(connection: Connection, principal: Principal) -> list[FundingAccount]:
-    """Returns the open accounts that a caller may draw from, in its environment: those open to all and those assigned to it.
-
-    An administrator draws from every account.
-    """
+    """Returns the open accounts of its environment that a caller may draw from: all for an administrator."""
     rows = await connection.fetch(
         _FUNDING_ACCOUNTS,
         principal.customer_id,
@@ -256,10 +250,7 @@ async def find_funding_account(connection: Connection, name: str) -> Row:
 async def list_seen_accounts(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None
 ) -> list[SeenAccount]:
-    """Returns a customer's funding accounts in an environment, master accounts first and closed ones last.
-
-    With a user, only the open accounts that the user may use.
-    """
+    """Returns a customer's accounts, master accounts first and closed ones last; with a user, the open ones that the user may use."""
     rows = await connection.fetch(_SEEN_ACCOUNTS, customer_id, environment, user_id)
     return [SeenAccount(**row) for row in rows]
 

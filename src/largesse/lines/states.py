@@ -227,10 +227,7 @@ async def record_cancelled(
 async def record_move(
     connection: Connection, line: LineKey, to: State, at: datetime, *, product_id: int | None = None
 ) -> None:
-    """Moves a claimed line on. `product_id` settles its product.
-
-    Raises WrongMove when its state does not allow that; the transaction must not be committed then.
-    """
+    """Moves a claimed line on. `product_id` settles its product. Raises WrongMove if its state forbids it; do not commit then."""
     event = _EVENTS.get(to)
     events = [] if event is None else [lifecycle_event(event, line.customer_id, line.order_id, [line.number], at)]
     moved = await fetch_together(

@@ -141,10 +141,7 @@ async def find_line(
 async def _ask_node(
     connection: Connection, lookups: list[int], environment: str, customer_id: int | None, *, lock: bool
 ) -> list[Row]:
-    """Returns the lines found by those numbers. The transaction goes on for their customers.
-
-    An unknown code queries a dummy customer, so that it takes as long as any other.
-    """
+    """Returns the lines found by those numbers, for whose customers the transaction goes on. An unknown code takes as long as any other."""
     customers = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
     customers = customers or {NO_LINE.customer_id}
     await act_for(connection, for_customers((one, environment) for one in customers))

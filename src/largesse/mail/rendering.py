@@ -1,7 +1,4 @@
-"""Themes: how a wrapped gift looks in the recipient's mail.
-
-Renders a letter as text and HTML, in the language of its recipient.
-"""
+"""Themes: how a wrapped gift looks in the recipient's mail, as text and HTML, in the recipient's language."""
 
 import unicodedata
 from collections.abc import Mapping

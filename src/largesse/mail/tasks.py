@@ -1,7 +1,4 @@
-"""Retention, gauges, erasing and key rotation of the tables of mail.
-
-Erasing removes recipients from messages, from answers of mail servers, and from the captured mailbox.
-"""
+"""Retention, gauges, erasing and key rotation of mail: of messages, answers of mail servers, and the captured mailbox."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple

@@ -167,10 +167,7 @@ class RemindersTooLate(BrokenRule):
 
 
 async def set_defaults(actor: Actor, defaults: FollowUpDefaults) -> None:
-    """Sets the customer's defaults for follow-ups, which apply to orders that it places from now on and that set none.
-
-    Raises RemindersTooLate.
-    """
+    """Sets the customer's follow-ups for new orders that set none. Raises RemindersTooLate."""
     days, reminders = defaults.claim_by_days, defaults.reminder_days
     if days is not None and reminders and reminders[-1] >= days:
         raise RemindersTooLate

@@ -1,7 +1,4 @@
-"""Filters of orders, the sums of the orders that pass one, and the views that people save of them.
-
-Sums come from the read models, so the number of orders does not matter.
-"""
+"""Filters of orders, which people save as views, and their sums, read from the read models, so that the number of orders does not matter."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence

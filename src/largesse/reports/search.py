@@ -88,10 +88,7 @@ _LAST = "\U0010ffff"
 
 
 class Term(NamedTuple):
-    """A search word: all its orders if they are few, otherwise the stored words that are read.
-
-    `is_cut` means that more stored words begin with it than are read.
-    """
+    """A search word: all its orders if they are few, otherwise its stored words; `is_cut` if more than those are stored."""
 
     typed: str
     orders: frozenset[Place] | None

@@ -191,10 +191,7 @@ async def list_order_webhooks(
 async def redeliver(
     connection: Connection, principal: Principal, subscription_id: UUID, delivery_id: int
 ) -> DeliveryRecord:
-    """Makes a delivery due now. If it had ended, it gets all its attempts again. Call it inside a transaction.
-
-    Raises NotFound for an unknown delivery or subscription.
-    """
+    """Makes a delivery due now, with all its attempts if it had ended, inside a transaction. Raises NotFound."""
     await own_events(connection, HOLD_OWN, principal, subscription_id)
     # Locks in the same order as a worker: the queue first, then the delivery.
     await wake_queue(connection, principal.customer_id, subscription_id)

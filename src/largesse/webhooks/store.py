@@ -173,10 +173,7 @@ async def insert_subscription(
 
 
 async def delete_subscription(connection: Connection, principal: Principal, subscription_id: UUID) -> None:
-    """Ends a subscription and cancels its pending deliveries.
-
-    Raises NotFound if the principal's customer has no such subscription in its environment.
-    """
+    """Ends a subscription and cancels its pending deliveries. Raises NotFound if the principal has none with that id."""
     async with connection.transaction():
         await own_events(connection, LOCK_OWN, principal, subscription_id)
         await end_subscription(connection, principal.customer_id, subscription_id)
