@@ -164,7 +164,7 @@ async def find_next_days(
     return found
 
 
-_LOCK = "SELECT FROM automations WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL ORDER BY customer_id, id FOR UPDATE"
+LOCK_AUTOMATIONS = "SELECT FROM automations WHERE customer_id = ANY($1::int[]) AND ended_at IS NULL ORDER BY customer_id, id FOR UPDATE"
 # What a recipient gets from each approved automation: all of the template except its name and the gift's name.
 _SENT = compose(
     """
@@ -174,19 +174,9 @@ _SENT = compose(
     """,
     content=each("t.{name}", [name for name in TemplateContent.__struct_fields__ if name not in {"name", "gift_name"}]),
 )
-_END = "UPDATE automations SET approved_by = NULL, approved_at = NULL WHERE customer_id = $1 AND id = $2"
-
-
-async def lock_automations(connection: Connection, customer_ids: Collection[int]) -> bool:
-    """Locks the automations of customers, in the environments of the transaction. Returns whether there are any."""
-    return bool(await connection.fetch(_LOCK, list(customer_ids)))
+END_APPROVAL = "UPDATE automations SET approved_by = NULL, approved_at = NULL WHERE customer_id = $1 AND id = $2"
 
 
 async def read_approved(connection: Connection, customer_ids: Collection[int]) -> Sequence[Row]:
     """Returns the approved automations of customers, each with its person and what its template sends, as one text."""
     return await connection.fetch(_SENT, list(customer_ids))
-
-
-async def end_approval(connection: Connection, customer_id: int, automation_id: int) -> None:
-    """Ends the approval of an automation. It must be locked."""
-    await connection.execute(_END, customer_id, automation_id)

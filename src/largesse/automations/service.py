@@ -114,7 +114,7 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
-        if await store.count_automations(connection, *actor.place) >= MOST_AUTOMATIONS:
+        if await connection.fetchval(store.COUNT, *actor.place) >= MOST_AUTOMATIONS:
             raise TooManyAutomations
         await _check(connection, actor, rule, None)
         assert actor.user_id is not None, "a person sets it"
@@ -183,7 +183,7 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
 
     It locks the automations first. An approval locks them too before it reads the template.
     """
-    if not await run_store.lock_automations(connection, customer_ids):
+    if not await connection.fetch(run_store.LOCK_AUTOMATIONS, list(customer_ids)):
         yield
         return
     approved = await run_store.read_approved(connection, customer_ids)
@@ -191,7 +191,7 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
     unchanged = {row["id"]: row["sent"] for row in await run_store.read_approved(connection, customer_ids)}
     for row in approved:
         if unchanged.get(row["id"]) != row["sent"]:
-            await run_store.end_approval(connection, row["customer_id"], row["id"])
+            await connection.execute(run_store.END_APPROVAL, row["customer_id"], row["id"])
             approvers = await store.list_approvers(connection, row["customer_id"], row["user_id"])
             await mail_automation(connection, approvers, row["id"])
 

@@ -34,7 +34,7 @@ _LOCK = compose(
     "SELECT {columns} FROM automations a WHERE a.customer_id = $1 AND a.environment = $2 AND a.id = $3 FOR UPDATE",
     columns=_COLUMNS,
 )
-_COUNT = "SELECT count(*) FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL"
+COUNT = "SELECT count(*) FROM automations WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL"
 # Gifts for days before the automation existed are not sent late.
 _ADD = compose(
     """
@@ -264,11 +264,6 @@ async def lock_automation(
     """Returns and locks an automation, without names."""
     row = await connection.fetchrow(_LOCK, customer_id, environment, automation_id)
     return None if row is None else _automation(row)
-
-
-async def count_automations(connection: Connection, customer_id: int, environment: str) -> int:
-    """Returns how many automations of a customer have not ended."""
-    return int(await connection.fetchval(_COUNT, customer_id, environment))
 
 
 async def list_approvers(connection: Connection, customer_id: int, user_id: int) -> list[int]:

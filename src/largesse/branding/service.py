@@ -126,7 +126,7 @@ async def remove_wrapping(actor: Actor, key: str) -> None:
         wrapping = (await _locked(transaction)).wrapping(key)
         if wrapping is None:
             raise NotFound("There is no such wrapping.")
-        await store.remove_wrapping(transaction.connection, actor.customer_id, key)
+        await transaction.connection.execute(store.REMOVE_WRAPPING, actor.customer_id, key)
         await transaction.record("wrapping.removed", f"wrapping {key}", before=_audited(wrapping, _PARTS_OF_WRAPPING))
 
 

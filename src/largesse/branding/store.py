@@ -27,7 +27,7 @@ _ADD_WRAPPING = """
     INSERT INTO own_wrappings (customer_id, key, name, pattern, paper, ribbon, picture, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, clock_now())
 """
-_REMOVE_WRAPPING = "DELETE FROM own_wrappings WHERE customer_id = $1 AND key = $2"
+REMOVE_WRAPPING = "DELETE FROM own_wrappings WHERE customer_id = $1 AND key = $2"
 _ADD_PICTURE = """
     INSERT INTO brand_pictures (customer_id, name, content, created_at) VALUES ($1, $2, $3, clock_now())
     ON CONFLICT (customer_id, name) DO UPDATE SET created_at = excluded.created_at
@@ -74,11 +74,6 @@ async def add_wrapping(connection: Connection, customer_id: int, wrapping: OwnWr
         wrapping.ribbon,
         wrapping.picture,
     )
-
-
-async def remove_wrapping(connection: Connection, customer_id: int, key: str) -> None:
-    """Deletes an own wrapping."""
-    await connection.execute(_REMOVE_WRAPPING, customer_id, key)
 
 
 async def add_picture(

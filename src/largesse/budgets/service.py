@@ -113,7 +113,7 @@ async def change_budget(
         _require_sound(budget)
         await _require_people(transaction, people - before.user_ids)
         await _lock_sales(transaction, budget.currency)
-        spent_minor = await store.read_spent(connection, budget.key(await read_now(connection)))
+        spent_minor = await connection.fetchval(store.SPENT_IN_PERIOD, *budget.key(await read_now(connection))) or 0
         if limit_minor is not None and limit_minor < spent_minor and limit_minor != before.limit_minor:
             raise BelowSpent(spent_minor, budget.currency)
         await store.change_budget(connection, budget)

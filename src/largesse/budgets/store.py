@@ -143,7 +143,7 @@ _SUM_EARLIER = """
     FROM budget_orders WHERE customer_id = $1 AND budget_id = $2 AND starts_on = $3
     RETURNING spent_minor
 """
-_SPENT_IN = "SELECT spent_minor FROM budget_periods WHERE customer_id = $1 AND budget_id = $2 AND starts_on = $3"
+SPENT_IN_PERIOD = "SELECT spent_minor FROM budget_periods WHERE customer_id = $1 AND budget_id = $2 AND starts_on = $3"
 _SENDERS = "SELECT id FROM users WHERE customer_id = $1 AND is_active AND role = $2"
 # Names of the subjects of budgets: people, service accounts and accounts.
 _USER_NAMES = "SELECT id, name FROM users WHERE customer_id = $1 AND id = ANY($2::int[])"
@@ -308,11 +308,6 @@ async def count_earlier(connection: Connection, budget: Budget, since: datetime,
         *([budget.customer_id] if on_node else []),
     )
     return int(await connection.fetchval(_SUM_EARLIER, *key))
-
-
-async def read_spent(connection: Connection, key: PeriodKey) -> int:
-    """Returns what was spent of a budget in a period."""
-    return await connection.fetchval(_SPENT_IN, *key) or 0
 
 
 async def list_senders(connection: Connection, customer_id: int, role: str) -> list[int]:

@@ -48,7 +48,7 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
-        if await store.count_campaigns(connection, *actor.place) >= MOST_CAMPAIGNS:
+        if await connection.fetchval(store.COUNT, *actor.place) >= MOST_CAMPAIGNS:
             raise TooManyCampaigns
         now = await read_now(connection)
         await _check(connection, actor, rule, now, 0)

@@ -31,7 +31,7 @@ _LOCK = compose(
 )
 _BY_LINK = "SELECT customer_id, id FROM campaign_of_token($1, $2)"
 _OF_ORDER = "SELECT id, name FROM campaigns WHERE customer_id = $1 AND order_reference = $2"
-_COUNT = "SELECT count(*) FROM campaigns WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL AND closes_at > clock_now()"
+COUNT = "SELECT count(*) FROM campaigns WHERE customer_id = $1 AND environment = $2 AND ended_at IS NULL AND closes_at > clock_now()"
 _IS_NAMED = """
     SELECT EXISTS (SELECT FROM campaigns WHERE customer_id = $1 AND environment = $2 AND lower(name) = lower($3) AND id <> $4
                    AND ended_at IS NULL AND closes_at > clock_now())
@@ -172,11 +172,6 @@ async def find_by_order(connection: Connection, customer_id: int, reference: str
     """Returns the id and name of the campaign whose gifts an order holds."""
     row = await connection.fetchrow(_OF_ORDER, customer_id, reference)
     return None if row is None else (row["id"], row["name"])
-
-
-async def count_campaigns(connection: Connection, customer_id: int, environment: str) -> int:
-    """Returns how many campaigns of a customer are not over."""
-    return int(await connection.fetchval(_COUNT, customer_id, environment))
 
 
 async def is_named(connection: Connection, customer_id: int, environment: str, name: str, besides: int) -> bool:

@@ -43,7 +43,7 @@ _LOCK_MANY = {
     "product": "SELECT id FROM products WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
     "collection": "SELECT id FROM collections WHERE id = ANY($1::int[]) ORDER BY id FOR NO KEY UPDATE",
 }
-_NEXT_EDITION = "SELECT nextval('catalogue_editions')"
+NEXT_EDITION = "SELECT nextval('catalogue_editions')"
 _SAVE_DRAFTS = """
     INSERT INTO catalogue_drafts AS saved (kind, object_id, content, edition, based_on, author, saved_at)
     SELECT $1, object_id, content::jsonb, nextval('catalogue_editions'), based_on, $5, clock_now()
@@ -256,11 +256,6 @@ async def read_many(connection: Connection, kind: str, keys: Collection[str]) ->
 async def list_contents(connection: Connection, kind: str, after: str, most: int) -> list[Edited]:
     """Returns products or curated collections in the order of their keys, after a key."""
     return [_edited(kind, row) for row in await connection.fetch(_AFTER_KEY[kind], after, most)]
-
-
-async def next_edition(connection: Connection) -> int:
-    """Returns a number that is higher than all earlier ones."""
-    return int(await connection.fetchval(_NEXT_EDITION))
 
 
 async def save_drafts(

@@ -271,7 +271,7 @@ async def _write(
 ) -> None:
     """Publishes contents. The last statement locks the row of the catalogue's version, so that others wait only for a moment."""
     connection, ids = transaction.connection, [one.id for one in edited]
-    edition = await store.next_edition(connection)
+    edition = await connection.fetchval(store.NEXT_EDITION)
     if not keeps_draft:
         await store.delete_drafts(connection, kind, ids)
     await store.add_versions(connection, kind, [(one.id, one.edition, one.content) for one in edited], "")

@@ -41,7 +41,9 @@ async def change_collection(actor: Actor, collection_id: int, name: str, product
     """Renames a collection and replaces its products. Recipients who have not chosen yet choose from the new ones. Raises NotFound."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         before = await _lock(transaction, collection_id)
-        await store.update_collection(transaction.connection, actor.customer_id, collection_id, name, product_ids)
+        await transaction.connection.execute(
+            store.UPDATE_OWN, actor.customer_id, collection_id, name, list(product_ids)
+        )
         after = {"name": name, "products": len(product_ids)}
         await transaction.record("collection.changed", f"collection {collection_id}", before=before, after=after)
 
@@ -50,13 +52,13 @@ async def remove_collection(actor: Actor, collection_id: int) -> None:
     """Removes a collection. It can no longer be sent. Recipients who have it can still choose. Raises NotFound."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         before = await _lock(transaction, collection_id)
-        await store.deactivate_collection(transaction.connection, actor.customer_id, collection_id)
+        await transaction.connection.execute(store.REMOVE_OWN, actor.customer_id, collection_id)
         await transaction.record("collection.removed", f"collection {collection_id}", before=before)
 
 
 async def _lock(transaction: Transaction, collection_id: int) -> dict[str, object]:
     """Locks a collection, and returns its values for the audit log. Raises NotFound."""
-    row = await store.lock_collection(transaction.connection, transaction.actor.customer_id, collection_id)
+    row = await transaction.connection.fetchrow(store.LOCK_OWN, transaction.actor.customer_id, collection_id)
     if row is None:
         raise NotFound("There is no such collection.")
     return dict(row)

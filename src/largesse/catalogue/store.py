@@ -15,7 +15,7 @@ from largesse.db.statements import Table
 
 _DETAILS = "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])"
 _COUNT = "SELECT count(*) FROM collections WHERE customer_id = $1 AND active"
-_LOCK = """
+LOCK_OWN = """
     SELECT name, cardinality(product_ids) AS products FROM collections
     WHERE customer_id = $1 AND id = $2 AND active FOR NO KEY UPDATE
 """
@@ -23,8 +23,9 @@ _INSERT = """
     INSERT INTO collections (key, of_people, customer_id, name, country, currency, value_minor, product_ids)
     VALUES ('app/' || gen_random_uuid(), true, $1, $2, $3, $4, $5, $6) RETURNING id
 """
-_UPDATE = "UPDATE collections SET of_people = true, name = $3, product_ids = $4 WHERE customer_id = $1 AND id = $2"
-_REMOVE = "UPDATE collections SET of_people = true, active = false WHERE customer_id = $1 AND id = $2"
+UPDATE_OWN = "UPDATE collections SET of_people = true, name = $3, product_ids = $4 WHERE customer_id = $1 AND id = $2"
+# The row stays, for recipients who still choose from it.
+REMOVE_OWN = "UPDATE collections SET of_people = true, active = false WHERE customer_id = $1 AND id = $2"
 _LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
 
 
@@ -50,27 +51,10 @@ async def count_collections(connection: Connection, customer_id: int) -> int:
     return int(await connection.fetchval(_COUNT, customer_id))
 
 
-async def lock_collection(connection: Connection, customer_id: int, collection_id: int) -> Row | None:
-    """Locks a customer's own collection until the transaction ends; returns its name and how many products it has."""
-    return await connection.fetchrow(_LOCK, customer_id, collection_id)
-
-
 async def insert_collection(connection: Connection, customer_id: int, new: OwnCollection) -> int:
     """Adds a customer's own collection and returns its id."""
     values = new.name, new.country, new.currency, new.value_minor, list(new.product_ids)
     return int(await connection.fetchval(_INSERT, customer_id, *values))
-
-
-async def update_collection(
-    connection: Connection, customer_id: int, collection_id: int, name: str, product_ids: Sequence[int]
-) -> None:
-    """Replaces the name and the products of a customer's own collection."""
-    await connection.execute(_UPDATE, customer_id, collection_id, name, list(product_ids))
-
-
-async def deactivate_collection(connection: Connection, customer_id: int, collection_id: int) -> None:
-    """Removes a customer's own collection. Its row stays, for recipients who still choose from it."""
-    await connection.execute(_REMOVE, customer_id, collection_id)
 
 
 # The tables that a seed file fills, with rows found by key.

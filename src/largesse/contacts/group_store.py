@@ -25,7 +25,7 @@ _INSERT = """
     RETURNING id, name
 """
 _RENAME = "UPDATE contact_groups SET name = $4 WHERE customer_id = $1 AND environment = $2 AND id = $3"
-_DELETE = "DELETE FROM contact_groups WHERE customer_id = $1 AND environment = $2 AND id = $3"
+DELETE_GROUP = "DELETE FROM contact_groups WHERE customer_id = $1 AND environment = $2 AND id = $3"
 # A contact that is already in a group keeps the day on which it joined.
 _JOIN = """
     INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
@@ -37,7 +37,7 @@ _LEAVE = """
     WHERE m.customer_id = $1 AND m.environment = $2 AND m.group_id = gone.group_id AND m.contact_id = gone.contact_id
 """
 _FIELDS = "SELECT key, name FROM contact_fields WHERE customer_id = $1 AND environment = $2 ORDER BY created_at, key"
-_INSERT_FIELD = "INSERT INTO contact_fields (customer_id, environment, key, name) VALUES ($1, $2, $3, $4)"
+INSERT_FIELD = "INSERT INTO contact_fields (customer_id, environment, key, name) VALUES ($1, $2, $3, $4)"
 _RENAME_FIELD = "UPDATE contact_fields SET name = $4 WHERE customer_id = $1 AND environment = $2 AND key = $3"
 _DELETE_FIELD = "DELETE FROM contact_fields WHERE customer_id = $1 AND environment = $2 AND key = $3"
 _EMPTY_FIELD = """
@@ -76,11 +76,6 @@ async def rename_group(connection: Connection, place: Place, group_id: int, name
     await connection.execute(_RENAME, *place, group_id, name)
 
 
-async def delete_group(connection: Connection, place: Place, group_id: int) -> None:
-    """Deletes a group; its contacts stay."""
-    await connection.execute(_DELETE, *place, group_id)
-
-
 async def save_members(connection: Connection, place: Place, joins: Collection[Pair], leaves: Collection[Pair]) -> None:
     """Puts contacts into groups, and takes others out."""
     if leaves:
@@ -92,11 +87,6 @@ async def save_members(connection: Connection, place: Place, joins: Collection[P
 async def list_fields(connection: Connection, place: Place) -> list[OwnField]:
     """Returns the fields that the customer defined, the oldest first."""
     return [OwnField(**row) for row in await connection.fetch(_FIELDS, *place)]
-
-
-async def insert_field(connection: Connection, place: Place, field: OwnField) -> None:
-    """Adds a field."""
-    await connection.execute(_INSERT_FIELD, *place, field.key, field.name)
 
 
 async def rename_field(connection: Connection, place: Place, key: str, name: str) -> None:

@@ -54,7 +54,7 @@ async def remove_group(actor: Actor, group_id: int) -> None:
     """Deletes a group; its contacts stay. Raises NotFound."""
     async with changing_contacts(actor) as transaction:
         before = await _require_group(transaction, group_id)
-        await group_store.delete_group(transaction.connection, actor.place, group_id)
+        await transaction.connection.execute(group_store.DELETE_GROUP, *actor.place, group_id)
         await transaction.record("contact_group.removed", f"contact group {group_id}", before={"name": before.name})
 
 
@@ -68,7 +68,7 @@ async def create_field(actor: Actor, name: str) -> OwnField:
             raise TooManyFields
         taken = {one.key for one in fields} | RESERVED
         field = OwnField(free_key(name, taken, "field", joint="_", longest=MAX_KEY - 3), name)
-        await group_store.insert_field(transaction.connection, actor.place, field)
+        await transaction.connection.execute(group_store.INSERT_FIELD, *actor.place, field.key, field.name)
         await transaction.record("contact_field.created", f"contact field {field.key}", after={"name": name})
     return field
 

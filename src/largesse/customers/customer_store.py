@@ -38,8 +38,8 @@ _ADD = (
     "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING RETURNING id"
 )
 _LOCK = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
-_UPDATE = "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1"
-_SET_REQUIRES_SECOND_STEP = "UPDATE customers SET requires_second_step = $2 WHERE id = $1"
+UPDATE_CUSTOMER = "UPDATE customers SET name = $2, plan = $3, funding = $4 WHERE id = $1"
+SET_REQUIRES_SECOND_STEP = "UPDATE customers SET requires_second_step = $2 WHERE id = $1"
 _CONFIRMED_ABOVE = "SELECT confirm_above FROM customers WHERE id = $1"
 _SET_CONFIRMED_ABOVE = "UPDATE customers SET confirm_above = $2 WHERE id = $1"
 _FOLLOW_UP = "SELECT follow_up::text FROM customers WHERE id = $1"
@@ -54,11 +54,11 @@ _LIST_SERVICE_ACCOUNTS = """
     WHERE ($1::int IS NULL OR s.customer_id = $1) AND ($3::text IS NULL OR c.key = $3)
     ORDER BY c.key, lower(s.name), s.id
 """
-_ADD_SERVICE_ACCOUNT = "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id"
+ADD_SERVICE_ACCOUNT = "INSERT INTO service_accounts (customer_id, key, name) VALUES ($1, $2, $3) RETURNING id"
 _LOCK_SERVICE_ACCOUNT = (
     "SELECT name, active, limits FROM service_accounts WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE"
 )
-_SET_ACTIVE = "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2"
+SET_ACTIVE = "UPDATE service_accounts SET active = $3 WHERE customer_id = $1 AND id = $2"
 _SET_LIMITS = "UPDATE service_accounts SET limits = $3 WHERE customer_id = $1 AND id = $2"
 _CURRENCIES = "SELECT code FROM currencies ORDER BY code"
 _CURRENCIES_HELD = "SELECT DISTINCT currency FROM accounts WHERE customer_id = $1"
@@ -160,16 +160,6 @@ async def lock_customer(connection: Connection, customer_id: int) -> None:
     await connection.execute(_LOCK, customer_id)
 
 
-async def update_customer(connection: Connection, customer: Customer) -> None:
-    """Saves name, plan and funding of a customer."""
-    await connection.execute(_UPDATE, customer.id, customer.name, customer.plan, customer.funding)
-
-
-async def set_requires_second_step(connection: Connection, customer_id: int, *, required: bool) -> None:
-    """Sets whether a customer's people need a second step."""
-    await connection.execute(_SET_REQUIRES_SECOND_STEP, customer_id, required)
-
-
 async def confirmed_above(connection: Connection, customer_id: int) -> dict[str, int]:
     """Returns the amounts above which people must confirm who they are before they send, in minor units by currency."""
     amounts: str | None = await connection.fetchval(_CONFIRMED_ABOVE, customer_id)
@@ -226,22 +216,12 @@ async def find_service_account(connection: Connection, customer: str, key: str) 
     raise OperatorError(f"customer {customer!r} has no service account {key!r}")
 
 
-async def add_service_account(connection: Connection, customer_id: int, key: str, name: str) -> int:
-    """Adds a service account and returns its id."""
-    return int(await connection.fetchval(_ADD_SERVICE_ACCOUNT, customer_id, key, name))
-
-
 async def lock_service_account(connection: Connection, customer_id: int, account_id: int) -> Row:
     """Returns name, active and limits of a service account, and locks it. Raises NotFound unless it is the customer's."""
     row = await connection.fetchrow(_LOCK_SERVICE_ACCOUNT, customer_id, account_id)
     if row is None:
         raise NotFound("There is no such service account.")
     return row
-
-
-async def set_active(connection: Connection, customer_id: int, account_id: int, *, active: bool) -> None:
-    """Activates or deactivates a service account."""
-    await connection.execute(_SET_ACTIVE, customer_id, account_id, active)
 
 
 async def set_limits(connection: Connection, customer_id: int, account_id: int, limits: Mapping[str, Limit]) -> None:

@@ -55,7 +55,7 @@ async def change_customer(
         old = await store.read_customer(connection, actor.customer_id)
         new = replace(old, name=name or old.name, plan=plan or old.plan, funding=funding or old.funding)
         if old != new:
-            await store.update_customer(connection, new)
+            await connection.execute(store.UPDATE_CUSTOMER, new.id, new.name, new.plan, new.funding)
             before, after = ({"name": one.name, "plan": one.plan, "funding": one.funding} for one in (old, new))
             await transaction.record("customer.changed", f"customer {new.id}", before=before, after=after)
     return new
@@ -65,7 +65,7 @@ async def require_second_step(actor: Actor, *, required: bool) -> None:
     """Sets whether everybody at the person's customer needs a second step."""
     assert actor.person is not None, "a person decides it"
     async with actor.transaction(Right.SETTINGS, changes_access=True) as transaction:
-        await store.set_requires_second_step(transaction.connection, actor.customer_id, required=required)
+        await transaction.connection.execute(store.SET_REQUIRES_SECOND_STEP, actor.customer_id, required)
         subject = actor.person.customer_name
         await transaction.record("people.second_step_required", subject, after={"required": required})
 

@@ -44,7 +44,7 @@ async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
         if name.casefold() in {account.name.casefold() for account in accounts}:
             raise NameTaken
         key = free_key(name, {account.key for account in accounts}, "service-account")
-        account_id = await store.add_service_account(transaction.connection, actor.customer_id, key, name)
+        account_id: int = await transaction.connection.fetchval(store.ADD_SERVICE_ACCOUNT, actor.customer_id, key, name)
         after = {"name": name, "key": key}
         await transaction.record("service_account.created", f"service account {account_id}", after=after)
     return account_id, key
@@ -56,7 +56,7 @@ async def switch_service_account(actor: Actor, account_id: int, *, active: bool)
         row = await store.lock_service_account(transaction.connection, actor.customer_id, account_id)
         name: str = row["name"]
         if row["active"] is not active:
-            await store.set_active(transaction.connection, actor.customer_id, account_id, active=active)
+            await transaction.connection.execute(store.SET_ACTIVE, actor.customer_id, account_id, active)
             after = {"name": name, "active": active}
             await transaction.record("service_account.switched", f"service account {account_id}", after=after)
     return name

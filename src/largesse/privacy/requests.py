@@ -65,11 +65,11 @@ async def receive(
         today = await store.read_today(connection)
         if not 0 <= (today - received_on).days <= EARLIEST_DAYS:
             raise InvalidRequest(f"The day must be today, or one of the last {EARLIEST_DAYS}.")
-        if await store.count_open(connection) >= MOST_OPEN:
+        if await connection.fetchval(store.COUNT_OPEN) >= MOST_OPEN:
             raise InvalidRequest(f"At most {MOST_OPEN} requests are open: finish some first.")
         if customer_id is not None:
             await read_customer(connection, customer_id)
-        request_id = await store.next_id(connection)
+        request_id: int = await connection.fetchval(store.NEXT_REQUEST_ID)
         sealed = vault.emails.seal(email.encode(), request_context(request_id))
         await store.add_request(connection, request_id, kind, customer_id, sealed, received_on)
         after = {"kind": kind, "received_on": received_on}

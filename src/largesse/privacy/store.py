@@ -193,12 +193,13 @@ CUSTOMERS_DUE = """
 """
 
 
-_NEXT_ID = "SELECT nextval('privacy_requests_id_seq')::int"
+# The id of a new request is the encryption context of its address.
+NEXT_REQUEST_ID = "SELECT nextval('privacy_requests_id_seq')::int"
 _TODAY = "SELECT (clock_now() AT TIME ZONE 'UTC')::date"
 _ADD = """
     INSERT INTO privacy_requests (id, kind, customer_id, sealed_email, received_on, due_on) VALUES ($1, $2, $3, $4, $5, $5::date + 30)
 """
-_COUNT_OPEN = "SELECT count(*) FROM privacy_requests WHERE done_at IS NULL"
+COUNT_OPEN = "SELECT count(*) FROM privacy_requests WHERE done_at IS NULL"
 _COLUMNS = Fragment("""
     SELECT r.id, r.kind, r.customer_id, c.name AS customer, r.sealed_email, r.received_on, r.due_on, r.done_at, r.outcome, r.erasure_id,
            r.due_on - (clock_now() AT TIME ZONE 'UTC')::date AS days_left
@@ -247,11 +248,6 @@ class DueCounts(msgspec.Struct, frozen=True):
     soon: int
 
 
-async def next_id(connection: Connection) -> int:
-    """Returns the id of a new request, which is the encryption context of its address."""
-    return int(await connection.fetchval(_NEXT_ID))
-
-
 async def read_today(connection: Connection) -> date:
     """Returns the current day in UTC."""
     today: date = await connection.fetchval(_TODAY)
@@ -263,11 +259,6 @@ async def add_request(
 ) -> None:
     """Adds a request, which is due 30 days after it was received."""
     await connection.execute(_ADD, request_id, kind, customer_id, sealed, received_on)
-
-
-async def count_open(connection: Connection) -> int:
-    """Returns how many requests are open."""
-    return int(await connection.fetchval(_COUNT_OPEN))
 
 
 async def list_open(connection: Connection, *, limit: int) -> Sequence[PrivacyRequest]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from msgspec.structs import astuple
+
 from largesse.base.errors import BrokenRule, NotFound
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
@@ -25,7 +27,7 @@ async def create_template(actor: Actor, content: TemplateContent, *, of_order: b
     async with actor.transaction(Right.TEMPLATES) as transaction:
         if await store.count_templates(transaction.connection, actor.customer_id) >= MOST_TEMPLATES:
             raise TooManyTemplates
-        template_id = await store.insert_template(transaction.connection, actor.customer_id, content)
+        template_id: int = await transaction.connection.fetchval(store.INSERT, actor.customer_id, *astuple(content))
         after = {"name": content.name} if of_order else _audited(content)
         await transaction.record("template.created", f"template {template_id}", after=after)
     return template_id
@@ -44,7 +46,7 @@ async def change_template(
     async with actor.transaction(Right.TEMPLATES) as transaction:
         async with changing(transaction):
             before = await _lock(transaction, template_id)
-            await store.update_template(transaction.connection, actor.customer_id, template_id, content)
+            await transaction.connection.execute(store.UPDATE, actor.customer_id, template_id, *astuple(content))
         await transaction.record(
             "template.changed", f"template {template_id}", before=_audited(before), after=_audited(content)
         )
@@ -54,7 +56,7 @@ async def remove_template(actor: Actor, template_id: int) -> None:
     """Removes a template: it can no longer be sent. Orders that were sent with it do not change. Raises NotFound."""
     async with actor.transaction(Right.TEMPLATES) as transaction:
         before = await _lock(transaction, template_id)
-        await store.mark_removed(transaction.connection, actor.customer_id, template_id)
+        await transaction.connection.execute(store.REMOVE, actor.customer_id, template_id)
         await transaction.record("template.removed", f"template {template_id}", before=_audited(before))
 
 

@@ -3,7 +3,6 @@
 from datetime import datetime
 
 import msgspec
-from msgspec.structs import astuple
 
 from largesse.base.money import to_number
 from largesse.customers.principal import Principal
@@ -21,18 +20,19 @@ _NEWEST_FIRST = _SELECT + "AND ($4::int IS NULL OR id < $4) ORDER BY id DESC OFF
 _ONE = _SELECT + "AND id = $2"
 _COUNT = "SELECT count(*) FROM templates WHERE customer_id = $1 AND removed_at IS NULL"
 _LOCK = "SELECT FROM templates WHERE customer_id = $1 AND id = $2 FOR NO KEY UPDATE"
-_INSERT = """
+INSERT = """
     INSERT INTO templates (customer_id, key, of_people, created_at, name, product_id, collection_id, gift_name, value_minor, currency,
                            country, wrapping_key, from_name, message, expiry_after_days)
     VALUES ($1, 'app/' || gen_random_uuid(), true, clock_now(), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
     RETURNING id
 """
-_UPDATE = """
+UPDATE = """
     UPDATE templates SET of_people = true, name = $3, product_id = $4, collection_id = $5, gift_name = $6, value_minor = $7,
                          currency = $8, country = $9, wrapping_key = $10, from_name = $11, message = $12, expiry_after_days = $13
     WHERE customer_id = $1 AND id = $2
 """
-_REMOVE = "UPDATE templates SET removed_at = clock_now(), of_people = true WHERE customer_id = $1 AND id = $2"
+# The row stays, as orders refer to it.
+REMOVE = "UPDATE templates SET removed_at = clock_now(), of_people = true WHERE customer_id = $1 AND id = $2"
 
 
 class TemplateContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,21 +88,6 @@ async def count_templates(connection: Connection, customer_id: int) -> int:
     """Returns how many templates a customer has. Locks the customer, so that two additions at once cannot exceed the limit."""
     await connection.execute(_LOCK_CUSTOMER, customer_id)
     return int(await connection.fetchval(_COUNT, customer_id))
-
-
-async def insert_template(connection: Connection, customer_id: int, content: TemplateContent) -> int:
-    """Adds a template and returns its id."""
-    return int(await connection.fetchval(_INSERT, customer_id, *astuple(content)))
-
-
-async def update_template(connection: Connection, customer_id: int, template_id: int, content: TemplateContent) -> None:
-    """Replaces the content of a template."""
-    await connection.execute(_UPDATE, customer_id, template_id, *astuple(content))
-
-
-async def mark_removed(connection: Connection, customer_id: int, template_id: int) -> None:
-    """Removes a template. Its row stays, as orders refer to it."""
-    await connection.execute(_REMOVE, customer_id, template_id)
 
 
 # The columns that loading a seed file saves, by customer and key.
