@@ -137,10 +137,7 @@ def _import_pages() -> ModuleType:
 
 
 def collect_seldom() -> None:
-    """Makes garbage collections skip the objects that live as long as the process, and start less often.
-
-    With Python's own thresholds they took 8 % of the time of an order, and 7 % of a worker's processor time for a mail.
-    """
+    """Makes garbage collections rare and skip objects that live as long as the process. They took 8 % of the time of an order."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)

@@ -76,10 +76,7 @@ def _judge(text: str) -> ValidatedEmail:
 
 @lru_cache(maxsize=_DOMAINS)
 def _judge_domain(domain: str) -> tuple[str, int | None]:
-    """Returns the normalised domain and the bytes of its longest form. For a faulty domain, returns the fault and None.
-
-    Cached, as the library takes milliseconds for a domain beyond ASCII, and many recipients share one.
-    """
+    """Returns the normalised domain and the bytes of its longest form, or the fault and None. Cached, as it takes milliseconds."""
     try:
         judged = _judge(f"{_ANY_LOCAL}@{domain}")
     except EmailError as error:
@@ -88,10 +85,7 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
 
 
 def is_mistyped(email: str) -> bool:
-    """Returns whether the part before the @ has characters that no mailbox has, but that keyboards and word processors write.
-
-    These are full-width letters and signs beyond ASCII, such as a curly apostrophe.
-    """
+    """Returns whether the part before the @ has characters that no mailbox has but keyboards write, such as a curly apostrophe."""
     return not email.isascii() and any(
         unicodedata.east_asian_width(one) == "F" or (not one.isascii() and unicodedata.category(one)[0] in "PS")
         for one in email.partition("@")[0]

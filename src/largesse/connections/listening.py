@@ -112,10 +112,7 @@ def free_socket(host: str, port: int) -> socket.socket:
 
 
 def leave_new_to_others(listener: socket.socket) -> None:
-    """Leaves new connections to the other processes that listen on this address.
-
-    A client repeats a dropped handshake after a second, and reaches another process once this socket is closed.
-    """
+    """Leaves new connections to other processes: a client repeats a dropped handshake, and reaches one once this socket is closed."""
     try:
         _attach(listener, _DROP_NEW)
     except OSError as error:

@@ -375,11 +375,7 @@ class Connection(HttpToolsProtocol):
             self._manager.await_head(self)
 
     def shutdown(self) -> None:
-        """Ends after the current request. The server calls this when it stops.
-
-        uvicorn would close at once if it has read no request. But a request may be on its way, and its caller would see a broken
-        connection.
-        """
+        """Ends after the current request, when the server stops. uvicorn would not wait for a request that is still on its way."""
         self._manager.drain()
         if not self._is_answered():
             self.cycle.keep_alive = False

@@ -125,10 +125,7 @@ _KEY_STATUS = key_statuses(Fragment("ARRAY[$1::int]"))
 
 
 async def hold_key(connection: Connection, principal: Principal, *scopes: str, address: str | None = None) -> None:
-    """Checks the principal's key again, and locks it until the transaction ends, so that it is not deleted or restricted meanwhile.
-
-    Must be the first statement of every transaction that writes for an API key. Raises as `require_key_status` does.
-    """
+    """Checks the key again, and locks it. Begins every transaction that writes for a key. Raises as `require_key_status` does."""
     row = await connection.fetchrow(_KEY_STATUS, principal.key_id)
     require_key_status(principal, None if row is None else KeyStatus(*row[1:]), *scopes, address=address)
 

@@ -151,10 +151,7 @@ async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]])
 async def narrow_key(
     connection: Connection, key_id: int, *, scopes: Sequence[str] | None, networks: Sequence[Network] | None
 ) -> None:
-    """Sets the scopes and networks of a key; None means all. Raises NotFound for an unknown or deleted key.
-
-    Waits for transactions that write for the key. They finish with its old scopes and networks.
-    """
+    """Sets scopes and networks of a key; None means all. Transactions that write for it keep the old ones. Raises NotFound."""
     narrowed = await connection.execute(_NARROW, key_id, scopes, networks)
     if narrowed == "UPDATE 0":
         raise no_such_key(key_id)

@@ -140,10 +140,7 @@ async def differences(session: Session) -> Differences:
 
 
 async def _do(session: Session, missing: _Missing) -> list[str]:
-    """Runs the statements that `missing` returns. Returns those that it still returns afterwards: they were refused.
-
-    Runs twice, as one may only run after another. Repeats if another session was faster.
-    """
+    """Runs the statements of `missing` twice, as one may depend on another, and returns those that it still returns: they were refused."""
     await session.execute(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}")
     try:
         return await _try(session, missing)
@@ -253,10 +250,7 @@ async def _schema_missing(session: Session) -> list[str]:
 
 
 async def _foreign_owned(session: Session) -> list[str]:
-    """Returns the statements that give the owner a schema that another login made before there were roles.
-
-    That login may act as the owner from then on, so that processes that still use it keep working.
-    """
+    """Returns the statements that give the owner a schema that another login made, and let that login act as the owner."""
     before = await session.fetch(_OWNED_BY_OTHERS, Role.OWNER)
     return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]
 

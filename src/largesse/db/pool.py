@@ -69,10 +69,7 @@ class Database:
     async def connect(
         cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
     ) -> Self:
-        """Opens the pool. Its sessions act as `role`. If that is None, they act as the login, for tests and benchmarks.
-
-        Raises one of DATABASE_AWAY if the server cannot be reached, and OperatorError if the login may not act as the role.
-        """
+        """Opens the pool, whose sessions act as `role`, or as the login. Raises one of DATABASE_AWAY, or OperatorError for that role."""
         return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
 
     @classmethod

@@ -77,10 +77,7 @@ class DraftService:
         return await self._orders.gift_name(caller, gift)
 
     async def quote(self, caller: Caller, draft: Draft, checked: Checked, *, holds: timedelta = QUOTE_HOLDS) -> Quote:
-        """Returns the price of sending the draft, with a token that is valid for `holds`. Its gift must be chosen.
-
-        Raises what placing the order would raise, with all faults in `errors`.
-        """
+        """Returns the price of sending the draft, valid for `holds`. Raises what placing the order would raise, with all faults in `errors`."""
         return await self._quoter.quote(caller, draft.to_request(caller, checked.recipients), RequestFaults(), holds)
 
     async def send(

@@ -64,10 +64,7 @@ class Workbooks:
 
     @asynccontextmanager
     async def unpacked(self, customer_id: int, data: bytes) -> AsyncIterator[bytes]:
-        """Yields the output of the program, for `read_sheets`. It may be many times the file, so the turn lasts until the block ends.
-
-        Raises SheetRefused, and Unavailable if too many wait.
-        """
+        """Yields the program's output, which may be large: the turn lasts until the block ends. Raises SheetRefused and Unavailable."""
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):

@@ -108,10 +108,7 @@ async def record_event(
 
 
 async def begin_fan_out(connection: Connection, customers: Sequence[int] | None = None) -> None:
-    """Makes other workers wait until the transaction ends, so that events get their positions in the order in which they are read.
-
-    With distributed customers, it locks one shard group.
-    """
+    """Makes other workers wait until the transaction ends, so that events get their positions in the order in which they are read."""
     await connection.execute(_LOCK_STREAM, customers[0] if customers else 0)
 
 

@@ -131,10 +131,7 @@ async def open_account(actor: Actor, account_id: int) -> None:
 
 
 async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_ids: Collection[int]) -> None:
-    """Sets the accounts of the environment that a holder may use, in addition to those open to all. It applies from the next request on.
-
-    Raises NotFound for an account, or a holder, that is not the customer's.
-    """
+    """Sets which accounts a holder may use besides those open to all. Raises NotFound for an account or holder of another customer."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         if not set(account_ids) <= {account.id for account in accounts}:

@@ -280,10 +280,7 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
 
 
 async def _orders_of(connection: Connection, principal: Principal, event_ids: set[int]) -> dict[int, int | None]:
-    """Returns the orders of events, by the events' ids, without pruned events.
-
-    A separate query: events may be on the customer's node, deliveries are not, and some versions of Citus have no outer join of both.
-    """
+    """Returns the orders of events, by the events' ids. A query of its own: some versions of Citus cannot join deliveries with events."""
     if not event_ids:
         return {}
     rows = await connection.fetch(_ORDERS_OF_EVENTS, principal.customer_id, list(event_ids))

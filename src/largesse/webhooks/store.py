@@ -191,10 +191,7 @@ async def own_events(connection: Connection, query: str, principal: Principal, s
 
 
 async def end_subscription(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
-    """Deletes a subscription and cancels its pending deliveries. Call it inside a transaction.
-
-    Deletes first, as that waits for current fan-outs, so that their deliveries are cancelled too.
-    """
+    """Deletes a subscription, which waits for fan-outs, then cancels its pending deliveries. Call it inside a transaction."""
     await connection.execute(_DELETE, customer_id, subscription_id)
     await connection.execute(_CANCEL_PENDING, customer_id, subscription_id)
 
