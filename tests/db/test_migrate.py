@@ -5,6 +5,7 @@ import contextlib
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -36,6 +37,27 @@ async def test_two_at_once_bring_an_empty_database_to_the_head(empty_url: str) -
     assert [done.revision for done in reached] == [migrate.head_revision()] * 2
     assert await migrate.current_revision(connection) == migrate.head_revision()
     await connection.close()
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+async def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_made(
+    database_url: str, encoding: str
+) -> None:
+    name = f"largesse_{encoding.lower()}"
+    server = await asyncpg.connect(database_url)
+    await server.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    address = urlsplit(database_url)._replace(path=f"/{name}").geturl()
+    try:
+        with pytest.raises(OperatorError, match=f"encoded in {encoding}.* `createdb --encoding UTF8`"):
+            await migrate.upgrade(address)
+        connection = await asyncpg.connect(address)
+        assert (
+            await connection.fetchval("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == 0
+        )
+        await connection.close()
+    finally:
+        await server.execute(f"DROP DATABASE {name}")
+        await server.close()
 
 
 async def test_one_that_waits_for_another_says_so(database_url: str) -> None:

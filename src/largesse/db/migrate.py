@@ -49,6 +49,7 @@ _IS_UNFINISHED = "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regc
 _DROP_INDEX = "DROP INDEX CONCURRENTLY {index}"
 _TRY_LOCK = "SELECT pg_try_advisory_lock($1)"
 _ACTS_AS = "SELECT current_user = $1"
+_ENCODING = "SHOW server_encoding"
 _HAS_REVISION = "SELECT to_regclass('alembic_version')"
 _REVISION = "SELECT version_num FROM alembic_version"
 # The table of an older release does not have this column.
@@ -70,7 +71,8 @@ async def upgrade(url: str) -> Upgraded:
     """Makes the roles, runs the missing revisions, distributes the tables if there are nodes, and grants the roles their rights.
 
     Two simultaneous runs are safe: the second waits, and finds nothing to do. Raises asyncpg's errors. Raises OperatorError for a schema of
-    a later release, for unusable nodes, and for an address of PgBouncer, as the lock needs its own session.
+    a later release, for a new database that is not in UTF8, for unusable nodes, and for an address of PgBouncer, as the lock needs its own
+    session.
     """
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
@@ -87,6 +89,10 @@ async def upgrade(url: str) -> Upgraded:
                     f"the database's schema is at revision {revision}, newer than this release of Largesse: install a newer one"
                 )
             return Upgraded(revision, (), ())  # the schema of the next release, on which this one runs
+        if revision is None and (encoding := await connection.fetchval(_ENCODING)) != "UTF8":
+            raise OperatorError(
+                f"the database is encoded in {encoding}, which cannot hold every text: make it anew with `createdb --encoding UTF8`"
+            )
         refused = await grants.prepare_roles(connection)
         # Checks the nodes before a table is made or changed only on the coordinator.
         if trouble := await sharding.trouble(connection):
