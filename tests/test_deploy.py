@@ -138,7 +138,7 @@ def test_the_command_reads_the_settings_as_systemd_does(tmp_path: Path, monkeypa
     script = (DEPLOY / "largesse").read_text()
     assert script.count("sudo -u largesse ") == 1
     (tmp_path / "env").write_text(
-        "# a comment\n; another\n\nLARGESSE_MAIL_FROM=Gifts & more <gifts@example.com>\nLARGESSE_X=$HOME;`id`"
+        "# a comment\n; another\n\n  # indented\n LARGESSE_MAIL_FROM=Gifts & more <gifts@example.com>\nLARGESSE_X=$HOME;`id`"
     )
     shell = (
         script.replace("sudo -u largesse ", "")
