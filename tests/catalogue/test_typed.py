@@ -107,7 +107,10 @@ def test_the_edges_of_a_digital_gift(field: str, fits: str, wrong: str, said: st
         ("cost", "0.01", "0", faults.ZERO),
         ("cost", "0.01", "", faults.REQUIRED),
         ("cost", "£ 4.95", "€ 4.95", faults.NO_AMOUNT),
-        ("cost", "4.95 GBP", "4,95 GBP", faults.NO_AMOUNT),
+        ("cost", "4.95 GBP", "4.95 EUR", faults.NO_AMOUNT),
+        ("cost", "4,95", "1,000", faults.NO_AMOUNT),
+        ("cost", "1.000,50", "1.000", faults.NO_AMOUNT),
+        ("cost", "1,000,000", "1,00,000", faults.NO_AMOUNT),
         ("cost", "700000000", "999999999", faults.TOO_EXPENSIVE),
         ("postage", "GB 0", "GB -1", faults.NO_PAIRS),
         ("postage", "GB 0", "", faults.NO_COUNTRY),
@@ -116,11 +119,17 @@ def test_the_edges_of_a_digital_gift(field: str, fits: str, wrong: str, said: st
         ("vat_percent", "GB 1000", "GB 1000.0001", faults.NO_PERCENT),
         ("vat_percent", "GB 0.0001", "GB 0.00001", faults.NO_PERCENT),
         ("markup_percent", "1000", "-1", faults.NO_PERCENT),
+        ("markup_percent", "12,5 %", "12,500", faults.NO_PERCENT),
     ],
 )
 def test_the_edges_of_a_physical_gift(field: str, fits: str, wrong: str, said: str) -> None:
     physical(**{field: fits})
     assert faults_of(physical, **{field: wrong}) == [(field, said)]
+
+
+def test_a_single_amount_has_the_decimal_mark_of_any_language() -> None:
+    hamper = physical(cost="1.000,50", markup_percent="12,5")
+    assert (hamper.cost_minor, hamper.markup_percent) == (100_050, Decimal("12.5"))
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ class _Reader:
         typed = self.typed.get(field, "").strip()
         if not typed and required:
             self.fault(field, faults.REQUIRED)
-        return self._minor(field, self._without_sign(typed), 1) if typed else None
+        return self._minor(field, self._plain(typed), 1) if typed else None
 
     def amounts(self, field: str) -> tuple[int, ...]:
         """Returns amounts above zero in ascending order."""
@@ -251,8 +251,8 @@ class _Reader:
 
     def percent(self, field: str) -> Decimal:
         """Returns a percentage; 0 if nothing is typed."""
-        typed = self.typed.get(field, "").strip()
-        return (self.vat(field, typed) if typed else None) or Decimal(0)
+        typed = self.typed.get(field, "").replace("%", " ").strip()
+        return (self.vat(field, self._plain(typed)) if typed else None) or Decimal(0)
 
     def vat(self, field: str, typed: str) -> Decimal | None:
         """Returns a percentage."""
@@ -350,12 +350,15 @@ class _Reader:
             return None
         return minor
 
-    def _without_sign(self, typed: str) -> str:
-        """Returns an amount without the currency's sign, code or name."""
+    def _plain(self, typed: str) -> str:
+        """Returns a number without the currency's sign, code or name; with a point and no other mark if it has one meaning."""
         try:
-            return number_in(typed, self._currency)
+            number = number_in(typed, self._currency)
         except ValueError:
             return typed
+        read = readings(number)
+        values = [one for one in (read.whole, read.with_decimals) if one is not None]
+        return str(values[0]) if len(values) == 1 else number
 
     def _is_unclear(self, typed: str) -> bool:
         """Returns whether a text such as `1.000` may mean a thousand. In a few currencies, which have three decimals, it means 1."""

@@ -243,6 +243,11 @@ def test_the_session_ends_after_an_hour(recipient: Any, codes: Codes, move_clock
     assert recipient.get(path).status_code == 200
     move_clock(timedelta(minutes=2))
     assert recipient.get(path).status_code == 403
+    for form in ({"note": "Thank <b>you</b>"}, {"name": "Thank <b>you</b>", "city": "Leeds"}):
+        late = recipient.post(f"{path}/{'thank' if 'note' in form else 'address'}", key="late", **form)
+        assert late.status_code == 403
+        assert "Thank &lt;b&gt;you&lt;/b&gt;" in late.text, "what was typed is not lost"
+        assert ">late" not in late.text
 
 
 def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) -> None:

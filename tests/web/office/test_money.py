@@ -172,7 +172,7 @@ def test_late_money_for_an_account_that_was_closed_says_why_it_is_not_credited(s
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "Choose a file."),
+        (b"", "The file is empty: it has 0 bytes."),
         (b"Datum;Text\n1;2\n", "the format of this bank is not supported"),
         (b"\x00\x01", "not a text file"),
         (bank_file([("x", "1.00", "GBP")] * 501), "more than 500 lines"),

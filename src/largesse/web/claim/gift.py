@@ -328,14 +328,16 @@ class GiftPages:
         return None if session is None or gift is None else (session, gift)
 
     async def _posted(self, request: Request) -> tuple[Session, dict[str, str]]:
-        """Returns the session and form of a post. Raises BadForm if the form does not belong to the session."""
+        """Returns the session and form of a post. Raises BadForm if the form does not belong to the session, which may have ended."""
         form = await read_form(request)
         session = await self._session(request)
         if session is None or not is_form_of(self._services.vault, session.cookie, form.get("key", "")):
+            request.state.typed = "\n".join(form[name] for name in form if name not in _NOT_TYPED and form[name])
             raise BadForm
         return session, form
 
 
+_NOT_TYPED = {"key", "product", "sure"}  # fields of the forms that are not typed
 _WRONG_NOTES: Mapping[type[InvalidRequest], str] = {NoteTooLong: "long", NoteWithLink: "link"}
 
 

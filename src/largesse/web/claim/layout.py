@@ -86,8 +86,8 @@ class Layout:
         return see(self.gift_address(handle) + part, HEADERS)
 
     def ended(self, request: Request) -> Response:
-        """Returns the page for a browser without a session, or with a form that is not ours."""
-        return self.page(request, "ended.html", status=403)
+        """Returns the page for a browser without a session, or with a form that is not ours. It shows what was typed."""
+        return self.page(request, "ended.html", status=403, typed=getattr(request.state, "typed", ""))
 
     def wrong(self, request: Request, problem: Problem) -> Response:
         """Returns the page of a problem."""

@@ -14,7 +14,7 @@ from largesse.audit.service import Acting, by_person
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
-from largesse.base.i18n.languages import Language
+from largesse.base.i18n.languages import Language, text
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.security import SecurityService
@@ -35,6 +35,8 @@ from largesse.web.kit.security import OF_FORMS
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
 DEVICE = "device"  # the cookie by which a browser is recognised
+_CHOOSE_FILE = text("Choose a file.")
+_EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
 
 
 class NotProved(Exception):
@@ -373,6 +375,11 @@ def typed_amount(context: PageContext, field: str, currency: str) -> int:
         return 0
     context.understood[field] = context.language.amount(amount_minor, currency)
     return amount_minor
+
+
+def note_no_file(context: PageContext) -> None:
+    """Adds the error of a form whose file was not chosen, or has 0 bytes."""
+    context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
 
 
 def own_path(given: str, root: str) -> str:

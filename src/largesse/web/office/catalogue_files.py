@@ -10,11 +10,11 @@ from largesse.base.i18n.languages import text
 from largesse.catalogue import editing, sheet
 from largesse.catalogue.sheet import RowFault
 from largesse.db.scope import OFFICE
+from largesse.web.console.context import note_no_file
 from largesse.web.office import catalogue
 from largesse.web.office.catalogue import Pages
 from largesse.web.office.catalogue_shown import LABELS
 from largesse.web.office.context import OfficeContext
-from largesse.web.office.files import CHOOSE_FILE
 
 _MOST_FAULTS = 200  # the page lists this many faults and counts the others
 _MEANWHILE = text("Somebody else changed something in the file meanwhile. Import the file again.")
@@ -72,7 +72,7 @@ class Files:
         """Saves the rows of a file as drafts, or shows all their faults."""
         content = context.files.get("file", b"")
         if not content:
-            context.form.error("file", context.say(CHOOSE_FILE))
+            note_no_file(context)
             return await self.ask(context)
         read = await context.read(sheet.read_sheet, self.kind, content)
         if read.faults and not read.faults[0].row:

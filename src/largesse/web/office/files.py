@@ -6,9 +6,9 @@ from types import MappingProxyType
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
 from largesse.base.text import cleaned
+from largesse.web.console.context import note_no_file
 from largesse.web.office.context import OfficeContext
 
-CHOOSE_FILE = text("Choose a file.")
 _MOST_NAME = 100  # the most characters of a file name that pages show
 _TOO_LARGE = text("The file is larger than %(most)s MB.")
 _REFUSED: Mapping[str, str] = MappingProxyType(
@@ -69,7 +69,7 @@ def uploaded(context: OfficeContext, most_bytes: int) -> bytes | None:
     """Returns the file of the form; None, with an error in the form, if it is missing or too large."""
     content = context.files.get("file", b"")
     if not content:
-        context.form.error("file", context.say(CHOOSE_FILE))
+        note_no_file(context)
     elif len(content) > most_bytes:
         context.form.error("file", context.say(_TOO_LARGE, most=most_bytes // 1024 // 1024))
     else:

@@ -79,13 +79,13 @@ _file_form = partial(
 )
 
 
-def _of_catalogue(pages: catalogue.Pages, title: str, icon: str) -> tuple[PageRoute, ...]:
+def _of_catalogue(pages: catalogue.Pages, title: str, new: str, icon: str) -> tuple[PageRoute, ...]:
     """Returns the routes of products or of collections."""
     one = f"{pages.path}/{{id:int}}"
     return (
         _see_catalogue(pages.path, pages.show_list, title=title, group=Group.GOODS, icon=icon),
-        _catalogue_page(f"{pages.path}/new", pages.ask_new, title=text("New")),
-        _catalogue_form(f"{pages.path}/new", pages.create, title=text("New")),
+        _catalogue_page(f"{pages.path}/new", pages.ask_new, title=new),
+        _catalogue_form(f"{pages.path}/new", pages.create, title=new),
         _see_catalogue(one, pages.show, title=title),
         _catalogue_form(one, pages.save, title=title),
         *(
@@ -114,8 +114,8 @@ def _files_of(files: catalogue_files.Files) -> tuple[PageRoute, ...]:
 
 _ONE_PRODUCT = f"{catalogue.PRODUCTS.path}/{{id:int}}"
 CATALOGUE = (
-    *_of_catalogue(catalogue.PRODUCTS, catalogue.PRODUCTS_TITLE, "store"),
-    *_of_catalogue(catalogue.COLLECTIONS, catalogue.COLLECTIONS_TITLE, "layers"),
+    *_of_catalogue(catalogue.PRODUCTS, catalogue.PRODUCTS_TITLE, text("New product"), "store"),
+    *_of_catalogue(catalogue.COLLECTIONS, catalogue.COLLECTIONS_TITLE, text("New collection"), "layers"),
     _file_form(f"{_ONE_PRODUCT}/picture", catalogue.PRODUCTS.save_picture, title=catalogue.PRODUCTS_TITLE),
     _catalogue_form(
         f"{_ONE_PRODUCT}/picture/remove", catalogue.PRODUCTS.remove_picture, title=catalogue.PRODUCTS_TITLE

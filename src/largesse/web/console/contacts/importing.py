@@ -27,10 +27,9 @@ from largesse.drafts.model import SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
 from largesse.drafts.text_sheet import TWICE, better_encoding, converted, repaired
 from largesse.web.console.contacts.contacts import too_many, wrong
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.recipients import ENCODINGS, columns_in, hidden_rows, refused
 
-_CHOOSE_FILE = text("Choose a file.")
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
 _TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
 _NOBODY = text("The file has no contact to import.")
@@ -63,7 +62,7 @@ async def read(context: RequestContext) -> Response:
     """Reads a CSV or XLSX file, and shows its rows and columns."""
     data = context.files.get("file", b"")
     if not data:
-        context.form.error("file", context.say(_CHOOSE_FILE))
+        note_no_file(context)
         return context.page("contacts/import.html")
     rows = context.services.drafts.rows
     try:
@@ -86,7 +85,7 @@ async def take(context: RequestContext) -> Response:
     try:
         sheet = _sheet_of(context)
     except (SheetRefused, msgspec.DecodeError):
-        context.form.error("file", context.say(_CHOOSE_FILE))
+        note_no_file(context)
         return context.page("contacts/import.html")
     own = await context.read(list_fields, context.customer)
     columns = _columns_of(context, own)

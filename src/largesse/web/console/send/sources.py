@@ -14,13 +14,11 @@ from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import TWICE
 from largesse.orders.recipients import MAX_CODES
 from largesse.web.console.contacts.contacts import group_choices
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.opening import Open, open_draft, step
 from largesse.web.console.send.recipients import columns_in, hidden_rows, refused, show_recipients
 
 _MOST_FILE_NAME = 100
-_CHOOSE_FILE = text("Choose a file.")
-_EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
 _QUANTITY = text("Type a whole number from 1 to 5000.")
 _COLUMNS = text("Choose a different column for each. One of them must be the e-mail address.")
 
@@ -35,7 +33,7 @@ async def take_file(context: RequestContext) -> Response:
     opened = await open_draft(context)
     data = context.files.get("file", b"")
     if not data:
-        context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
+        note_no_file(context)
         return await show_recipients(context, opened, tab="file")
     name = cleaned(context.file_names["file"], "")[:_MOST_FILE_NAME]
     return await _take(context, opened, "file", data, name)
