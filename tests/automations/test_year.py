@@ -169,8 +169,27 @@ def test_the_cap_is_of_a_month_and_holds(service: Service, automation: Callable[
     }, "the first of the month"
     assert ("June", date(2041, 6, 1), "placed") in runs(service)
     may = RunKey(1, own, 0, date(2041, 5, 31))
-    assert on_database(service.database_url, lambda connection: count_used(connection, may, may.on_day)) == (3, 0)
+    assert on_database(service.database_url, lambda connection: count_used(connection, may, may.on_day)) == (3, 0, None)
     assert {row[0] for row in service.sql("SELECT reason FROM automation_runs WHERE state = 'skipped'")} == {"cap"}
+
+
+def test_gifts_behind_refused_ones_wait_as_long_as_those(service: Service, automation: Callable[..., int]) -> None:
+    """They were looked at every five seconds for three days."""
+    move_to(service, "2046-06-14 06:00Z")
+    for number in range(6):
+        add_contact(service, f"P{number}", birthday=615)
+    automation(cap=4)
+    service.sql("UPDATE users SET is_active = false WHERE name = 'Ada'")
+    for second in (0, 10):
+        move_to(service, f"2046-06-15 12:00:{second}Z")
+        work(service)
+    soon = "SELECT count(*) FROM automation_runs WHERE look_at < clock_now() + interval '50 minutes'"
+    assert service.sql(soon) == [(0,)]
+    service.sql("UPDATE users SET is_active = true WHERE name = 'Ada'")
+    for minute in (10, 13):
+        move_to(service, f"2046-06-15 13:{minute}Z")
+        work(service)
+    assert [state for _, _, state in runs(service)] == [*["placed"] * 4, *["skipped"] * 2]
 
 
 def test_what_was_missed_is_made_up_for_within_three_days(service: Service, automation: Callable[..., int]) -> None:

@@ -134,9 +134,9 @@ class AutomationRunner:
                 return None
             contact = await run_store.read_contact(connection, key, automation.group_id)
             until = run["due_at"] + _MADE_UP
-            used, before = 0, 0
+            used, before, again_at = 0, 0, None
             if automation.cap is not None:
-                used, before = await run_store.count_used(connection, key, run["send_on"])
+                used, before, again_at = await run_store.count_used(connection, key, run["send_on"])
             if contact is None or run["state"] == WAITING:
                 verdict = _verdict(
                     automation, contact, key, now=run["now"], until=until, used=used, earlier=run["reason"]
@@ -146,7 +146,8 @@ class AutomationRunner:
                     await run_store.set_run(connection, key, state, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
                     return None
                 if automation.cap is not None and used + before >= automation.cap:  # earlier gifts come first
-                    await run_store.set_run(connection, key, WAITING, reason=run["reason"], look_at=run["now"] + _TURN)
+                    look_at = max(again_at or run["now"], run["now"]) + _TURN
+                    await run_store.set_run(connection, key, WAITING, reason=run["reason"], look_at=look_at)
                     return None
             assert contact is not None, "without one, nothing is sent"
             try:
