@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.drafts.conftest import House, at_once, sheet
 
-from largesse.base.errors import InvalidRequest, OtherServiceAccount, ReferenceUsed, Unauthorized
+from largesse.base.errors import InvalidRequest, NotFound, OtherServiceAccount, ReferenceUsed, Unauthorized
 from largesse.db.scope import WORKER
 from largesse.drafts.columns import Columns
 from largesse.drafts.service import Placed
@@ -52,6 +52,19 @@ async def test_twenty_under_other_references_are_one_order_too(house: House) -> 
 
     assert outcomes.count(draft.id) == 1
     assert await house.sql("SELECT count(*) FROM orders") == [(1,)]
+    assert await house.desk.send(caller, draft.id, None) == Placed(draft.id, is_new=False)
+
+
+async def test_a_draft_that_a_process_sent_before_it_died_is_no_draft_any_more(house: House) -> None:
+    """It was offered for two weeks, and sending it again with other recipients showed the first order as sent."""
+    caller = await house.caller()
+    draft = await house.draft(caller, SHEET)
+    recipients = (await house.desk.rows.checked(caller.principal, draft)).recipients
+    await house.services.orders.send(caller, draft.to_request(caller, recipients), reference=draft.id)
+    async with house.database.connection(caller.principal.scope) as connection:
+        assert await list_drafts(connection, caller.principal) == []
+        with pytest.raises(NotFound):
+            await read_draft(connection, caller.principal, draft.id)
     assert await house.desk.send(caller, draft.id, None) == Placed(draft.id, is_new=False)
 
 

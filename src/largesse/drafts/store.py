@@ -81,9 +81,9 @@ _PRODUCTS_SENT = """
         WHERE customer_id::bigint = $1 AND environment = $2 ORDER BY id::bigint DESC LIMIT 100) AS newest
     WHERE user_id = $3 AND product_id IS NOT NULL GROUP BY product_id ORDER BY max(id) DESC
 """
-# Finds the order that a draft became: both have the same reference.
-_FIND_ORDER = """
-    SELECT reference FROM orders WHERE customer_id = $1 AND environment = $2 AND user_id = $3 AND reference = $4
+# Finds the orders that drafts became: an order has the reference of its draft. On a cluster, drafts cannot be joined with orders.
+_FIND_ORDERS = """
+    SELECT reference FROM orders WHERE customer_id = $1 AND environment = $2 AND user_id = $3 AND reference = ANY($4::text[])
 """
 # Matches the drafts, of one customer or of all, whose texts or rows contain an address.
 _CONTAINS_ADDRESS = compose(
@@ -111,7 +111,10 @@ async def begin_draft(connection: Connection, owner: Owner, now: datetime, conte
 async def list_drafts(connection: Connection, owner: Owner) -> list[Draft]:
     """Returns the person's drafts, the last changed first."""
     rows = await connection.fetch(_LIST, *_person(owner))
-    return [Draft(row["id"], _CONTENT.decode(row["content"]), row["changed_at"]) for row in rows]
+    placed = await _find_orders(connection, owner, [row["id"] for row in rows])
+    return [
+        Draft(row["id"], _CONTENT.decode(row["content"]), row["changed_at"]) for row in rows if row["id"] not in placed
+    ]
 
 
 async def list_products_sent(connection: Connection, owner: Owner) -> list[int]:
@@ -121,11 +124,22 @@ async def list_products_sent(connection: Connection, owner: Owner) -> list[int]:
 
 async def read_draft(connection: Connection, owner: Owner, draft_id: str, *, lock: bool = False) -> Draft:
     """Returns the person's draft with that id. With `lock` it stays locked until the transaction ends. Raises NotFound."""
-    row = None
-    if is_reference(draft_id):
-        row = await connection.fetchrow(_LOCK if lock else _READ, *_person(owner), draft_id)
-    if row is None:
+    draft = await find_draft(connection, owner, draft_id, lock=lock)
+    if draft is None:
         raise NotFound("There is no draft with that reference.")
+    return draft
+
+
+async def find_draft(connection: Connection, owner: Owner, draft_id: str, *, lock: bool = False) -> Draft | None:
+    """Returns the draft as `read_draft` does; None if the person has none.
+
+    A draft is deleted after its order was placed. If the process died in between, it is none any more.
+    """
+    if not is_reference(draft_id):
+        return None
+    row = await connection.fetchrow(_LOCK if lock else _READ, *_person(owner), draft_id)
+    if row is None or await find_placed(connection, owner, draft_id) is not None:
+        return None
     return Draft(draft_id, _CONTENT.decode(row["content"]), row["changed_at"])
 
 
@@ -161,8 +175,11 @@ async def drop_draft(connection: Connection, customer_id: int, environment: str 
 
 async def find_placed(connection: Connection, owner: Owner, draft_id: str) -> str | None:
     """Returns the reference of the order that the person's draft became, None if there is no such order."""
-    reference: str | None = await connection.fetchval(_FIND_ORDER, *_person(owner), draft_id)
-    return reference
+    return next(iter(await _find_orders(connection, owner, [draft_id])), None)
+
+
+async def _find_orders(connection: Connection, owner: Owner, draft_ids: Sequence[str]) -> Collection[str]:
+    return [row["reference"] for row in await connection.fetch(_FIND_ORDERS, *_person(owner), draft_ids)]
 
 
 async def read_sheet(connection: Connection, owner: Owner, draft: Draft, sheet: int | None = None) -> Sheet:

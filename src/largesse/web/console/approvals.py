@@ -19,7 +19,6 @@ from largesse.approvals.service import (
     read_request,
     withdraw,
 )
-from largesse.approvals.store import draft_changed_at
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
 from largesse.base.i18n.languages import text
 from largesse.campaigns.store import read_list
@@ -28,7 +27,7 @@ from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection
 from largesse.drafts.approving import send_approved
 from largesse.drafts.model import Draft
-from largesse.drafts.store import read_draft
+from largesse.drafts.store import find_draft
 from largesse.ledger.store import list_seen_accounts
 from largesse.orders.history import list_acts
 from largesse.orders.lookup import find_order
@@ -189,10 +188,8 @@ async def _priced(context: RequestContext, draft: Draft) -> tuple[Gift, Options]
 async def _has_other_price(context: RequestContext, request: ApprovalRequest) -> bool:
     """Returns whether the draft of a request now has another price, so that its order would be refused."""
     async with context.database.connection(context.person.scope) as connection:
-        if await draft_changed_at(connection, request) is None:
-            return False
-        draft = await read_draft(connection, request, request.id)
-    priced = await _priced(context, draft)
+        draft = await find_draft(connection, request, request.id)
+    priced = None if draft is None else await _priced(context, draft)
     return priced is not None and _total(priced[0], request) != request.total_minor
 
 
@@ -218,15 +215,14 @@ def _state(context: RequestContext, request: ApprovalRequest, *, is_changed: boo
 async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     request, person = found.request, context.person
     async with context.database.connection(person.scope) as connection:
-        changed_at = await draft_changed_at(connection, request)
-        draft = None if changed_at is None else await read_draft(connection, request, request.id)
+        draft = await find_draft(connection, request, request.id)
         answers = await list_answers(connection, request, found.rules)
         members = {one.id: one for one in await list_members(connection, person.customer_id)}
         campaign, listed = await campaign_of(connection, context.principal, request.id)
         invited = await read_list(connection, campaign, listed) if campaign and listed else []
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
         corrections = await _corrections(context, connection, request)
-    is_changed = not request.is_sent and changed_at != request.draft_changed_at
+    is_changed = not request.is_sent and (draft is None or draft.changed_at != request.draft_changed_at)
     content = None if draft is None or is_changed else draft.content
     sender = members[request.user_id]
     roles = {one.id: one.role for one in members.values() if one.is_active}

@@ -39,7 +39,7 @@ from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.drafts.model import DraftContent
-from largesse.drafts.store import read_draft
+from largesse.drafts.store import find_draft
 from largesse.ledger.store import list_funding_accounts
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.templates.service import MOST_TEMPLATES
@@ -255,10 +255,8 @@ async def _shown(connection: Connection, campaign: Campaign) -> Shown:
 
 async def _draft(context: RequestContext, connection: Connection, campaign: Campaign) -> DraftContent | None:
     """Returns the draft of a campaign's order; None if it is somebody else's or was deleted."""
-    try:
-        return (await read_draft(connection, context.principal, campaign.order_reference)).content
-    except NotFound:
-        return None
+    draft = await find_draft(connection, context.principal, campaign.order_reference)
+    return None if draft is None else draft.content
 
 
 async def _read(context: RequestContext) -> CampaignRule:
