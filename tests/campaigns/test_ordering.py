@@ -32,13 +32,15 @@ def test_what_was_not_ordered_until_the_end_is_not_ordered_later(service: Servic
     assert service.findings() == []
 
 
-def test_an_order_under_way_at_the_end_is_refunded(service: Service) -> None:
+@pytest.mark.parametrize("late", [timedelta(), timedelta(days=2)], ids=["at once", "no worker ran for two days"])
+def test_an_order_under_way_at_the_end_is_refunded(service: Service, late: timedelta) -> None:
     before = service.balance("gbp")
     campaign, other = create(service), create(service)
 
     async def send_late(desk: Desk) -> None:
         draft = await read(desk, campaign)
-        service.sql("UPDATE campaigns SET closes_at = clock_now(), due_at = clock_now() WHERE id = $1", campaign.id)
+        ends = "UPDATE campaigns SET closes_at = clock_now() - $2::interval, due_at = clock_now() WHERE id = $1"
+        service.sql(ends, campaign.id, late)
         await asyncio.to_thread(work, service)
         await place(desk, draft)
 

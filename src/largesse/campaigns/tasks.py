@@ -122,8 +122,8 @@ async def _end(connection: Connection, chains: Chains, customer_id: int, campaig
     order = await store.read_order(connection, campaign)
     if order is None:
         await withdraw_unsent(connection, (customer_id, campaign.environment), campaign.order_reference)
-        await drop_draft(connection, customer_id, campaign.environment, campaign.order_reference)
-        if campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
+        had_draft = await drop_draft(connection, customer_id, campaign.environment, campaign.order_reference)
+        if had_draft or campaign.closes_at > await read_now(connection) - _UNORDERED_FOR:
             await store.put_off(connection, customer_id, campaign_id, _UNORDERED_FOR)
         else:
             await store.end_campaign(connection, campaign)

@@ -168,9 +168,9 @@ async def save_draft(connection: Connection, owner: Owner, draft_id: str, conten
     await connection.execute(_UPDATE, owner.customer_id, owner.environment, draft_id, _encode(content).decode())
 
 
-async def drop_draft(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> None:
-    """Deletes a draft of any person with its rows, if it still exists."""
-    await connection.execute(_DELETE, customer_id, environment, draft_id)
+async def drop_draft(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> bool:
+    """Deletes a draft of any person with its rows. Returns whether it still existed."""
+    return (await connection.execute(_DELETE, customer_id, environment, draft_id)) != "DELETE 0"
 
 
 async def find_placed(connection: Connection, owner: Owner, draft_id: str) -> str | None:
