@@ -272,33 +272,6 @@ def test_pauses_skips_and_changes(service: Service, automation: Callable[..., in
     assert len(placed(service, 2044)) == 1
 
 
-def test_a_change_of_days_sends_nothing_for_days_before_it(service: Service, automation: Callable[..., int]) -> None:
-    """The page shows no gift for them. One that waits already is still sent if it is right by the new rule."""
-    move_to(service, "2044-07-01 06:00Z")
-    group = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'Team') RETURNING id"
-    )[0]["id"]
-    for day in (13, 14, 15, 16):
-        add_contact(service, f"Other{day}", birthday=700 + day)
-    member = add_contact(service, "Member", birthday=714)
-    service.sql(
-        "INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on) VALUES (1, 'production', $1, $2, '2044-01-01')",
-        group,
-        member,
-    )
-    own = automation(group_id=group)
-    service.sql("UPDATE users SET is_active = false WHERE name = 'Ada'")
-    move_to(service, "2044-07-15 12:00Z")
-    work(service)
-    assert runs(service) == [("Member", date(2044, 7, 14), "waiting")]
-    service.sql("UPDATE users SET is_active = true WHERE name = 'Ada'")
-    perform(service, change_automation, own, rule(service))
-    move_to(service, "2044-07-16 12:00Z")
-    work(service)
-    assert runs(service) == [("Member", date(2044, 7, 14), "placed"), ("Other16", date(2044, 7, 16), "placed")]
-    assert service.findings() == []
-
-
 def test_the_gift_of_who_may_not_send_any_more_waits_three_days_for_somebody_else(
     service: Service, automation: Callable[..., int]
 ) -> None:
