@@ -110,7 +110,6 @@ COLLECTIONS = Table(
 _WORDS = re.compile(r"[^\W_]+")
 _MOST_WORDS = 8
 
-_LISTED = Fragment("d.object_id IS NOT NULL AS has_draft, d.publish_at, d.failed")
 # Conditions by state. These are about products and collections; those below are about their drafts.
 _STATES = {
     "all": Fragment("true"),
@@ -126,21 +125,21 @@ _DRAFT_STATES = {
 }
 _PRODUCT_COLUMNS = Fragment("""
     o.id, o.key, o.name, o.is_digital, o.currency, o.active, o.managed, o.edition, o.picture, o.countries, o.denominations_minor,
-    o.min_amount_minor, o.max_amount_minor, o.cost_minor, o.markup_percent, o.postage_minor, o.vat_percent, o.customer_ids, o.suppliers
+    o.min_amount_minor, o.max_amount_minor, o.cost_minor, o.markup_percent, o.postage_minor, o.vat_percent, o.customer_ids, o.suppliers,
+    d.object_id IS NOT NULL AS has_draft, d.publish_at, d.failed
 """)
 _COLLECTION_COLUMNS = Fragment("""
     o.id, o.key, o.name, o.country, o.currency, o.value_points_minor, o.allow_custom_value, cardinality(o.product_ids) AS products,
-    o.active, o.managed, o.edition
+    o.active, o.managed, o.edition, d.object_id IS NOT NULL AS has_draft, d.publish_at, d.failed
 """)
 _HAS_WORDS = Fragment("to_tsvector('simple', key || ' ' || name) @@ to_tsquery('simple', $4)")
 _LIST_PRODUCTS = {
     state: compose(
         """
-        SELECT {columns}, {listed} FROM products o LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id
+        SELECT {columns} FROM products o LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id
         WHERE {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key LIMIT $3
     """,
         columns=_PRODUCT_COLUMNS,
-        listed=_LISTED,
         of_state=of_state,
     )
     for state, of_state in _STATES.items()
@@ -155,11 +154,10 @@ _FIND_PRODUCTS = {
         ), page AS MATERIALIZED (
             SELECT id FROM found o WHERE {of_state} AND ($1::text = '' OR currency = $1) AND key > $2 ORDER BY key LIMIT $3
         )
-        SELECT {columns}, {listed} FROM page JOIN products o ON o.id = page.id
+        SELECT {columns} FROM page JOIN products o ON o.id = page.id
         LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id ORDER BY o.key
     """,
         columns=_PRODUCT_COLUMNS,
-        listed=_LISTED,
         of_state=of_state,
         has_words=_HAS_WORDS,
     )
@@ -180,11 +178,10 @@ _FIND_COMMON = {
                 WHERE {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key OFFSET 0) AS ordered
             WHERE {has_words} ORDER BY key LIMIT $3
         )
-        SELECT {columns}, {listed} FROM page JOIN products o ON o.id = page.id
+        SELECT {columns} FROM page JOIN products o ON o.id = page.id
         LEFT JOIN catalogue_drafts d ON d.kind = 'product' AND d.object_id = o.id ORDER BY o.key
     """,
         columns=_PRODUCT_COLUMNS,
-        listed=_LISTED,
         of_state=of_state,
         has_words=_HAS_WORDS,
     )
@@ -194,13 +191,12 @@ _FIND_COMMON = {
 _DRAFTED_PRODUCTS = {
     state: compose(
         """
-        SELECT {columns}, {listed} FROM catalogue_drafts d JOIN products o ON o.id = d.object_id
+        SELECT {columns} FROM catalogue_drafts d JOIN products o ON o.id = d.object_id
         WHERE d.kind = 'product' AND {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2
             AND ($4::text = '' OR to_tsvector('simple', o.key || ' ' || o.name) @@ to_tsquery('simple', $4))
         ORDER BY o.key LIMIT $3
     """,
         columns=_PRODUCT_COLUMNS,
-        listed=_LISTED,
         of_state=of_state,
     )
     for state, of_state in _DRAFT_STATES.items()
@@ -208,11 +204,10 @@ _DRAFTED_PRODUCTS = {
 _LIST_COLLECTIONS = {
     state: compose(
         """
-        SELECT {columns}, {listed} FROM collections o LEFT JOIN catalogue_drafts d ON d.kind = 'collection' AND d.object_id = o.id
+        SELECT {columns} FROM collections o LEFT JOIN catalogue_drafts d ON d.kind = 'collection' AND d.object_id = o.id
         WHERE o.customer_id IS NULL AND {of_state} AND ($1::text = '' OR o.currency = $1) AND o.key > $2 ORDER BY o.key LIMIT $3
     """,
         columns=_COLLECTION_COLUMNS,
-        listed=_LISTED,
         of_state=of_state,
     )
     for state, of_state in {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from largesse.base.email import email_key, erased_email, is_erased
-from largesse.db.fragments import Fragment, compose, holds_address, identifier, placeholder
+from largesse.db.fragments import Fragment, compose, holds_address, identifier
 from largesse.db.pool import Connection, Row
 from largesse.encryption.columns import SealedTable
 from largesse.encryption.vault import Compartment, DecryptionFailed, Vault
@@ -66,17 +66,16 @@ class Erased(NamedTuple):
     removed: Sequence[tuple[str, str | None]]
 
 
-def may_be(column: str, key: str) -> Fragment:
-    """Returns SQL for whether an address may match a key (`email_key`). The caller must compare the rows that it finds.
+def may_be(column: str) -> Fragment:
+    """Returns SQL for whether an address may match the key $1 (`email_key`). The caller must compare the rows that it finds.
 
     Finds all addresses with characters beyond ASCII, as databases differ in how they lower their case.
     """
     return compose(
         """
-        CASE WHEN {key}::text ~ '^[[:ascii:]]*$' THEN lower({column} COLLATE "C") = {key}::text
+        CASE WHEN $1::text ~ '^[[:ascii:]]*$' THEN lower({column} COLLATE "C") = $1::text
              ELSE {column} ~ '[^[:ascii:]]' END
         """,
-        key=placeholder(key),
         column=identifier(column),
     )
 
@@ -86,7 +85,7 @@ _OF_EMAIL = compose(
     SELECT customer_id, order_id, number, recipient_email FROM lines
     WHERE recipient_email IS NOT NULL AND {may_be}
     """,
-    may_be=may_be("recipient_email", "$1"),
+    may_be=may_be("recipient_email"),
 )
 _ADDRESSES = """
     SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
@@ -98,7 +97,7 @@ _EVENTS_OF_EMAIL = compose(
         WHERE line_number IS NOT NULL AND ($2::int IS NULL OR customer_id = $2)) AS gift_events
     WHERE recipient IS NOT NULL AND {may_be}
     """,
-    may_be=may_be("recipient", "$1"),
+    may_be=may_be("recipient"),
 )
 
 

@@ -215,7 +215,7 @@ NOTIFIED_LINES = compose(
     SELECT customer_id, order_id, edition::int AS number, email FROM messages
     WHERE kind NOT IN ('gift', 'campaign_code') AND kind NOT LIKE 'reminder%' AND {may_be}
 """,
-    may_be=may_be("email", "$1"),
+    may_be=may_be("email"),
 )
 LOCK_MAIL = """
     SELECT id, email, kind, edition FROM messages WHERE customer_id = $1 AND order_id = $2 ORDER BY id FOR UPDATE
@@ -251,7 +251,7 @@ CODES_TO = compose(
     SELECT customer_id, id, email FROM messages WHERE {addressed} AND ($2::int IS NULL OR customer_id = $2) AND {may_be}
     """,
     addressed=_ADDRESSED,
-    may_be=may_be("email", "$1"),
+    may_be=may_be("email"),
 )
 DELETE_CAPTURED = "DELETE FROM captured_mail WHERE customer_id = $1 AND message_id = ANY($2::bigint[])"
 DELETE_CAPTURED_OF_ORDER = """
@@ -263,7 +263,7 @@ COPIES_TO = compose(
     """
     SELECT customer_id, message_id, recipient FROM captured_mail WHERE ($2::int IS NULL OR customer_id = $2) AND {may_be}
     """,
-    may_be=may_be("recipient", "$1"),
+    may_be=may_be("recipient"),
 )
 ERASE_FROM_REASONS = "UPDATE messages SET reason = NULL WHERE position($1 IN lower(reason)) > 0 AND ($2::int IS NULL OR customer_id = $2)"
 ERASE_OLD_REQUEUES = (
