@@ -15,7 +15,7 @@ from tests.web.api.conftest import Service, on_database
 from largesse.automations import run_store, store
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
 from largesse.automations.service import MAIN_ZONES, AutomationFault, change_automation, next_days, preview
-from largesse.contacts.group_store import save_members
+from largesse.contacts.groups import save_members
 
 PLACE = (1, "production")
 FIRST, LAST = date(2027, 12, 20), date(2029, 3, 10)

@@ -6,7 +6,7 @@ from tests.chained import actor_over
 from tests.distributed import IS_DISTRIBUTED
 from tests.reports.generator import generate
 
-from largesse.contacts import group_store, store
+from largesse.contacts import groups, store
 from largesse.contacts.service import add_past_recipients
 from largesse.db.roles import Role
 from largesse.encryption.vault import Vault
@@ -69,5 +69,5 @@ async def test_a_list_of_a_group_reads_its_members(connection: asyncpg.Connectio
         assert await connection.fetchval(read) <= 7 * 20
         assert [one.id for one in await store.list_contacts(connection, place, large, 2, after=10)] == [11, 12]
         assert await store.count_contacts(connection, place, large) == 2998
-        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {group_store._LIST}", *place)
+        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {groups._LIST}", *place)
         assert '"Index Only Scan"' in plan, "the index of members has what the policy compares"

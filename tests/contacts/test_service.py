@@ -15,12 +15,11 @@ from tests.waiting import until
 
 from largesse.base.errors import NotFound
 from largesse.contacts import groups, service, store
-from largesse.contacts.group_store import list_fields, list_groups
+from largesse.contacts.groups import TooManyGroups, list_fields, list_groups
 from largesse.contacts.model import MAX_KEY, Contact, ContactChange
 from largesse.contacts.service import (
     ContactFaults,
     TooManyContacts,
-    TooManyGroups,
     change_contact,
     create_contact,
     open_address,

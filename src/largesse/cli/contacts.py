@@ -11,7 +11,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, reading
 from largesse.cli.tables import environment_option, format_options, listing
-from largesse.contacts.group_store import list_fields
+from largesse.contacts.groups import list_fields
 from largesse.contacts.importing import CheckedContacts, check_contacts, guess_contact_columns
 from largesse.contacts.model import PROBLEMS, Contact, written_birthday
 from largesse.contacts.service import save_contacts

@@ -3,8 +3,7 @@
 All changes go through `_apply`: it checks them, finds the contacts they are about, and writes them set by set.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -13,7 +12,15 @@ from msgspec.structs import replace
 
 from largesse.base.email import email_key, is_erased
 from largesse.base.errors import BrokenRule, FieldError, InvalidRequest, NotFound
-from largesse.contacts import group_store, store
+from largesse.contacts import store
+from largesse.contacts.groups import (
+    TooManyGroups,
+    changing_contacts,
+    group_ids,
+    insert_groups,
+    list_fields,
+    save_members,
+)
 from largesse.contacts.model import (
     MOST_CONTACTS,
     MOST_GROUPS,
@@ -25,7 +32,6 @@ from largesse.contacts.model import (
     group_key,
 )
 from largesse.customers.actor import Actor, Transaction
-from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
 from largesse.orders.recipients import MAX_ERRORS, count_more
 from largesse.reports.filters import GroupFilter, OrderFilter
@@ -40,12 +46,6 @@ class TooManyContacts(BrokenRule):
     """The customer would have more contacts than it may."""
 
     rule = f"A customer has at most {MOST_CONTACTS:,} contacts."
-
-
-class TooManyGroups(BrokenRule):
-    """The customer would have more groups than it may."""
-
-    rule = f"A customer has at most {MOST_GROUPS} groups of contacts."
 
 
 class ContactFaults(InvalidRequest):
@@ -74,19 +74,11 @@ Key = Literal["email", "external_id"]
 _NO_FAULTS: Mapping[int, InvalidRequest] = {}
 
 
-@asynccontextmanager
-async def changing_contacts(actor: Actor) -> AsyncIterator[Transaction]:
-    """Begins a transaction, and locks the customer's contacts and groups against other changes."""
-    async with actor.transaction(Right.CONTACTS) as transaction:
-        await store.lock_contacts(transaction.connection, actor.place)
-        yield transaction
-
-
 async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> int:
     """Creates a contact and returns its id. Raises ContactFault, also for an address or id that another contact has, and TooManyContacts."""
     place = actor.place
     async with changing_contacts(actor) as transaction:
-        own = [field.key for field in await group_store.list_fields(transaction.connection, place)]
+        own = [field.key for field in await list_fields(transaction.connection, place)]
         change = checked_change(change, own)
         if change.email is UNSET:
             raise ContactFault("email", "email_missing")
@@ -203,7 +195,7 @@ async def _apply(
     if len(changes) > MOST_AT_ONCE:
         raise InvalidRequest(f"`contacts` must have at most {MOST_AT_ONCE:,} elements, not {len(changes):,}.")
     connection, place = transaction.connection, transaction.actor.place
-    own = [field.key for field in await group_store.list_fields(connection, place)]
+    own = [field.key for field in await list_fields(connection, place)]
     found = dict(faults)
     checked = [_checked(change, own, at, found) for at, change in enumerate(changes)]
     known = _Known(
@@ -367,11 +359,11 @@ async def _save_groups(transaction: Transaction, known: _Known, ids: Mapping[int
         leaves += [(key, ids[id_]) for key in before - now.keys()]
     if not (joins or leaves):
         return
-    groups = await group_store.group_ids(connection, place)
+    groups = await group_ids(connection, place)
     missing = {key: name for key, name, _ in joins if key not in groups}
     if missing and len(groups) + len(missing) > MOST_GROUPS:
         raise TooManyGroups
-    groups |= await group_store.insert_groups(connection, place, list(missing.values()))
-    await group_store.save_members(
+    groups |= await insert_groups(connection, place, list(missing.values()))
+    await save_members(
         connection, place, [(groups[key], id_) for key, _, id_ in joins], [(groups[key], id_) for key, id_ in leaves]
     )

@@ -23,8 +23,7 @@ from largesse.branding.service import BrandContent, WrappingContent, add_wrappin
 from largesse.budgets.service import NewBudget, create_budget
 from largesse.campaigns.model import CampaignRule
 from largesse.campaigns.service import create_campaign
-from largesse.contacts.group_store import list_groups
-from largesse.contacts.groups import create_field
+from largesse.contacts.groups import create_field, list_groups
 from largesse.contacts.model import ContactChange
 from largesse.contacts.service import save_contacts
 from largesse.customers.members import invite, set_role

@@ -41,7 +41,7 @@ from largesse.automations.service import (
 )
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
-from largesse.contacts.group_store import list_groups
+from largesse.contacts.groups import list_groups
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.db.pool import Connection, Row

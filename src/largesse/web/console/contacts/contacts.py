@@ -9,7 +9,7 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import whole_number
-from largesse.contacts.group_store import list_fields, list_groups
+from largesse.contacts.groups import TooManyGroups, list_fields, list_groups
 from largesse.contacts.model import (
     MAX_ADDRESS,
     MAX_EXTERNAL_ID,
@@ -34,7 +34,6 @@ from largesse.contacts.model import (
 )
 from largesse.contacts.service import (
     TooManyContacts,
-    TooManyGroups,
     add_past_recipients,
     change_contact,
     create_contact,

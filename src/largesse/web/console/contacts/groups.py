@@ -7,19 +7,21 @@ from starlette.responses import Response
 from largesse.automations.store import list_automations
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
-from largesse.contacts.group_store import list_fields, list_groups, read_group
 from largesse.contacts.groups import (
     NameTaken,
     TooManyFields,
+    TooManyGroups,
     create_field,
     create_group,
+    list_fields,
+    list_groups,
+    read_group,
     remove_field,
     remove_group,
     rename_field,
     rename_group,
 )
 from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, MOST_MEMBERS_COUNTED, Group, OwnField
-from largesse.contacts.service import TooManyGroups
 from largesse.web.console.contacts.contacts import too_many
 from largesse.web.console.context import RequestContext
 

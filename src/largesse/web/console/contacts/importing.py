@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
-from largesse.contacts.group_store import list_fields
+from largesse.contacts.groups import TooManyGroups, list_fields
 from largesse.contacts.importing import (
     OWN,
     PARTS,
@@ -21,7 +21,7 @@ from largesse.contacts.importing import (
     guess_contact_columns,
 )
 from largesse.contacts.model import OwnField
-from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, TooManyGroups, save_contacts
+from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, save_contacts
 from largesse.drafts.columns import Columns
 from largesse.drafts.model import SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused

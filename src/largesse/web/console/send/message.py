@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
 from largesse.branding.model import Brand
-from largesse.contacts.group_store import list_fields
+from largesse.contacts.groups import list_fields
 from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, MAX_WRAPPING_KEY, known_wrapping
 from largesse.orders.placeholders import (
     COMPANY,

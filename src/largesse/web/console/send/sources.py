@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
 from largesse.base.text import cleaned
-from largesse.contacts.group_store import list_groups
+from largesse.contacts.groups import list_groups
 from largesse.contacts.model import MOST_COUNTED, Contact
 from largesse.contacts.store import Filter, count_contacts, find_contacts, list_by_id, list_contacts
 from largesse.drafts.checking import Typed
