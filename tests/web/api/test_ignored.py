@@ -50,6 +50,19 @@ def test_parameters_are_named(service) -> None:
     assert ignored(client.post("/send/gift?dryRun=1", json={})) == "dryRun"
 
 
+def test_members_of_a_body_that_an_operation_does_not_take_are_named(service) -> None:
+    client = service.client("hr")
+
+    def cancelled(**sent: Any) -> tuple[int, str | None]:
+        reference = service.send("gift", "coffee", value=5, codeQuantity=2).json()["reference"]
+        answer = client.post(f"/orders/{reference}/cancel", **sent)
+        return answer.json()["cancelledCount"], ignored(answer)
+
+    assert cancelled(json={"number": 2}) == (2, "number")
+    for unread in (b"", b"{}", b"[]", b"{", b'{"a":"' + b"x" * LOOKED_THROUGH + b'"}'):
+        assert cancelled(content=unread) == (2, None)
+
+
 @pytest.mark.parametrize(
     ("name", "named"),
     [

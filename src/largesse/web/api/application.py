@@ -24,7 +24,7 @@ from largesse.web.api.answering import (
     route_of,
 )
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import read_query, read_secret
+from largesse.web.api.reading import ignore_body, read_query, read_secret
 from largesse.web.api.whole import WholeRequests
 from largesse.web.kit.body import read_body
 from largesse.web.kit.compression import Compressing
@@ -232,7 +232,11 @@ class Application:
                 given = Call(caller, path, query, body, request_id, ignored, operation.scope)
                 return operation.handler(services, given)
 
-            if operation.body is None:
+            if operation.body is None and operation.method != "POST":
+                return await call(b"")
+        if operation.body is None:
+            await ignore_body(receive, ignored)
+            with wait:
                 return await call(b"")
         sender = client_address(scope) if caller is None else caller.principal.customer_id
         with services.body_memory.share(("customer", sender)) as share:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qsl, quote
@@ -9,11 +10,13 @@ from urllib.parse import parse_qsl, quote
 import msgspec
 from msgspec import Meta
 
-from largesse.base.decoding import decode_query, unknown_parameters
-from largesse.base.errors import InvalidRequest, Unauthorized
+from largesse.base.decoding import decode_body, decode_query, unknown_parameters
+from largesse.base.errors import InvalidRequest, Problem, Unauthorized
 from largesse.customers.authenticator import KEY_IN_TEXT
+from largesse.web.kit.body import BODY_PAUSE_S, FREE_BYTES, BodyLimits, receive_body
 from largesse.web.kit.headers import Headers
 from largesse.web.kit.query import INT32
+from largesse.web.kit.requests import Receive
 
 
 class Paging(msgspec.Struct, frozen=True):
@@ -46,6 +49,7 @@ _CACHED_QUERY_BYTES = 200
 _NAMED = 10  # the most ignored names that the header lists
 _LONGEST_NAME = 64
 _HALF = re.compile("%.?$")
+_UNREAD = BodyLimits(FREE_BYTES, BODY_PAUSE_S, BODY_PAUSE_S)
 
 
 def read_secret(headers: Headers) -> str:
@@ -79,6 +83,16 @@ def _read_query_anew(raw: bytes, shape: type[Any]) -> tuple[Any, Sequence[str]]:
 _read_query_once = cast(
     "Callable[[bytes, type[Any]], tuple[Any, Sequence[str]]]", lru_cache(_CACHED_QUERIES)(_read_query_anew)
 )
+
+
+class _NoBody(msgspec.Struct):
+    """A body without members."""
+
+
+async def ignore_body(receive: Receive, ignored: list[str]) -> None:
+    """Adds the members of a small body to `ignored`, for an operation without one: a caller who names one gift to cancel learns that all were."""
+    with suppress(Problem):
+        decode_body(await receive_body(receive, _UNREAD), _NoBody, ignored)
 
 
 def header_of_names(names: Sequence[str]) -> str:
