@@ -58,6 +58,7 @@ def refusal(raw: bytes) -> str:
             rb'{"partId":1,"parts":[{"name":"a\ud83c"}]}',
             r"The body is not JSON in UTF-8: `\ud83c` is only half of a character.",
         ),
+        (b'{"partId":1,"parts":[{"name":"caf\xe9"}]}', "The body is not JSON in UTF-8: byte 33 is not UTF-8."),
         (b"", "The body is empty. It must be a JSON object."),
         (b" \r\n", "The body is empty. It must be a JSON object."),
         (rb'{"partId":1,"parts":[{"name":"\ud83c\udf81"', "The body is not JSON in UTF-8: Input data was truncated."),

@@ -220,6 +220,10 @@ def _unreadable(error: Exception, raw: bytes) -> Unreadable:
     # msgspec calls this truncated, too. Programs that cut a text in UTF-16 leave half of a character at its end.
     if str(error) == _TRUNCATED and (half := _HALF_OF_A_PAIR.search(raw)):
         return Unreadable(f"The body is not JSON in UTF-8: `{half[1].decode()}` is only half of a character.")
+    try:
+        raw.decode()
+    except UnicodeDecodeError as wrong:  # msgspec counts from the beginning of a string in the body
+        return Unreadable(f"The body is not JSON in UTF-8: byte {wrong.start} is not UTF-8.")
     return Unreadable(f"The body is not JSON in UTF-8: {error}.")
 
 
