@@ -8,6 +8,7 @@ import msgspec
 from largesse.campaigns.model import Campaign, CampaignRule, mailbox_of
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
+from largesse.db.statements import count_changed
 from largesse.lines.states import LineKey
 from largesse.orders.order import ALL_COLUMNS
 
@@ -320,5 +321,4 @@ async def find_people(connection: Connection, email: str, customer_id: int | Non
 
 async def forget_people(connection: Connection, email: str, customer_id: int | None) -> int:
     """Deletes a mailbox without a gift from the lists of campaigns. Returns from how many."""
-    tag = await connection.execute(_FORGET, mailbox_of(email), customer_id)
-    return int(tag.split()[-1])
+    return await count_changed(connection, _FORGET, mailbox_of(email), customer_id)

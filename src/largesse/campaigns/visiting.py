@@ -18,7 +18,7 @@ from largesse.campaigns.model import CODE_LASTS, CODES_OF_CAMPAIGN, Campaign, St
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database, Row, act_for, commit_as_one, is_distributed
 from largesse.db.scope import LOOKUP, for_customer
-from largesse.db.statements import read_now
+from largesse.db.statements import count_changed, read_now
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import add_gift_mail
@@ -119,8 +119,7 @@ async def list_asks(connection: Connection, email: str, customer_id: int | None)
 
 async def forget_asks(connection: Connection, email: str, customer_id: int | None) -> int:
     """Deletes the code requests for a mailbox. Returns how many."""
-    tag = await connection.execute(_DROP, mailbox_of(email), customer_id)
-    return int(tag.split()[-1])
+    return await count_changed(connection, _DROP, mailbox_of(email), customer_id)
 
 
 _REMEMBERED_ADDRESSES = 10_000

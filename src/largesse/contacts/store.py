@@ -10,6 +10,7 @@ from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row
+from largesse.db.statements import count_changed
 
 _encode = msgspec.json.Encoder().encode
 _FIELDS = msgspec.json.Decoder(dict[str, str])
@@ -287,7 +288,7 @@ async def save_addresses(connection: Connection, place: Place, sealed: Mapping[i
 
 async def delete_contacts(connection: Connection, place: Place, ids: Collection[int]) -> int:
     """Deletes contacts by id. Returns how many there were."""
-    return int((await connection.execute(_DELETE, *place, list(ids))).split()[-1])
+    return await count_changed(connection, _DELETE, *place, list(ids))
 
 
 async def list_past_recipients(
@@ -318,7 +319,7 @@ async def drop_contacts_with(connection: Connection, email: str, customer_id: in
     key = email_key(email)
     for row in await connection.fetch(_PLACES, key, customer_id):
         await lock_contacts(connection, (row["customer_id"], row["environment"]))
-    dropped = int((await connection.execute(_DELETE_WITH_ADDRESS, key, customer_id)).split()[-1])
+    dropped = await count_changed(connection, _DELETE_WITH_ADDRESS, key, customer_id)
     mentioning = await connection.fetch(_MENTIONING, key, customer_id)
     found = address_pattern(email)
     for row in mentioning:

@@ -17,6 +17,7 @@ from largesse.customers.customer_store import Customer
 from largesse.customers.roles import Right
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection
+from largesse.db.statements import count_changed
 from largesse.staff.model import StaffRight
 
 PLANS = ("starter", "pro", "enterprise")
@@ -155,5 +156,4 @@ async def notes_mentioning(connection: Connection, email: str, customer_id: int 
 
 async def erase_notes_mentioning(connection: Connection, email: str, customer_id: int | None) -> int:
     """Erases the notes that `notes_mentioning` returns. Returns how many."""
-    done = await connection.execute(_ERASE_MENTIONING, email_key(email), customer_id)
-    return int(done.split()[-1])
+    return await count_changed(connection, _ERASE_MENTIONING, email_key(email), customer_id)

@@ -58,6 +58,11 @@ def _values(rows: int, columns: int) -> Fragment:
     return compose("VALUES {rows}", rows=join(_COMMA, (compose("({row})", row=row) for row in of_rows)))
 
 
+async def count_changed(connection: Connection, query: str, *args: object) -> int:
+    """Runs a statement that writes rows, and returns how many it wrote."""
+    return int((await connection.execute(query, *args)).split()[-1])
+
+
 async def read_now(connection: Connection) -> datetime:
     """Returns the time of the database, which all processes use."""
     now: datetime = await connection.fetchval(_NOW)

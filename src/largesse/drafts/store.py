@@ -15,6 +15,7 @@ from largesse.customers.principal import Principal
 from largesse.customers.roles import Right
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection
+from largesse.db.statements import count_changed
 from largesse.drafts.columns import Columns
 from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.sheet import Sheet, SheetRow
@@ -228,8 +229,7 @@ async def count_drafts_with(connection: Connection, email: str, customer_id: int
 
 async def drop_drafts_with(connection: Connection, email: str, customer_id: int | None) -> int:
     """Deletes the drafts, of one customer or of all, that contain that address; their authors can write them again. Returns how many."""
-    tag = await connection.execute(_DELETE_WITH_ADDRESS, email_key(email), customer_id)
-    return int(tag.split()[-1])
+    return await count_changed(connection, _DELETE_WITH_ADDRESS, email_key(email), customer_id)
 
 
 def _person(owner: Owner) -> tuple[int, str | None, int | None]:

@@ -12,7 +12,7 @@ from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments
-from largesse.db.statements import members_of
+from largesse.db.statements import count_changed, members_of
 from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
@@ -28,8 +28,7 @@ _BITE = 1_000
 
 async def release(connection: Connection) -> int:
     """Makes held messages due for three days, oldest first, until a whole batch of due messages waits. Returns how many."""
-    status = await connection.execute(resending_store.RELEASE, _BITE)
-    return int(status.split()[-1])
+    return await count_changed(connection, resending_store.RELEASE, _BITE)
 
 
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0
@@ -114,7 +113,8 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
             *arguments(shard_group),
         )
     standing = await _standing(connection, rows)
-    made = await connection.execute(
+    made = await count_changed(
+        connection,
         resending_store.MAKE_DUE,
         [row["customer_id"] for row, _ in standing],
         [row["id"] for row, _ in standing],
@@ -124,7 +124,7 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
         RANK_GAP_S,
     )
     await record_changes(connection, {(row["customer_id"], row["order_id"]) for row, _ in standing})
-    return int(made.split()[-1])
+    return made
 
 
 async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:

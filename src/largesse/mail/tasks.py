@@ -9,6 +9,7 @@ from largesse.base.email import email_key, erased_email, is_erased
 from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers
+from largesse.db.statements import count_changed
 from largesse.encryption.columns import sealed_column
 from largesse.jobs import metrics
 from largesse.jobs.outbox import lock_mail_job
@@ -62,15 +63,14 @@ async def erase_mail(
             erased[row["id"]] = stand_in
     # A worker that has leased one of these messages loses the lease, and writes no outcome.
     states = await connection.fetch(store.ERASE_MAIL, order[0], list(erased), list(erased.values()))
-    captured = await connection.execute(store.DELETE_CAPTURED, order[0], list(erased))
+    captured = await count_changed(connection, store.DELETE_CAPTURED, order[0], list(erased))
     cancelled = sum(row["state"] == "cancelled" for row in states)
-    return ErasedMail(len(erased), cancelled, int(captured.split()[-1]))
+    return ErasedMail(len(erased), cancelled, captured)
 
 
 async def drop_copies(connection: Connection, order: tuple[int, int]) -> int:
     """Deletes the captured copies of an order's mail, which hold its texts. Returns how many."""
-    captured = await connection.execute(store.DELETE_CAPTURED_OF_ORDER, *order)
-    return int(captured.split()[-1])
+    return await count_changed(connection, store.DELETE_CAPTURED_OF_ORDER, *order)
 
 
 async def erase_campaign_codes(connection: Connection, order: tuple[int, int]) -> None:
@@ -106,8 +106,7 @@ async def drop_copies_to(connection: Connection, email: str, customer_id: int | 
 
 async def erase_from_reasons(connection: Connection, email: str, customer_id: int | None) -> int:
     """Erases answers of the mail server that contain an address, for one customer's mail or all mail. Returns how many. Reads all messages."""
-    tag = await connection.execute(store.ERASE_FROM_REASONS, email_key(email), customer_id)
-    return int(tag.split()[-1])
+    return await count_changed(connection, store.ERASE_FROM_REASONS, email_key(email), customer_id)
 
 
 async def erase_old_requeues(connection: Connection, days: int) -> None:
@@ -117,8 +116,7 @@ async def erase_old_requeues(connection: Connection, days: int) -> None:
 
 async def erase_from_requeues(connection: Connection, email: str) -> int:
     """Erases the address from the search words of requeues. Returns how many had it."""
-    tag = await connection.execute(store.ERASE_FROM_REQUEUES, email_key(email))
-    return int(tag.split()[-1])
+    return await count_changed(connection, store.ERASE_FROM_REQUEUES, email_key(email))
 
 
 CAPTURED = sealed_column(

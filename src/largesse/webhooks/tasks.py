@@ -4,6 +4,7 @@ from largesse.base.email import email_key
 from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers
+from largesse.db.statements import count_changed
 from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
@@ -17,8 +18,7 @@ _EVENTS_AT_ONCE = 500
 
 async def erase_from_answers(connection: Connection, email: str, customer_id: int | None) -> int:
     """Deletes the answers to one customer or to all that contain the address, and returns how many. Reads all stored answers."""
-    tag = await connection.execute(queue_store.ERASE_ANSWERS, email_key(email), customer_id)
-    return int(tag.split()[-1])
+    return await count_changed(connection, queue_store.ERASE_ANSWERS, email_key(email), customer_id)
 
 
 def _sealed_secrets(column: str) -> SealedTable:
