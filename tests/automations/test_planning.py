@@ -288,3 +288,20 @@ def test_a_change_of_days_sends_nothing_for_days_before_it(service: Service, aut
     move_to(service, "2044-07-16 12:00Z")
     work(service)
     assert runs(service) == [("Member", date(2044, 7, 14), "placed"), ("Other16", date(2044, 7, 16), "placed")]
+
+
+def test_who_joins_the_group_after_the_day_gets_nothing_for_it(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    """As a contact who is added after the day. An import of a department sent gifts for its last three days."""
+    move_to(service, "2044-07-01 06:00Z")
+    group = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'Team') RETURNING id"
+    )[0]["id"]
+    contacts = [add_contact(service, f"P{day}", birthday=700 + day) for day in (14, 15, 16)]
+    automation(group_id=group)
+    move_to(service, "2044-07-15 12:00Z")
+    pairs = [(group, contact) for contact in contacts]
+    on_database(service.database_url, lambda connection: save_members(connection, PLACE, pairs, ()))
+    work(service)
+    assert runs(service) == [("P16", date(2044, 7, 16), "waiting")]

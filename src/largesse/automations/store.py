@@ -111,7 +111,7 @@ _DAYS = compose(
                coalesce((
                    SELECT jsonb_object_agg(z.country, coalesce(k.name, 'UTC'))
                    FROM unnest($1::text[], $2::text[]) AS z (country, zone) LEFT JOIN known k ON k.name = z.zone) ->> c.country, a.known_zone) AS zone,
-               a.ahead, a.occasion, greatest(a.created_at, a.days_changed_at) AS since, c.known_at, c.name, c.email
+               a.ahead, a.occasion, greatest(a.created_at, a.days_changed_at) AS since, greatest(c.known_at, g.joined_at) AS known_at, c.name, c.email
         FROM (SELECT asked.*, coalesce((SELECT name FROM known WHERE name = asked.zone), 'UTC') AS known_zone FROM asked OFFSET 0) AS a
         CROSS JOIN LATERAL (
             SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
@@ -139,8 +139,8 @@ _DAYS = compose(
             FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
             WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
               AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
-        WHERE a.group_id IS NULL OR a.occasion = 'joined' OR EXISTS (
-            SELECT FROM contact_members m WHERE m.customer_id = a.customer_id AND m.group_id = a.group_id AND m.contact_id = c.id)
+        LEFT JOIN contact_members g ON g.customer_id = a.customer_id AND g.group_id = a.group_id AND g.contact_id = c.id
+        WHERE a.group_id IS NULL OR g.contact_id IS NOT NULL
     ), due AS MATERIALIZED (
         SELECT *, (send_on + time '09:00') AT TIME ZONE zone - ahead AS due_at,
                CASE WHEN occasion = 'first_day' THEN (on_day + 1)::timestamp AT TIME ZONE zone - ahead END AS over_at
@@ -148,8 +148,9 @@ _DAYS = compose(
     """,
     longest=LONGEST_SERVICE,
 )
-# Whether the automation existed with these days before the gift was due, and the contact was added in time. A contact who joins a group is always in time.
-# A contact who joins, or is added in time, after the automation was created on the same day also gets the gift.
+# Whether the automation existed with these days before the gift was due, and the contact was added, also to the group, in time.
+# A contact who joins a group is always in time for a gift that is for joining it.
+# A contact who joins, or is added in time, after the automation was created on the same day also gets it.
 _IN_TIME = Fragment("""
     (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
     AND (d.occasion = 'joined' OR greatest(d.due_at, d.over_at) >= d.known_at)
