@@ -1,5 +1,6 @@
 """What is found about a database: a real one, set otherwise than it should be."""
 
+import asyncio
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,20 @@ async def test_a_database_that_cannot_be_reached() -> None:
 async def test_a_host_that_is_not_known_is_said_so() -> None:
     [found] = await Looked("postgresql://ada@host.invalid/largesse").findings()
     assert "the name of its host is not known (" in found.text
+
+
+async def test_an_address_of_pgbouncer_that_does_not_say_so_is_told_what_is_missing() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        refusal = b"SFATAL\0C08P01\0Munsupported startup parameter: largesse.customers\0\0"
+        writer.write(b"E" + (len(refusal) + 4).to_bytes(4) + refusal)
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    [found] = await Looked(f"postgresql://ada@127.0.0.1:{port}/largesse?sslmode=disable").findings()
+    assert "PgBouncer answers there: add ?pgbouncer=true to its address" in found.text
+    server.close()
 
 
 async def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
