@@ -152,10 +152,7 @@ async def submit(transaction: Transaction, request: ApprovalRequest, rules: Coll
 
 
 async def read_request(actor: Actor, connection: Connection, request_id: str, *, lock: bool = False) -> SeenRequest:
-    """Returns a request that the person may see: their own, one they may decide, or any to an administrator. Raises NotFound.
-
-    With `lock` it is locked until the transaction ends.
-    """
+    """Returns a request: the person's own, one they may decide, or any to an administrator; locked with `lock`. Raises NotFound."""
     request = await store.find_request(connection, *actor.place, request_id, lock=lock)
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)

@@ -42,10 +42,7 @@ class EmailError(ValueError):
 
 
 def normalise_email(text: str) -> str:
-    """Returns the address with its domain in lower case and its characters normalised (NFC). Raises EmailError.
-
-    Addresses under `.test` are accepted. They reach nobody, so they are useful for tests.
-    """
+    """Returns the address with its domain in lower case, normalised (NFC). Accepts `.test`, which reaches nobody. Raises EmailError."""
     if len(text) > MAX_EMAIL:
         raise EmailError(f"It has {len(text)} characters; at most {MAX_EMAIL} are allowed.")
     plain = _PLAIN.fullmatch(text) if len(text) <= _LONGEST_PLAIN else None

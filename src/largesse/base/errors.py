@@ -119,10 +119,7 @@ class DailyLimit(Problem):
 
 
 class BudgetExceeded(Problem):
-    """The order costs more than the rest of a budget, or a gift costs more than the budget allows.
-
-    `left_minor` is what is left of the budget, or None if a gift costs more than `per_gift_minor`.
-    """
+    """The order costs more than `left_minor` of a budget, or a gift costs more than the budget's `per_gift_minor`."""
 
     slug = "budget-exceeded"
 

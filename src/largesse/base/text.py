@@ -93,10 +93,7 @@ _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "-", longest: int = 60) -> str:
-    """Returns a key made from a name: small letters, digits and `joint`, or else `nameless`. Adds a number to a key that is taken: `main-2`.
-
-    Without the number it has at most `longest` characters.
-    """
+    """Returns a key from a name: small letters, digits and `joint`, or `nameless`, cut at `longest`. A taken one gets a number: `main-2`."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     wanted = _NOT_IN_A_KEY.sub(joint, plain).strip(joint)[:longest] or nameless
     key, number = wanted, 1

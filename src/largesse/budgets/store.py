@@ -287,10 +287,7 @@ async def has_budgets(connection: Connection, customer_id: int, environment: str
 
 
 async def count_earlier(connection: Connection, budget: Budget, since: datetime, user_ids: Collection[int]) -> int:
-    """Counts the orders since that time towards a new budget, and returns what they cost. The sales account must be locked.
-
-    `user_ids` are the people whose orders count, if the budget is for people.
-    """
+    """Counts orders since a time towards a new budget, and returns their cost. The sales account must be locked."""
     key = budget.key(budget.starts_at)
     place = budget.customer_id, budget.environment
     last = await connection.fetchval(_LAST_BEFORE, *place, since)

@@ -113,10 +113,7 @@ class ConnectionManager:
             self._loop.call_later(self._quiet_s, self._end_quiet)
 
     def _end_quiet(self) -> None:
-        """Ends the connections without a request, unless one has arrived and is not read yet.
-
-        If the loop is late, it runs this before it reads. Closing then would reset the connection.
-        """
+        """Ends the connections without a request, unless bytes have arrived that a late loop has not read: closing would reset those."""
         quiet = {one.descriptor: one for one in (*self.idle, *(one for one in self._heads if one.said_nothing))}
         arrived = select.poll()
         for descriptor in quiet:

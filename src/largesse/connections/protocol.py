@@ -67,10 +67,7 @@ class _Trailers(list[tuple[bytes, bytes]]):
 
 
 class _Joined:
-    """Writes an answer. The head waits for the first part of the body, and both are sent in one system call.
-
-    ASGI requires this too: an answer must not begin before a part of its body is there.
-    """
+    """Writes an answer: the head together with the first part of the body, in one system call, and not before it, as ASGI requires."""
 
     __slots__ = ("_head", "_transport")
 

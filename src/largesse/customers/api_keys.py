@@ -71,10 +71,7 @@ async def create_key(
 
 
 async def replace_key(actor: Actor, key_id: int) -> NewKey:
-    """Creates a second key beside a key, with the same service account, scopes and networks.
-
-    Both work until the first is deleted. Raises NotFound, and AlreadyReplaced for a key that has a second one.
-    """
+    """Creates a second key with the same account, scopes and networks; both work. Raises NotFound, and AlreadyReplaced if there is one."""
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         await find_key(connection, actor, key_id)

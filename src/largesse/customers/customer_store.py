@@ -115,10 +115,7 @@ async def has_customers(connection: Connection) -> bool:
 async def search_customers(
     connection: Connection, search: str, *, before: int = _HIGHEST, limit: int = 50
 ) -> list[ListedCustomer]:
-    """Returns the newest customers with ids below `before` whose name or key matches a search.
-
-    Each word of the search must be the beginning of a word there. An empty search finds all.
-    """
+    """Returns the newest customers below the id `before` with words that begin as each word of the search; all for an empty one."""
     words = _WORD.findall(search.lower())[:_MOST_WORDS]
     if not words and search.strip():
         return []

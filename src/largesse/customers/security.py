@@ -43,10 +43,7 @@ class SignInMethods(NamedTuple):
 
 
 class SecurityService:
-    """Changes how people of customers sign in. With `staff`, changes how members of staff do, who always need a second step.
-
-    With `mails`, people get a mail about changes to their second step.
-    """
+    """Changes how people sign in; with `staff`, members of staff. With `mails`, mails people about changes to their second step."""
 
     def __init__(
         self,

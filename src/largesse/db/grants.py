@@ -256,10 +256,7 @@ async def _foreign_owned(session: Session) -> list[str]:
 
 
 async def _rights_missing(session: Session) -> list[str]:
-    """Returns a statement for each object that corrects its rights at once: a running service never lacks one in between.
-
-    Roles that an administrator has to make yet get theirs later.
-    """
+    """Returns a statement for each object that corrects its rights at once, so that a running service never lacks one in between."""
     known = {row["rolname"] for row in await session.fetch(_KNOWN_ROLES, list(ACTING))}
     if not known:
         return []

@@ -148,10 +148,7 @@ def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
 
 
 async def trouble(session: Session) -> str | None:
-    """Returns what is wrong with the nodes and what to do. None if all is well, or on one server.
-
-    A node that is down is not reported, as the customers on other nodes are not affected.
-    """
+    """Returns what is wrong with the nodes and what to do; None if all is well, or for a node that is down, which affects only its customers."""
     if await session.fetchval(_HAS_LOST_TABLES):
         return (
             "tables are missing, as after DROP EXTENSION citus, which drops those that were distributed over nodes: "

@@ -75,10 +75,7 @@ def members_of(kind: type[msgspec.Struct], row: Row) -> dict[str, Any]:
 
 
 class Part:
-    """A statement with its arguments, the first one being `$1`. It must not depend on what the other parts write.
-
-    `apart` does the same on a cluster, which would refuse the statement.
-    """
+    """A statement, independent of the other parts, with its arguments from `$1`. `apart` does the same on a cluster, which would refuse it."""
 
     __slots__ = ("apart", "arguments", "sql")
 
@@ -152,10 +149,7 @@ async def run_together(connection: Connection, *statements: Statement) -> list[s
 
 
 async def commit_with(connection: Connection, statement: Statement | None) -> None:
-    """Runs the last statement of a transaction, if any, and COMMIT, in one round trip if the session can.
-
-    Raises the statement's error, after which nothing is committed, or CommitFailed.
-    """
+    """Runs a last statement, if any, and COMMIT, together if possible. Raises the statement's error, and commits nothing, or CommitFailed."""
     commit = Statement("COMMIT")
     # If the driver ran a statement in the transaction, it must also run the COMMIT. Otherwise it would reset the session.
     is_known = connection.is_in_transaction()

@@ -57,10 +57,7 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
 
 
 def one_mailbox_a_line(text: str) -> Steps[str]:
-    """Replaces each line that is a list of mailboxes by lines of CSV with one mailbox each. Other lines stay.
-
-    A text that begins with headings of several columns is a table and stays unchanged.
-    """
+    """Replaces each line that is a list of mailboxes by a line of CSV for each. Leaves other lines, and tables with headings."""
     first = next((line for line in lines_of(text) if line.strip()), "")
     if first[:4].lower() == "sep=":  # the text says that it is a table
         return text

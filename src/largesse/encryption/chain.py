@@ -65,10 +65,7 @@ class Chain:
         return mac[0] <= self._early
 
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
-        """Returns the mark of a row that is added after `head`, and the new head.
-
-        Uses the key with that number, if one is given, instead of the newest. Raises KeyError if there is none.
-        """
+        """Returns the mark of a row after `head`, and the new head, under the newest key or a numbered one. Raises KeyError if there is none."""
         keys = self._keys[number or self._newest]
         made = keys.mark()
         made.update(head + row)

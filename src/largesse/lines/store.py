@@ -268,10 +268,7 @@ _WRITE_COLUMNS = compose(
 
 
 def new_lines(lines: str, *, order_id: Fragment) -> Fragment:
-    """Returns SQL that writes lines: a statement, or part of one.
-
-    `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
-    """
+    """Returns SQL, or part of it, that writes `LineRow`s, a JSON array. `order_id` is SQL for the id of the order at a `place`."""
     return compose(
         """
         {into}

@@ -83,10 +83,7 @@ async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: dateti
 
 
 async def bring_schedules_forward(transaction: Transaction, by: timedelta) -> None:
-    """Brings the times at which the customer's orders in staging leave forward, to now at the earliest. The caller moves their mail jobs.
-
-    Raises StateConflict for more than 1,000 of them.
-    """
+    """Brings forward when orders in staging leave; the caller moves their mail jobs. Raises StateConflict for more than 1,000."""
     connection, customer_id = transaction.connection, transaction.actor.customer_id
     rows = await connection.fetch(_SCHEDULED, customer_id, MOST_BROUGHT_FORWARD + 1)
     if len(rows) > MOST_BROUGHT_FORWARD:

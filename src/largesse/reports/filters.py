@@ -197,10 +197,7 @@ def together(added: Iterable[Added]) -> list[Added]:
 
 
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
-    """Splits the days from `since` to `until` into whole months and the days around them: grain, first day, day after the last.
-
-    The current month counts as whole, as later days have no sums.
-    """
+    """Splits a range of days into whole months and days: grain, first day, day after the last. The current month counts as whole."""
     if not by_day and (today := clock.now().date()) <= until:
         until = max(until, _next_month(today) - timedelta(days=1))
     end = until if until == _LAST else until + timedelta(days=1)
