@@ -154,16 +154,12 @@ _AFTER_KEY = {
     "collection": compose("{collections} AND c.key > $1 ORDER BY c.key LIMIT $2", collections=_COLLECTIONS),
 }
 # The templates and collections that a change concerns.
-TEMPLATES_OF_PRODUCT = """
+_TEMPLATES = Fragment("""
     SELECT t.id, t.customer_id, c.key AS customer, coalesce(t.name, t.key) AS name, t.value_minor, t.currency, t.country
-    FROM templates t JOIN customers c ON c.id = t.customer_id
-    WHERE t.product_id = $1 AND t.removed_at IS NULL ORDER BY t.id LIMIT $2
-"""
-TEMPLATES_OF_COLLECTION = """
-    SELECT t.id, t.customer_id, c.key AS customer, coalesce(t.name, t.key) AS name, t.value_minor, t.currency, t.country
-    FROM templates t JOIN customers c ON c.id = t.customer_id
-    WHERE t.collection_id = $1 AND t.removed_at IS NULL ORDER BY t.id LIMIT $2
-"""
+    FROM templates t JOIN customers c ON c.id = t.customer_id WHERE t.removed_at IS NULL
+""")
+TEMPLATES_OF_PRODUCT = compose("{templates} AND t.product_id = $1 ORDER BY t.id LIMIT $2", templates=_TEMPLATES)
+TEMPLATES_OF_COLLECTION = compose("{templates} AND t.collection_id = $1 ORDER BY t.id LIMIT $2", templates=_TEMPLATES)
 COLLECTIONS_OF_PRODUCT = """
     SELECT id, name, country, currency, customer_id, value_minor, value_points_minor, allow_custom_value, product_ids
     FROM collections WHERE product_ids @> ARRAY[$1::int] AND active ORDER BY id LIMIT $2
