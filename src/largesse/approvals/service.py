@@ -138,7 +138,7 @@ async def end_rule(actor: Actor, rule_id: int) -> str:
 
 
 async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
-    """Saves a waiting request of the actor, and mails those who may decide. Raises NobodyMayApprove, and NotFound for another's draft."""
+    """Saves the actor's waiting request, and mails those who may decide. Raises NobodyMayApprove, and NotFound if another requested the draft."""
     connection, actor = transaction.connection, transaction.actor
     people = await store.list_people(connection, actor.customer_id)
     if not can_be_met(rules, people, request.user_id):

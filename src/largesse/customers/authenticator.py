@@ -208,7 +208,7 @@ class Authenticator:
         return self.seen(found, address)
 
     def find_for(self, receiver: Receiver[Caller], hash_: bytes) -> bool:
-        """Passes the caller whose secret has that hash, or an error, to `receiver`. Returns False if only `find` can look it up."""
+        """Passes the caller of that hash, or an error, to `receiver`, which must call `seen`. False if only `find` can. Raises Unavailable."""
         if hash_ not in self._right:
             return False
         self._lookups.submit_for(receiver, hash_)

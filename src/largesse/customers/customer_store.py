@@ -115,7 +115,7 @@ async def has_customers(connection: Connection) -> bool:
 async def search_customers(
     connection: Connection, search: str, *, before: int = _HIGHEST, limit: int = 50
 ) -> list[ListedCustomer]:
-    """Returns the newest customers below the id `before` with words that begin as each word of the search; all for an empty one."""
+    """Returns the newest customers with ids below `before` in whose name or key each word of the search begins a word; all if it is empty."""
     words = _WORD.findall(search.lower())[:_MOST_WORDS]
     if not words and search.strip():
         return []

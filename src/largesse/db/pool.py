@@ -276,7 +276,7 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Limits the scope of a look-up's transaction to the customer that it found. Raises RuntimeError in other transactions."""
+    """Limits a look-up's transaction to the customer that it found, or gives acting customers other environments. Else raises RuntimeError."""
     await cast("Session", connection).act_for(scope)
 
 

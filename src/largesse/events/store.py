@@ -108,7 +108,7 @@ async def record_event(
 
 
 async def begin_fan_out(connection: Connection, customers: Sequence[int] | None = None) -> None:
-    """Makes other workers wait until the transaction ends, so that events get their positions in the order in which they are read."""
+    """Makes other workers (of the shard group, if distributed) wait until the transaction ends: events get positions in the order of reading."""
     await connection.execute(_LOCK_STREAM, customers[0] if customers else 0)
 
 

@@ -115,7 +115,7 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
         )
 
     async def take(self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS) -> list[Row]:
-        """Leases up to `limit` rows that are due and free, inside a transaction. Raises StillHeldError if `terms` name a row as leased."""
+        """Leases up to `limit` due, free rows, in a transaction planned by index from then on. Raises StillHeldError if `terms` name one as leased."""
         await plan_by_index(connection)
         rows: list[Row] = await connection.fetch(self.taking, limit, terms.lease_s, *arguments)
         if any(row[self.key] in terms.held for row in rows):

@@ -192,7 +192,7 @@ async def has_left_email(connection: Connection, line: LineKey) -> bool:
 async def lock_issued(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int] | None = None
 ) -> list[int]:
-    """Locks an order's lines, or `numbers`, then reads which are issued: one statement may see rows as before the locks."""
+    """Locks an order's lines, or `numbers`, then returns those still issued: the locking statement may see rows as before its locks."""
     await connection.execute(_LOCK, customer_id, order_id, numbers)
     rows = await connection.fetch(_ISSUED, customer_id, order_id, numbers)
     return [row["number"] for row in rows]

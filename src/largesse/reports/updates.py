@@ -145,7 +145,7 @@ async def remember_recipient(connection: Connection, order: Row, email: str) -> 
 async def forget_recipient(
     connection: Connection, customer_id: int, order_ids: Sequence[int], texts: Iterable[tuple[str | None, str | None]]
 ) -> None:
-    """Removes a recipient's words, of addresses and names `texts`. The worker adds those back that other recipients have, too."""
+    """Removes a recipient's words, in the transaction that changes the lines. The worker adds those back that other recipients have, too."""
     words = {word for email, name in texts for word in words_of_recipient(email, name)}
     await _forget_words(connection, customer_id, order_ids, words)
 
@@ -153,7 +153,7 @@ async def forget_recipient(
 async def forget_texts(
     connection: Connection, customer_id: int, order_id: int, reference: str | None, texts: Iterable[str | None]
 ) -> None:
-    """Removes the words of a former reference and texts from an order. The worker adds those back that other texts have, too."""
+    """Removes words of a former reference and texts, in the transaction that changes the order. The worker adds those back that are shared."""
     await _forget_words(connection, customer_id, [order_id], words_of_order(reference, texts, ()))
 
 
