@@ -270,7 +270,6 @@ class SigningIn(SignInSteps[Session]):
             link = await find_link(connection, secret)
             if link.kind != "sign_in":
                 raise NotFound(ENDED)
-            await use_link(connection, link)
             person_id = link.person_id or await add_person(connection, link.email)
             place = await self._join(connection, link, person_id)
             return await self._begin(connection, person_id, origin, place)
@@ -287,8 +286,10 @@ class SigningIn(SignInSteps[Session]):
             link = await find_link(connection, secret)
             if not link.chooses_password:
                 raise NotFound(ENDED)
-            await use_link(connection, link)
             person_id = link.person_id or await add_person(connection, link.email)
+            place = None if link.kind == "reset" else await self._join(connection, link, person_id)
+            if place is None:
+                await use_link(connection, link)
             if link.confirms and not await confirm_address(connection, person_id):
                 raise NotFound(ENDED)
             if link.kind == "reset":
@@ -296,10 +297,8 @@ class SigningIn(SignInSteps[Session]):
             elif not await set_first_password(connection, person_id, kept):
                 raise NotFound(ENDED)
             await end_sessions(connection, person_id)
-            if link.kind == "reset":
-                return await self._begin(connection, person_id, origin)
-            place = await self._join(connection, link, person_id)
-            await self._record(connection, "person.joined", place, origin)
+            if place is not None:
+                await self._record(connection, "person.joined", place, origin)
             return await self._begin(connection, person_id, origin, place)
 
     async def take_up(self, secret: str, session: Session, origin: Origin) -> bool:
@@ -310,7 +309,6 @@ class SigningIn(SignInSteps[Session]):
                 raise NotFound(ENDED)
             if link.person_id != session.person_id or link.user_id is None or session.awaits_second_step:
                 return False
-            await use_link(connection, link)
             place = await self._join(connection, link, session.person_id)
             if not await choose_customer(connection, session, place.user_id):
                 raise NotFound(ENDED)
@@ -332,11 +330,15 @@ class SigningIn(SignInSteps[Session]):
         return True
 
     async def _join(self, connection: Connection, link: Link, person_id: int) -> Membership:
-        """Makes a person the member that a link invites. The transaction acts for their customer from then on."""
+        """Uses a link, and makes a person the member that it invites. The transaction acts for their customer from then on.
+
+        Locks the member before the link, as `members.remove` does. Raises NotFound if the link was just used or ended.
+        """
         assert link.user_id is not None, "a user's link"
         assert link.customer_id is not None, "a user is of a customer"
         await act_for(connection, for_customer(link.customer_id, self._environment))
         await bind_user(connection, link.user_id, person_id)
+        await use_link(connection, link)
         return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")
 
     async def _begin(

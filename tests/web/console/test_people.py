@@ -1,9 +1,11 @@
 """The People page: invite, give a role, take away, at once."""
 
+import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 
+import asyncpg
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, user_id
@@ -68,6 +70,33 @@ def test_a_new_link_ends_the_one_before(service: Service, ada: Browser) -> None:
     [second] = set(re.findall(r"https://gifts\.example(/app/link/[\w-]+)", answer.text))
     assert Browser(service).get(first).status_code == 404
     assert Browser(service).get(second).status_code == 200
+
+
+async def test_a_link_that_is_used_while_its_member_is_removed_locks_the_member_first(
+    service: Service, ada: Browser
+) -> None:
+    """The other order ends one of both as a deadlock."""
+    link = invite(ada, "max@acme.example")
+    max_id = user_id(service, "max@acme.example")
+    ada.get(f"/app/people/{max_id}/remove")
+    guest = Browser(service)
+    guest.get(link)
+    # The first waits for this transaction, the second for the first.
+    waits = """
+        SELECT count(*) = $1 FROM pg_locks WHERE NOT granted AND (pg_backend_pid() = ANY(pg_blocking_pids(pid))
+            OR locktype = 'tuple' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+    """
+    connection = await asyncpg.connect(service.database_url)
+    async with asyncio.timeout(20), connection.transaction():
+        await connection.execute("SELECT FROM users WHERE id = $1 FOR UPDATE", max_id)
+        removed = asyncio.create_task(asyncio.to_thread(ada.post, f"/app/people/{max_id}/remove"))
+        while not await connection.fetchval(waits, 1):
+            await asyncio.sleep(0.01)
+        used = asyncio.create_task(asyncio.to_thread(guest.post, link, password=PASSWORD))
+        while not await connection.fetchval(waits, 2):
+            await asyncio.sleep(0.01)
+    assert ((await removed).status_code, (await used).status_code) == (303, 404)
+    await connection.close()
 
 
 def test_an_invitation_sent_twice_is_one(service: Service, ada: Browser) -> None:
