@@ -3,13 +3,20 @@
 import asyncio
 from typing import Any
 
+import asyncpg
+import pytest
+from tests.distributed import IS_DISTRIBUTED
+from tests.plans import rows_read
 from tests.suppliers.conftest import SETTLED, Opened, claim, pool, verified, work
 from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
 from tests.suppliers.server import SupplierServer, serving
 
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
+from largesse.db.statements import plan_by_index
 from largesse.suppliers.buyer import Buyer, ask_again
+from largesse.suppliers.store import DUE_AGAIN, PRODUCTS_WAITING
 
 BOTH = ("cards", "other")
 
@@ -60,3 +67,24 @@ async def test_lines_that_no_worker_can_buy_for_keep_waiting_for_stock(service: 
             await later(database, 61)
             await ask_again(database, ("other",))
             assert (await waiting(database), server.behaved["refuse"]) == (2, 1)
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
+async def test_lines_that_wait_are_read_when_they_are_due(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        """
+        SET session_replication_role = replica;
+        INSERT INTO products (id, key, name, is_digital, currency, countries, denominations_minor, suppliers) OVERRIDING SYSTEM VALUE
+        SELECT n, n, n, true, 'GBP', '{GB}', '{500}', '{cards}' FROM generate_series(1, 2) AS n;
+        INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since, ask_at)
+        SELECT 1 + n % 2, 500, 1, n, 1, clock_now(), clock_now() + interval '1 hour'
+        FROM generate_series(1, 5000) AS n;
+        UPDATE voucher_waits SET ask_at = '-infinity' WHERE order_id = 2
+        """
+    )
+    for due, products, lines in (("false", 1, 1), ("true", 2, 100)):
+        await connection.execute(f"UPDATE voucher_waits SET ask_at = clock_now() WHERE {due}; ANALYZE voucher_waits")
+        async with connection.transaction():
+            await plan_by_index(connection)  # as `ask_again`
+            assert await rows_read(connection, Role.WORKER, "voucher_waits", PRODUCTS_WAITING) == products
+            assert await rows_read(connection, Role.WORKER, "voucher_waits", DUE_AGAIN, 1, 100) == lines

@@ -7,8 +7,8 @@ from largesse.db.fragments import Fragment, compose, grouped
 from largesse.db.pool import Connection, Row
 
 WAIT = """
-    INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since, is_test)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since, is_test, ask_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """
 STOCKED_WAITS = """
     SELECT product_id, value_minor FROM (SELECT DISTINCT product_id, value_minor FROM voucher_waits WHERE NOT is_test) AS wanted

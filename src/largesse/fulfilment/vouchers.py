@@ -8,7 +8,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -162,6 +162,7 @@ class TestProvider:
 
 # Lines served in one transaction: few, so that nobody waits long for their locks.
 _SERVED_AT_ONCE = 50
+_ASKED_AFTER = timedelta(minutes=15)  # of a line for whose product there was no supplier
 
 Begin = Callable[[], AbstractAsyncContextManager[Connection]]
 
@@ -185,15 +186,26 @@ async def settle_product(
         return True
     if not await provider.begin_buying(connection, wanted, at):
         is_test = line.environment == "staging"
-        await wait_for_stock(connection, line.key, product.id, line.value_minor, at, is_test=is_test)
+        ask_at = at + _ASKED_AFTER
+        await wait_for_stock(connection, line.key, product.id, line.value_minor, at, ask_at=ask_at, is_test=is_test)
     return False
 
 
 async def wait_for_stock(
-    connection: Connection, line: LineKey, product_id: int, value_minor: int, at: datetime, *, is_test: bool = False
+    connection: Connection,
+    line: LineKey,
+    product_id: int,
+    value_minor: int,
+    at: datetime,
+    *,
+    ask_at: datetime | None,
+    is_test: bool = False,
 ) -> None:
-    """Puts a line in the queue until numbers are imported. With `is_test` it waits for ever, as staging gets no numbers from the stock."""
-    await connection.execute(store.WAIT, product_id, value_minor, *line, at, is_test)
+    """Puts a line in the queue until numbers are imported. With `is_test` it waits for ever, as staging gets no numbers from the stock.
+
+    At `ask_at`, suppliers of the product are asked, if it has any.
+    """
+    await connection.execute(store.WAIT, product_id, value_minor, *line, at, is_test, ask_at)
 
 
 async def lock_waits(connection: Connection, product_id: int) -> None:

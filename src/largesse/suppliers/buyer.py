@@ -16,7 +16,7 @@ from largesse.base import clock
 from largesse.base.email import is_erased
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, commit_as_one
 from largesse.db.scope import WORKER
-from largesse.db.statements import read_now
+from largesse.db.statements import plan_by_index, read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.vouchers import lock_waits, stop_waiting
 from largesse.jobs.leases import StillHeldError, Terms
@@ -67,7 +67,8 @@ async def ask_again(database: Database, described: Collection[str]) -> bool:
 
     `described` are the suppliers that this worker can call. The first of them gets the order, and then those that follow it.
     """
-    async with database.connection(WORKER) as connection:
+    async with database.transaction(WORKER) as connection:
+        await plan_by_index(connection)
         products = await connection.fetch(store.PRODUCTS_WAITING)
     goes_on = False
     for product_id, suppliers in products:
@@ -80,6 +81,7 @@ async def ask_again(database: Database, described: Collection[str]) -> bool:
 async def _ask_again(database: Database, product_id: int, supplier: str) -> bool:
     async with database.transaction(WORKER) as connection:
         await commit_as_one(connection)
+        await plan_by_index(connection)
         await lock_waits(connection, product_id)
         waits = await connection.fetch(store.DUE_AGAIN, product_id, _AGAIN_AT_ONCE)
         at = await read_now(connection)

@@ -28,22 +28,18 @@ BEGIN_ASKING = """
 _ATTEMPTS = """
     SELECT coalesce(max(attempt), 0) FROM supplier_orders WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND supplier = $4
 """
-# Products with suppliers for which lines wait for stock, because all suppliers refused, or because there were none then.
+# Products with suppliers for which lines wait for stock and are due again: all suppliers refused, or there were none then.
 PRODUCTS_WAITING = """
-    SELECT DISTINCT p.id, p.suppliers FROM voucher_waits w JOIN products p ON p.id = w.product_id
-    WHERE NOT w.is_test AND p.suppliers <> '{stock}' ORDER BY p.id
+    SELECT p.id, p.suppliers FROM products p
+    WHERE p.suppliers <> '{stock}' AND (
+        SELECT true FROM voucher_waits w WHERE w.product_id = p.id AND NOT w.is_test AND w.ask_at <= (SELECT clock_now()) LIMIT 1)
+    ORDER BY p.id
 """
-# The lines among them that are due again: half an hour after the first order ended, later each time, and at most a day.
 DUE_AGAIN = """
-    SELECT w.customer_id, w.id, w.order_id, w.number, w.value_minor
-    FROM voucher_waits w
-    CROSS JOIN LATERAL (
-        SELECT count(*) AS orders, max(ended_at) AS ended_at FROM supplier_orders o
-        WHERE o.customer_id = w.customer_id AND o.order_id = w.order_id AND o.number = w.number) AS asked
-    WHERE w.product_id = $1 AND NOT w.is_test AND asked.orders < 60
-      AND clock_now() >= coalesce(asked.ended_at, w.since) + least(interval '1 day', interval '15 minutes' * 2 ^ least(asked.orders, 8))
-    ORDER BY w.since, w.id LIMIT $2
+    SELECT customer_id, id, order_id, number, value_minor FROM voucher_waits
+    WHERE product_id = $1 AND NOT is_test AND ask_at <= (SELECT clock_now()) ORDER BY ask_at, id LIMIT $2
 """
+_COUNT_ORDERS = "SELECT count(*) FROM supplier_orders WHERE customer_id = $1 AND order_id = $2 AND number = $3"
 PRODUCTS = "SELECT id, key, currency, countries, suppliers FROM products WHERE id = ANY($1::int[])"
 RECIPIENT = "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 AND number = $3"
 COUNTRY = "SELECT country FROM orders WHERE customer_id = $1 AND id = $2"
@@ -118,6 +114,11 @@ async def next_attempt(connection: Connection, line: LineKey, supplier: str) -> 
     """Returns the number of the next attempt for a line at a supplier."""
     attempts: int = await connection.fetchval(_ATTEMPTS, *line, supplier)
     return attempts + 1
+
+
+async def count_orders(connection: Connection, line: LineKey) -> int:
+    """Returns how many orders were placed for a line, at all suppliers."""
+    return int(await connection.fetchval(_COUNT_ORDERS, *line))
 
 
 async def list_naming(connection: Connection) -> list[Row]:
