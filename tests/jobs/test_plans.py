@@ -19,7 +19,7 @@ from tests.distributed import IS_DISTRIBUTED
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
 from largesse.events.order_changes import read_changes, remove_changes
-from largesse.jobs.housekeeping import measure
+from largesse.jobs.housekeeping import measure, prune
 from largesse.jobs.leases import Lease
 from largesse.mail import messages
 from largesse.mail.messages import fan_out as fan_out_messages
@@ -192,6 +192,21 @@ async def check(connection: asyncpg.Connection, statistics: str) -> None:
                     too_much.append((statistics, moment, step.__name__, read))
                     break
     assert not too_much, "\n".join(map(str, too_much))
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
+async def test_pruning_reads_what_it_deletes_however_much_is_old(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        """
+        INSERT INTO deliveries (customer_id, subscription_id, event, sample, state, due_at, created_at)
+        SELECT 1, gen_random_uuid(), 'order.created', '', 'delivered', now(), now() - interval '40 days' FROM generate_series(1, 50000)
+        """
+    )
+    for statistics in ("none", "ANALYZE"):
+        if statistics != "none":
+            await connection.execute(statistics)
+        read = await what_is_read(connection, prune)
+        assert 5_000 <= read.rows <= 40_000, (statistics, read)
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")

@@ -43,7 +43,8 @@ class Old(msgspec.Struct, frozen=True):
     def statement(self, shard_group: Customers = None) -> Fragment:
         """Returns the statement that deletes up to $2 rows older than $1 days, of shard group $3 if one is given.
 
-        Sorted by age, so that the planner uses an index. It expects that a third of the rows is old, and would read the whole table to find none.
+        The planner expects that a third of the rows is old, and would read the whole table to find none. On a node, sorting by age makes it use
+        an index. Elsewhere, `prune` does: most indexes of ages are not sorted, and each batch would read and sort all rows that are old.
         """
         # On a node, `clock_now()` must not be part of a sum.
         long_ago = LONG_AGO if shard_group is None else Fragment("$1::timestamptz")
@@ -55,10 +56,9 @@ class Old(msgspec.Struct, frozen=True):
         table = identifier(self.table)
         if shard_group is None:
             return compose(
-                "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {old} ORDER BY {age} LIMIT $2))",
+                "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {old} LIMIT $2))",
                 table=table,
                 old=old,
-                age=identifier(self.age),
             )
         return compose(
             """
@@ -243,7 +243,9 @@ async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
             try:
                 if shard_group is not None:
                     age = await connection.fetchval(_DAYS_AGO, old.days)
-                done = await connection.execute(old.statement(shard_group), age, _AT_ONCE, *arguments(shard_group))
+                async with connection.transaction():
+                    await connection.execute("SET LOCAL enable_seqscan = off")
+                    done = await connection.execute(old.statement(shard_group), age, _AT_ONCE, *arguments(shard_group))
             except DATABASE_AWAY:
                 if shard_group is None or connection.is_closed():
                     raise
