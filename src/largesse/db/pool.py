@@ -101,6 +101,16 @@ class Database:
         await self._pool.close()
         POOLS.pools.discard(self)
 
+    @asynccontextmanager
+    async def patient(self) -> AsyncIterator["Database"]:
+        """Opens the same database for work that reads whole tables: one session, with the time limits of commands."""
+        database = await Database.open(Dialer(self.dialer.address, COMMANDS, self.dialer.role), 1)
+        database.credentials_key = self.credentials_key
+        try:
+            yield database
+        finally:
+            await database.close()
+
     def usage(self) -> PoolUsage:
         """Returns the usage of the pool now."""
         open_, idle = self._pool.get_size(), self._pool.get_idle_size()

@@ -276,6 +276,7 @@ class Dialer:
     """
 
     def __init__(self, address: DatabaseAddress, limits: Limits, role: Role | None = None) -> None:
+        self.address = address
         self.hosts = address.hosts
         self.role = role
         self.limits = limits

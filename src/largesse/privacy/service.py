@@ -131,6 +131,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
     """Returns everything stored about an address, for one customer or all. Raises NotFound if there is nothing."""
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         connection = transaction.connection
+        await connection.execute(store.TAKE_TIME)
         found = await _find(connection, vault, email, customer_id)
         orders = [
             await store.read_order(connection, vault, order, found.lines.get(order, ()))
@@ -169,11 +170,13 @@ async def erase(
     Also finishes the request `request_id`. Raises StateConflict if another erasure finished it meanwhile. Can be repeated after an interruption.
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
+        await transaction.connection.execute(store.TAKE_TIME)
         found = await _find(transaction.connection, vault, email, customer_id)
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         # First come the places that `_find` does not search: after an interruption, nothing else may be left to find.
         connection = transaction.connection
         await commit_as_one(connection)
+        await connection.execute(store.TAKE_TIME)
         copies = await drop_copies_to(connection, email, customer_id)
         erased = copies + await erase_from_lifecycle(connection, email, customer_id)
         erased += await erase_from_reasons(connection, email, customer_id)
@@ -202,6 +205,7 @@ async def erase(
                 copies += await drop_copies(transaction.connection, order)
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await commit_as_one(transaction.connection)
+        await transaction.connection.execute(store.TAKE_TIME)
         await erase_from_messages(transaction.connection, email, customer_id)
         await erase_decisions_mentioning(transaction.connection, email, customer_id)
         counts = count_erased(

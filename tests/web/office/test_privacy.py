@@ -5,11 +5,13 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn
 
+from largesse.db.session import COMMANDS
 from largesse.privacy import service as privacy_service
 
 SAM = "sam.private@example.com"
@@ -127,6 +129,27 @@ def test_an_erasure_of_many_orders_takes_as_long_as_it_takes(
     monkeypatch.undo()
     assert "Receipt of erasure" in browser.read(here)
     assert not service.sql("SELECT FROM lines WHERE recipient_email = $1", SAM)
+
+
+async def test_whole_tables_are_read_with_the_time_limits_of_commands(
+    sign_in: SignIn, service: Service, sent: str
+) -> None:
+    """From millions of orders on, the search takes longer than a statement of a request may."""
+    browser = sign_in("support")
+    here = take_in(browser, "export")
+    browser.get(here)
+    waits = "SELECT pid FROM pg_locks WHERE relation = 'lines'::regclass AND NOT granted"
+    named = "SELECT application_name FROM pg_stat_activity WHERE pid = $1"
+    connection = await asyncpg.connect(service.database_url)
+    async with asyncio.timeout(20), connection.transaction():
+        await connection.execute("LOCK TABLE lines")
+        copy = asyncio.create_task(asyncio.to_thread(browser.post, f"{here}/export"))
+        while not (pid := await connection.fetchval(waits)):  # noqa: ASYNC110 - the database knows it
+            await asyncio.sleep(0.01)
+        name = await connection.fetchval(named, pid)
+    await connection.close()
+    assert name == COMMANDS.name
+    assert sent in (await copy).text
 
 
 def test_only_support_and_owners_do_requests(sign_in: SignIn) -> None:

@@ -1,6 +1,7 @@
 """The context of a request to a page of the back office, and its layout: the web application's, with its own colour, menu and words."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -68,9 +69,19 @@ class OfficeContext(PageContext):
     @property
     def actor(self) -> Actor:
         """The member of staff as the actor of an operation."""
+        return self._actor_on(self.office.database)
+
+    @asynccontextmanager
+    async def patient_actor(self) -> AsyncIterator[Actor]:
+        """The same actor for an operation that reads whole tables, which takes longer than a request may. Suspends the time-out of the request."""
+        with self.services.timeouts.suspended():
+            async with self.office.database.patient() as database:
+                yield self._actor_on(database)
+
+    def _actor_on(self, database: Database) -> Actor:
         member = self.person
         who = by_staff(member.person_id, member.email, self.origin.address, self.request.scope["request_id"])
-        return staff_actor(self.office.database, member, Acting(who, self.services.chains))
+        return staff_actor(database, member, Acting(who, self.services.chains))
 
     @property
     def past(self) -> tuple[datetime, int] | None:

@@ -107,8 +107,8 @@ async def download(context: OfficeContext) -> Response:
     """Sends everything stored about the address as a file, without storing the file. Raises NotFound, NotProved."""
     request = await _request(context)
     try:
-        with context.services.timeouts.suspended():  # no timeout, because it reads each order
-            exported = await export_for(context.actor, context.services.vault, request)
+        async with context.patient_actor() as actor:
+            exported = await export_for(actor, context.services.vault, request)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     except NotFound:
@@ -128,8 +128,8 @@ async def erase(context: OfficeContext) -> Response:
     """Erases the address of a request everywhere, and shows the receipt. Raises NotFound."""
     request = await _request(context)
     try:
-        with context.services.timeouts.suspended():  # no timeout, because each order is a transaction
-            await erase_for(context.actor, context.services.vault, request)
+        async with context.patient_actor() as actor:
+            await erase_for(actor, context.services.vault, request)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     except NotFound:
