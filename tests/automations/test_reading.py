@@ -10,6 +10,7 @@ from tests.plans import ROUNDED, rows_read
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import run_store, store
+from largesse.automations.service import MOST_LISTED, preview
 from largesse.automations.tasks import _AT_ONCE
 from largesse.db.roles import Role
 
@@ -48,6 +49,28 @@ def test_the_preview_reads_the_contacts_of_its_days(
     # The first day, and of the two days before it, from which a gift may wait for the Monday, the one on which contacts have theirs.
     expected = 0 if occasion == "first_day" else 2 * MANY // 4
     assert on_database(service.database_url, read) == pytest.approx(expected, abs=ROUNDED * 3)
+
+
+def test_the_preview_looks_no_further_than_the_gifts_that_it_lists(
+    service: Service, contacts: None, automation: Callable[..., int]
+) -> None:
+    today = service.sql("SELECT (clock_now() AT TIME ZONE 'UTC')::date")[0][0]
+    for number in range(2):
+        soon = today + timedelta(days=2 + 20 * number)
+        service.sql("UPDATE contacts SET birthday = $1 WHERE id % 2 = $2", soon.month * 100 + soon.day, number)
+    automation_id = automation()
+
+    async def read(connection: Any) -> tuple[int, date]:
+        found = await store.find_automation(connection, 1, "production", automation_id)
+        assert found is not None
+        asked: list[tuple[Any, ...]] = []
+        connection.add_query_logger(lambda query: asked.append(query.args))
+        listed = await preview(connection, found)
+        await connection.fetchval("SELECT 1")  # the logger learns of a statement once the next one begins
+        return len(listed), max(arguments[-2] for arguments in asked if len(arguments) > 2)
+
+    listed, looked_ahead = on_database(service.database_url, read)
+    assert (listed, looked_ahead < today + timedelta(days=20)) == (MOST_LISTED, True)
 
 
 def test_the_list_looks_no_further_than_the_next_gift(

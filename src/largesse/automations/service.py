@@ -50,6 +50,7 @@ from largesse.templates import service as templates
 from largesse.templates.store import Template, TemplateContent, lock_template
 
 MOST_LISTED = 500  # gifts in a preview
+_SOON_DAYS = 6  # the days that a preview reads first
 # The time zone with most people in a country, where the CLDR lists another first, such as that of the Aleutian Islands.
 MAIN_ZONES = {
     "AU": "Australia/Sydney",
@@ -262,9 +263,16 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
 async def preview(connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS) -> list[Row]:
     """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
     today = await store.read_today(connection, automation)
-    return await run_store.preview_days(
-        connection, country_zones(), automation, first=today, last=today + timedelta(days=days), limit=MOST_LISTED
-    )
+    rows: list[Row] = []
+    for ahead in (_SOON_DAYS, days):  # a customer with many contacts has enough gifts soon
+        last = today + timedelta(days=ahead)
+        rows = await run_store.preview_days(
+            connection, country_zones(), automation, first=today, last=last, limit=MOST_LISTED
+        )
+        # The gift of a Sunday may be sent on the Friday.
+        if len(rows) == MOST_LISTED and rows[-1]["send_on"] <= last - timedelta(days=2):
+            break
+    return rows
 
 
 async def next_days(connection: Connection, automations: Sequence[Automation]) -> dict[int, date]:
