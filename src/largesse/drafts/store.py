@@ -171,7 +171,7 @@ async def save_draft(connection: Connection, owner: Owner, draft_id: str, conten
 
 async def drop_draft(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> bool:
     """Deletes a draft of any person with its rows. Returns whether it still existed."""
-    return (await connection.execute(_DELETE, customer_id, environment, draft_id)) != "DELETE 0"
+    return await count_changed(connection, _DELETE, customer_id, environment, draft_id) > 0
 
 
 async def find_placed(connection: Connection, owner: Owner, draft_id: str) -> str | None:
