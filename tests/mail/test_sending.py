@@ -15,6 +15,8 @@ from largesse.mail.message_leases import FRESH_S
 from largesse.mail.outcomes import Sent, record
 from largesse.mail.recipients import list_order_deliveries
 from largesse.mail.resending import resend
+from largesse.mail.server import MailServer
+from largesse.mail.smtp import SmtpTransport
 from largesse.orders.acts import void_unclaimed
 
 SAM, KIM = "sam@example.com", "kim@example.com"
@@ -198,6 +200,15 @@ async def test_international_addresses_need_a_server_that_takes_them(office: Off
     office.use(office.server.url)
     await office.send_order([("zoë@bücher.example", "Zoë", 1), (SAM, "Sam", 1)])
     assert (await office.states())[2:] == ["bounced", "sent"]
+
+
+async def test_a_sender_with_letters_beyond_ascii_before_the_at_is_announced(office: Office) -> None:
+    async def allow() -> None: ...
+
+    transport = SmtpTransport(MailServer.from_url(office.server.url))
+    await transport.hand_over("grüße@example.com", SAM, b"Subject: A gift\r\n\r\nHello\r\n", allow)
+    await transport.close()
+    assert [(got.mail_from, got.smtp_utf8) for got in office.server.got] == [("grüße@example.com", True)]
 
 
 async def test_staging_mail_is_captured_and_sealed(office: Office) -> None:

@@ -195,9 +195,9 @@ class Session:
         words = [b"FROM:" + _path(sender)]
         if self._smtp.supports_extension("size"):
             words.append(b"SIZE=%d" % size)
-        if not recipient.isascii():
-            if not self._smtp.supports_extension("smtputf8"):
-                raise SMTPNotSupported("SMTPUTF8")
+        if not recipient.isascii() and not self.takes_international:
+            raise SMTPNotSupported("SMTPUTF8")
+        if not (sender + recipient).isascii() and self.takes_international:
             words += [b"SMTPUTF8", b"BODY=8BITMIME"]
         await self._say(b"MAIL", *words)
 
