@@ -82,7 +82,10 @@ async def chains_of(database: Database, vault: Vault, settings: Settings, *, ren
 
 @asynccontextmanager
 async def _operator(settings: Settings, database: Database) -> AsyncIterator[Connection]:
-    """Opens a connection as the operator, to add keys, with the time-outs of `database`. Raises OperatorError if the login may not."""
+    """Opens a connection as the operator, to add keys. It has the time-outs of `database`.
+
+    Raises OperatorError if the login may not act as the operator.
+    """
     try:
         async with (
             open_database(settings, max_connections=1, limits=database.dialer.limits) as operators,

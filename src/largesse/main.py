@@ -137,7 +137,10 @@ def _import_pages() -> ModuleType:
 
 
 def collect_seldom() -> None:
-    """Makes garbage collections rare and skip objects that live as long as the process. They took 8 % of the time of an order."""
+    """Makes garbage collections skip the objects that live as long as the process, and start less often.
+
+    With Python's own thresholds they took 8 % of the time of an order, and 7 % of a worker's processor time for a mail.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -274,7 +277,10 @@ async def _run_in_background(database: Database, vault: Vault) -> None:
 
 @asynccontextmanager
 async def open_worker(settings: Settings, *, captures: bool = False) -> AsyncIterator[Worker]:
-    """Runs a worker until the block ends, and drains it. Raises OperatorError without a database with the current schema."""
+    """Runs a worker until the block ends, and drains it then. `captures` is passed to `Worker`.
+
+    Raises OperatorError if the database cannot be reached or its schema is not current.
+    """
     from largesse.base.i18n.templates import read_templates
     from largesse.worker import DATABASE_CONNECTIONS, Worker
 

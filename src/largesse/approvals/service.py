@@ -138,7 +138,10 @@ async def end_rule(actor: Actor, rule_id: int) -> str:
 
 
 async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
-    """Saves the actor's waiting request, and mails those who may decide. Raises NobodyMayApprove, and NotFound if another requested the draft."""
+    """Saves a waiting request of the actor, and mails the people who may decide.
+
+    Raises NobodyMayApprove, and NotFound if the draft has a request of another person.
+    """
     connection, actor = transaction.connection, transaction.actor
     people = await store.list_people(connection, actor.customer_id)
     if not can_be_met(rules, people, request.user_id):
@@ -152,7 +155,10 @@ async def submit(transaction: Transaction, request: ApprovalRequest, rules: Coll
 
 
 async def read_request(actor: Actor, connection: Connection, request_id: str, *, lock: bool = False) -> SeenRequest:
-    """Returns a request: the person's own, one they may decide, or any to an administrator; locked with `lock`. Raises NotFound."""
+    """Returns a request that the person may see: their own, one they may decide, or any to an administrator. Raises NotFound.
+
+    With `lock` it is locked until the transaction ends.
+    """
     request = await store.find_request(connection, *actor.place, request_id, lock=lock)
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
@@ -243,7 +249,10 @@ async def withdraw_unsent(
 async def list_answers(
     connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]
 ) -> list[tuple[Decision, bool]]:
-    """Returns the decisions about a request, each with whether it counts. While it waits, those of people who may still decide count."""
+    """Returns the decisions about a request, each with whether it counts.
+
+    While the request waits, only decisions of people who may still decide count.
+    """
     decisions = await store.list_decisions(connection, request)
     people = await store.list_people(connection, request.customer_id)
     return [

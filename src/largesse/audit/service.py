@@ -199,7 +199,10 @@ async def newest_of_all(
 async def list_events(
     connection: Connection, *, customer_id: int | None = None, since: datetime | None = None
 ) -> AsyncIterator[list[AuditEvent]]:
-    """Yields the events from `since` on, of one customer or of all and the installation. Call it outside a transaction, which would stay open."""
+    """Yields the events from `since` on, of one customer or of all and the installation, some thousand at a time.
+
+    `connection` must not be in a transaction, which would stay open between the pages.
+    """
     at, after = since or _FIRST, 0
     query, own = (store.SINCE, ()) if customer_id is None else (store.SINCE_OF_CUSTOMER, (customer_id,))
     while True:

@@ -124,7 +124,10 @@ def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
 
 
 def keys_of(day: date, leap_day: str) -> Collection[int]:
-    """Returns the birthdays celebrated on a day, as month times 100 plus day. `leap_day` stands for 29 February in other years."""
+    """Returns the birthdays that are celebrated on a day, each as month times 100 plus day.
+
+    In a year without 29 February, `leap_day` says which day stands for it.
+    """
     own = day.month * 100 + day.day
     is_its_day = own == (228 if leap_day == "before" else 301)
     return (own, 229) if is_its_day and not isleap(day.year) else (own,)

@@ -1,4 +1,7 @@
-"""The SQL of placing the gifts of automations, and of approvals that end because a template changes."""
+"""The SQL of placing the gifts of automations: due runs, the facts that decide about them, and their states.
+
+Also the SQL of approvals that end because a template changes.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime

@@ -126,7 +126,10 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
 
 
 async def change_automation(actor: Actor, automation_id: int, rule: AutomationRule) -> None:
-    """Changes an automation, which is the actor's from then on; saved unchanged, its approval stays. Raises NotFound and AutomationFault."""
+    """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule.
+
+    A rule that its person saves unchanged keeps its approval.
+    """
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)

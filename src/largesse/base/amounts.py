@@ -111,7 +111,7 @@ def is_shared_sign(text: str) -> bool:
 
 
 def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
-    """Returns the minor units, above zero, that `typed` means in a language. Raises UnreadableAmount."""
+    """Returns the minor units of `currency` that `typed` means in a language. They are always above zero. Raises UnreadableAmount."""
     example, typed = example_amount(currency, language), trimmed(typed)
     if not typed:
         raise UnreadableAmount(_MISSING, example=example)

@@ -159,7 +159,7 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
 
 
 def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -> Decoded:
-    """Decodes a part of a body that is still encoded (msgspec.Raw), at `path` in the body. Raises InvalidRequest with the member."""
+    """Decodes a part of a body that is still encoded (msgspec.Raw). `path` is its place in the body. Raises InvalidRequest with the member."""
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:

@@ -42,7 +42,10 @@ class EmailError(ValueError):
 
 
 def normalise_email(text: str) -> str:
-    """Returns the address with its domain in lower case, normalised (NFC). Accepts `.test`, which reaches nobody. Raises EmailError."""
+    """Returns the address with its domain in lower case and its characters normalised (NFC). Raises EmailError.
+
+    Addresses under `.test` are accepted. They reach nobody, so they are useful for tests.
+    """
     if len(text) > MAX_EMAIL:
         raise EmailError(f"It has {len(text)} characters; at most {MAX_EMAIL} are allowed.")
     plain = _PLAIN.fullmatch(text) if len(text) <= _LONGEST_PLAIN else None
@@ -73,7 +76,10 @@ def _judge(text: str) -> ValidatedEmail:
 
 @lru_cache(maxsize=_DOMAINS)
 def _judge_domain(domain: str) -> tuple[str, int | None]:
-    """Returns the normalised domain and the bytes of its longest form, or the fault and None. Cached, as it takes milliseconds."""
+    """Returns the normalised domain and the bytes of its longest form. For a faulty domain, returns the fault and None.
+
+    Cached, as the library takes milliseconds for a domain beyond ASCII, and many recipients share one.
+    """
     try:
         judged = _judge(f"{_ANY_LOCAL}@{domain}")
     except EmailError as error:
@@ -82,7 +88,10 @@ def _judge_domain(domain: str) -> tuple[str, int | None]:
 
 
 def is_mistyped(email: str) -> bool:
-    """Returns whether the part before the @ has characters that no mailbox has but keyboards write, such as a curly apostrophe."""
+    """Returns whether the part before the @ has characters that no mailbox has, but that keyboards and word processors write.
+
+    These are full-width letters and signs beyond ASCII, such as a curly apostrophe.
+    """
     return not email.isascii() and any(
         unicodedata.east_asian_width(one) == "F" or (not one.isascii() and unicodedata.category(one)[0] in "PS")
         for one in email.partition("@")[0]
@@ -90,7 +99,10 @@ def is_mistyped(email: str) -> bool:
 
 
 def email_key(email: str) -> str:
-    """Returns the key that all spellings of an address share. `casefold` would equate `straße` and `strasse`, which may be two people."""
+    """Returns the key that all spellings of an address share: it ignores letter case.
+
+    It does not use `casefold`, for which `straße` and `strasse` are equal: they may be two people.
+    """
     return email.lower()
 
 
@@ -109,7 +121,10 @@ def address_pattern(email: str) -> re.Pattern[str]:
 
 
 def to_dial(email: str) -> str:
-    """Returns an address for SMTP, with an international domain in its `xn--` form. Raises ValueError for a domain that has none."""
+    """Returns an e-mail address for SMTP: an international domain in its `xn--` form, and the local part as it is.
+
+    Raises ValueError for a domain that has no such form.
+    """
     local, _, domain = email.rpartition("@")
     if domain.isascii():
         return email

@@ -39,7 +39,10 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class Problem(Exception):
-    """A refused request: `detail` for the caller, `slug` for programs and metrics, and in `errors` the invalid members, if known."""
+    """A refused request. `detail` explains it to the caller in a sentence.
+
+    `slug` names the kind for programs and metrics. `errors` names the invalid members, if known.
+    """
 
     slug: ClassVar[str]
 
@@ -119,7 +122,10 @@ class DailyLimit(Problem):
 
 
 class BudgetExceeded(Problem):
-    """The order costs more than `left_minor` of a budget, or a gift costs more than the budget's `per_gift_minor`."""
+    """The order costs more than the rest of a budget, or a gift costs more than the budget allows.
+
+    `left_minor` is what is left of the budget, or None if a gift costs more than `per_gift_minor`.
+    """
 
     slug = "budget-exceeded"
 
@@ -148,7 +154,10 @@ class ApprovalRequired(InvalidRequest):
 
 
 class NotFound(Problem):
-    """There is nothing with that id or name, or it belongs to somebody else: the caller cannot tell which. Look-ups raise it."""
+    """There is nothing with that id or name, or it belongs to somebody else. The caller cannot tell which.
+
+    Look-ups raise it, so that their callers need not check the result.
+    """
 
     slug = "not-found"
 

@@ -30,7 +30,10 @@ def own_hosts(*, listens_on: str = "", urls: Iterable[str] = ()) -> frozenset[st
 
 
 def is_own_host(hosts: Collection[str], given: Sequence[str], connected_to: str = "") -> bool:
-    """Returns whether the one Host header names one of `hosts`, or the address `connected_to`, which DNS rebinding cannot fake."""
+    """Returns whether there is exactly one Host header in `given`, and it names one of `hosts`, on any port.
+
+    `connected_to`, the address of our end of the connection, is accepted too: DNS rebinding cannot make a browser send it.
+    """
     host = _host_of(given[0]) if len(given) == 1 else ""
     return bool(host) and (host in hosts or host == _normal(connected_to))
 

@@ -92,7 +92,10 @@ class _Handler(logging.Handler):
 
 
 def configure_logs(log_format: str, level: int = logging.INFO) -> None:
-    """Sends all logs to standard error, ours not through the standard library, as a worker writes thousands a second."""
+    """Sends structlog's and the standard library's logs to standard error. `log_format` is json or console.
+
+    Our own lines do not pass through the standard library: a worker writes thousands a second.
+    """
     output = _Output()
     is_json = log_format == "json"
     console = structlog.dev.ConsoleRenderer(

@@ -38,7 +38,10 @@ def _scale(currency: str) -> int:
 
 
 def to_minor(amount: float | Decimal, currency: str) -> int:
-    """Returns the minor units of `amount` major units. Raises AmountError if it is not finite, too fine, or exceeds MAX_AMOUNT."""
+    """Returns the minor units of `amount` major units of `currency`.
+
+    Raises AmountError if it is not finite, is finer than the minor unit, or exceeds MAX_AMOUNT.
+    """
     if isinstance(amount, Decimal) and not amount.is_finite():  # the cache cannot hash a signalling NaN
         raise AmountError("must be a finite number")
     return _read_minor(amount, currency)

@@ -4,7 +4,10 @@ import resource
 
 
 def allow_files(wanted: int) -> int:
-    """Raises the limit of open files to `wanted`, or as far as the hard limit allows, never lowers it, and returns how many may be open."""
+    """Raises the limit of open files to `wanted`, or as far as the hard limit allows. Never lowers it.
+
+    Returns how many may be open now, at most `wanted`.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:

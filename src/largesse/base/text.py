@@ -29,7 +29,10 @@ _AT_START = re.compile(f"[{_INVISIBLE}]+")
 
 
 def unfit(text: str, *, line_breaks: bool = False) -> str | None:
-    """Returns the characters that `text` may not have, in words after "must not contain"; None if it is valid. A message may have line breaks."""
+    """Returns the kind of characters that `text` may not have, in words that follow "must not contain". None if the text is valid.
+
+    `line_breaks` allows them, for a message.
+    """
     return _named((_IN_LINES if line_breaks else _IN_A_LINE).search(text))
 
 
@@ -93,7 +96,10 @@ _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "-", longest: int = 60) -> str:
-    """Returns a key from a name: small letters, digits and `joint`, or `nameless`, cut at `longest`. A taken one gets a number: `main-2`."""
+    """Returns a key made from a name: small letters, digits and `joint`, or else `nameless`. Adds a number to a key that is taken: `main-2`.
+
+    Without the number it has at most `longest` characters.
+    """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     wanted = _NOT_IN_A_KEY.sub(joint, plain).strip(joint)[:longest] or nameless
     key, number = wanted, 1

@@ -86,7 +86,10 @@ class Throttle(Generic[Key]):
 
 
 class Waits(Generic[Key]):
-    """Callers that must wait, and for how long, so that refusing them again costs nothing. Beyond `remembered`, drops the oldest."""
+    """Callers that must wait, and for how long, so that refusing them again costs nothing.
+
+    At most `remembered` callers are stored. Beyond that, the oldest are dropped.
+    """
 
     def __init__(self, *, remembered: int = _REMEMBERED, now_s: clock.Seconds = clock.passed_s) -> None:
         self._remembered = remembered
@@ -116,7 +119,10 @@ class Waits(Generic[Key]):
 
 
 class Pacer:
-    """Admits `per_s` callers a second, one after another, so that they cannot use up the process. A single caller is admitted at once."""
+    """Admits `per_s` callers a second, one after another, so that they cannot use up the process.
+
+    A single caller is admitted at once. If many come, all wait in the same way.
+    """
 
     def __init__(self, per_s: float) -> None:
         self._every_s = 1 / per_s

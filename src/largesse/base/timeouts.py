@@ -31,7 +31,10 @@ class Waiting(Protocol):
 
 
 class Timeouts:
-    """Ends waits of `patience_s` in which nothing moved. Checks all together every half second: a timer for each would slow each request."""
+    """Ends waits of `patience_s` in which nothing has moved.
+
+    All waits are checked together, every half second: a timer for each would make every request slower.
+    """
 
     def __init__(self, patience_s: float = TIMEOUT_S) -> None:
         self._patience_s = patience_s

@@ -67,7 +67,10 @@ def daytime_from(at: datetime, country: str) -> datetime:
 
 
 def is_daytime(at: datetime, country: str) -> bool:
-    """Returns whether it is between nine and six everywhere in a country; in Russia, which has no such time, in as many zones as possible."""
+    """Returns whether it is between nine and six o'clock everywhere in a country.
+
+    Russia has no such time. There it is daytime while it is in as many zones as possible.
+    """
     return _by_day(at, country) >= _most_by_day(country, at.astimezone(UTC).date())
 
 

@@ -97,7 +97,10 @@ async def change_budget(
     per_gift_minor: int | None,
     user_ids: Collection[int] | None = None,
 ) -> None:
-    """Changes name, amounts and people of a budget; None leaves them. Raises NotFound, InvalidRequest, BudgetNameTaken and BelowSpent."""
+    """Changes the name and the amounts of a budget, and the people of a group; None leaves them. It applies from the next order on.
+
+    Raises NotFound, InvalidRequest, BudgetNameTaken and BelowSpent.
+    """
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         await commit_as_one(connection)

@@ -204,7 +204,10 @@ async def read_limiting(
 
 
 def new_charges(charges: str) -> Fragment:
-    """Returns SQL that adds orders to what was spent of their budgets: CTEs, each after a comma. `charges` is the placeholder of `Charge`s as JSON."""
+    """Returns SQL that adds orders to what was spent of their budgets: CTEs of a statement, each after a comma.
+
+    `charges` is the placeholder of the `Charge`s as a JSON array.
+    """
     return compose(
         """
         , new_budget_orders AS ({add_orders}
@@ -287,7 +290,10 @@ async def has_budgets(connection: Connection, customer_id: int, environment: str
 
 
 async def count_earlier(connection: Connection, budget: Budget, since: datetime, user_ids: Collection[int]) -> int:
-    """Counts orders since a time towards a new budget, and returns their cost. The sales account must be locked."""
+    """Counts the orders since that time towards a new budget, and returns what they cost. The sales account must be locked.
+
+    `user_ids` are the people whose orders count, if the budget is for people.
+    """
     key = budget.key(budget.starts_at)
     place = budget.customer_id, budget.environment
     last = await connection.fetchval(_LAST_BEFORE, *place, since)

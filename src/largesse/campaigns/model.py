@@ -169,7 +169,10 @@ def check_rule(rule: CampaignRule, now: datetime) -> None:
 
 
 def _addresses_in(part: str) -> Iterator[str]:
-    """Yields the text in angle brackets, and addresses beside it, as other words there are a name; without brackets, yields all words."""
+    """Yields the text in angle brackets, and addresses beside it. Other words beside brackets are a name.
+
+    Yields all words if there are no brackets.
+    """
     if "<" not in part:
         yield from _words(part)
         return

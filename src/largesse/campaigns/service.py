@@ -108,7 +108,7 @@ async def pause_campaign(actor: Actor, campaign_id: int, *, paused: bool) -> Non
 
 
 async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
-    """Ends a campaign now. Visitors keep their gifts, the worker refunds the rest. Deletes a draft that was not ordered. Raises NotFound."""
+    """Ends a campaign now. The worker refunds the rest. Visitors keep their gifts. Raises NotFound. If nothing was ordered, deletes its draft."""
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         campaign = await _locked(transaction, campaign_id)

@@ -282,7 +282,10 @@ async def read_gift_of(connection: Connection, campaign: Campaign, mailbox: str)
 
 
 async def give(connection: Connection, campaign: Campaign, mailbox: str, line: LineKey, language: str) -> bool:
-    """Records that a mailbox has a gift, in a transaction that has locked campaign and line. Returns False if it already has one."""
+    """Records that a mailbox has a gift, and the language of its mail. Returns False if it already has one.
+
+    Call it inside a transaction that has locked the campaign and the line.
+    """
     given = await connection.fetchval(
         _GIVE, campaign.customer_id, campaign.environment, campaign.id, mailbox, line.number, language
     )

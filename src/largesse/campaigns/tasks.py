@@ -110,7 +110,10 @@ async def end_campaigns(context: WorkerContext) -> bool:
 
 
 async def _end(connection: Connection, chains: Chains, customer_id: int, campaign_id: int) -> bool:
-    """Refunds the next gifts of a campaign, or ends it. Deletes a draft that was not ordered. Returns False if there is nothing to do now."""
+    """Refunds the next gifts of a campaign, or ends it if none is left. Returns False if there is nothing to do now.
+
+    If nothing was ordered, deletes the draft, so that nobody can order it later.
+    """
     await commit_as_one(connection)
     await plan_by_index(connection)
     campaign = await store.lock_due(connection, customer_id, campaign_id)

@@ -185,7 +185,10 @@ class Visiting:
             return await self._see(connection, campaign)
 
     async def ask(self, token: str, email: str, host: str, language: str) -> Seen:
-        """Mails a code to an address, if it may take part. The answer does not show whether it may. Raises NotFound and TooManyRequests."""
+        """Mails a code to an address in its normal form, if it may take part. The answer does not show whether it may.
+
+        Raises NotFound and TooManyRequests.
+        """
         async with self._slots.changes, self._database.transaction(LOOKUP) as connection:
             campaign = await self._find(connection, token)
             seen = await self._see(connection, campaign)
@@ -197,7 +200,10 @@ class Visiting:
         return seen
 
     async def take(self, token: str, email: str, typed: str, host: str) -> Visit:
-        """Gives a mailbox its gift if the code is right. Wrong codes count as wrong PINs do. Raises NotFound and TooManyRequests."""
+        """Gives the mailbox of an address its gift if the code is right. Raises NotFound and TooManyRequests.
+
+        Wrong codes are counted as wrong PINs are.
+        """
         network = network_of(host)
         if wait_s := self._slowed.left_s(network):
             raise TooManyRequests("Too many wrong codes came from your network.", retry_after_s=wait_s)

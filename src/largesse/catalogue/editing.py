@@ -115,7 +115,10 @@ async def set_picture(actor: Actor, product_id: int, picture: Picture | None, se
 
 
 async def discard_draft(actor: Actor, kind: str, object_id: int, seen: int) -> bool:
-    """Deletes a draft, and its object if that was never published and nothing refers to it; returns whether. Raises as `save_draft` does."""
+    """Deletes a draft. Also deletes its object if that was never published and nothing refers to it.
+
+    Returns whether the object was deleted. Raises as `save_draft` does.
+    """
     async with actor.transaction(StaffRight.CATALOGUE) as transaction:
         edited = await _lock(transaction, kind, object_id, seen)
         if edited.draft is None:
@@ -222,7 +225,10 @@ async def import_drafts(
 
 
 async def publish_due(connection: Connection, actor: Actor, most: int) -> int:
-    """Publishes the due drafts, each in its own transaction, and returns how many were due. One that cannot be published stays, with the reason."""
+    """Publishes the due drafts, each in its own transaction. Returns how many it published or refused.
+
+    A draft that can no longer be published stays, with the reason.
+    """
     done = 0
     for row in await store.list_due(connection, most):
         kind, object_id = row["kind"], row["object_id"]

@@ -1,4 +1,7 @@
-"""The items of lists, serialized at first use, and the filters over them. `web` provides the Serializer, once for each process."""
+"""The items of lists: gifts with their serialized form, which is made at first use, and the filters over them.
+
+`web` provides the Serializer, once for each process.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -109,7 +112,10 @@ def named(items: Iterable[AnyItem], keyword: str) -> list[AnyItem]:
 def costing_at_most(
     items: Sequence[AnyItem], amount: Decimal, least_minor: Callable[[AnyItem], int | None]
 ) -> list[AnyItem]:
-    """Returns the items that can be sent for at most `amount` major units of their own currency, as `least_minor` says."""
+    """Returns the items that can be sent for at most `amount` major units of their own currency.
+
+    `least_minor` returns the lowest amount for which an item can be sent.
+    """
     if amount <= 0:
         return []
     limits_minor = {currency: _whole_minor(amount, currency) for currency in {item.currency for item in items}}

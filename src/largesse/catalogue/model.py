@@ -226,7 +226,10 @@ class Price(msgspec.Struct, frozen=True):
 
 
 def gift_price(product: Product, country: str, value: float | None) -> Price:
-    """Returns the price of one code of `product` in `country` at `value` (major units, if given). Raises InvalidRequest with the limit."""
+    """Returns the price of one code of `product` sent in `country` at `value` (major units; None if not given).
+
+    Raises InvalidRequest with the limit if it cannot be sent at that value.
+    """
     currency = product.currency
     if not product.sold_in(country):
         raise InvalidRequest(f"`product_id` {product.id} is not available in {country}.")
@@ -245,7 +248,10 @@ def gift_price(product: Product, country: str, value: float | None) -> Price:
 
 
 def collection_price(collection: Collection, value: float | None) -> Price:
-    """Returns the price of one code at `value` (major units; ignored for a custom collection). Raises InvalidRequest with the limit."""
+    """Returns the price of one code of `collection` at `value` (major units; ignored for a custom collection).
+
+    Raises InvalidRequest with the limit if it cannot be sent at that value.
+    """
     currency = collection.currency
     if collection.value_minor is not None:
         value_minor = collection.value_minor

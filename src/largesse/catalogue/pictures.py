@@ -1,4 +1,7 @@
-"""Pictures of products: which images are allowed, by their header alone, and storing them under names made from their content."""
+"""Pictures of products: which images are allowed, and storing them under names made from their content.
+
+Reads the kind and the size of an image from its header, without decoding it.
+"""
 
 import hashlib
 import re

@@ -86,7 +86,10 @@ async def write_rows(connection: Connection, kind: str) -> AsyncIterator[list[st
 
 
 async def read_sheet(connection: Connection, kind: str, file: bytes) -> Sheet:
-    """Reads a CSV file of products or collections, without saving. A missing column, or a row equal to the draft, changes nothing."""
+    """Reads a CSV file of products or curated collections. Saves nothing.
+
+    A missing column leaves its values unchanged. A row that equals the published content or the draft changes nothing.
+    """
     rows, fault = _rows(file, COLUMNS[kind])
     if fault is not None:
         return Sheet({}, {}, [RowFault(0, "", fault)], 0)

@@ -112,7 +112,10 @@ class Snapshot:
         page: int = 1,
         limit: int = 100,
     ) -> Serialized:
-        """Returns a page (1-based) of products, serialized: at most `amount` major units, with the words `keyword` in their name."""
+        """Returns a page (1-based) of the customer's products in `country`, by id, serialized.
+
+        `amount`, in major units, selects products that can be sent for that or less; `keyword` those with its words in their name.
+        """
         return self._products.serialized_page(customer_id, (country, currency, amount, keyword), page, limit)
 
     def products(

@@ -1,4 +1,7 @@
-"""Products and collections as people type them, in forms and CSV files alike. All mistakes are found at once, each with its field."""
+"""Products and collections as people type them, in forms and in CSV files: the same texts by the same names, so both are read here.
+
+All mistakes are found at once, each with its field.
+"""
 
 from __future__ import annotations
 

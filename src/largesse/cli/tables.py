@@ -49,7 +49,10 @@ def in_major_units(record: Any, *amounts: str) -> dict[str, Any]:
 
 
 def show(form: str | None, columns: Sequence[str], rows: Iterable[Row], *, empty: str) -> None:
-    """Prints rows with all of `columns`, or the text `empty`. Amounts are numbers in major units, and instants are ISO 8601 in UTC."""
+    """Prints rows, each with all of `columns`. A table without rows is replaced by the text `empty`.
+
+    Amounts are numbers in major units, and instants are ISO 8601 in UTC. A table shows both in a shorter form.
+    """
     with listing(form, columns, empty=empty) as add:
         add(rows)
 

@@ -31,7 +31,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Listening(NamedTuple):
-    """Where a service listens. `opened` is a bound socket, `shared` if other processes listen on the address with sockets of their own."""
+    """Where a service listens.
+
+    `opened` is a socket that is bound already. It is `shared` if other processes listen on the same address, each on a socket of its own.
+    """
 
     host: str
     port: int
@@ -93,7 +96,10 @@ def require_free(host: str, port: int) -> None:
 
 
 def reserved_socket(host: str, port: int) -> socket.socket:
-    """Returns a socket bound to the address for a process that listens later. Raises OperatorError if the address is not free."""
+    """Returns a socket bound to the address, for a process that listens later: until then no other process can bind to it.
+
+    Raises OperatorError if the address is not free.
+    """
     reserved = _socket_for(host)
     try:
         reserved.bind((host, port))  # with SO_REUSEADDR others could bind as well, and only the first could listen
@@ -112,7 +118,10 @@ def free_socket(host: str, port: int) -> socket.socket:
 
 
 def leave_new_to_others(listener: socket.socket) -> None:
-    """Leaves new connections to other processes: a client repeats a dropped handshake, and reaches one once this socket is closed."""
+    """Leaves new connections to the other processes that listen on this address.
+
+    A client repeats a dropped handshake after a second, and reaches another process once this socket is closed.
+    """
     try:
         _attach(listener, _DROP_NEW)
     except OSError as error:
@@ -120,7 +129,10 @@ def leave_new_to_others(listener: socket.socket) -> None:
 
 
 async def accept_waiting(listener: socket.socket) -> None:
-    """Returns once the server has accepted all connections of a socket that gets no new ones: closing it would reset those that wait."""
+    """Returns once the server has accepted all connections of a socket that gets no new ones.
+
+    The kernel would reset connections that still wait when the socket is closed.
+    """
     waiting = select.poll()
     waiting.register(listener, select.POLLIN)
     await asyncio.sleep(_HANDSHAKE_S)

@@ -99,7 +99,10 @@ class ConnectionManager:
         return QuickConnection(self, **uvicorns)
 
     def heads(self, answerer: WholeRequests | None, config: Config) -> Heads | None:
-        """Returns the known heads of requests to `answerer`; None without one, or if the server has options that `Heads` does not support."""
+        """Returns the known heads of requests to `answerer`.
+
+        Returns None if there is no answerer, or if the server has options that `Heads` does not support.
+        """
         if answerer is None or config.root_path or config.limit_concurrency is not None:
             return None
         if self._known_heads is None or self._known_heads.answerer is not answerer:
@@ -113,7 +116,10 @@ class ConnectionManager:
             self._loop.call_later(self._quiet_s, self._end_quiet)
 
     def _end_quiet(self) -> None:
-        """Ends the connections without a request, unless bytes have arrived that a late loop has not read: closing would reset those."""
+        """Ends the connections without a request, unless one has arrived and is not read yet.
+
+        If the loop is late, it runs this before it reads. Closing then would reset the connection.
+        """
         quiet = {one.descriptor: one for one in (*self.idle, *(one for one in self._heads if one.said_nothing))}
         arrived = select.poll()
         for descriptor in quiet:

@@ -67,7 +67,10 @@ class _Trailers(list[tuple[bytes, bytes]]):
 
 
 class _Joined:
-    """Writes an answer: the head together with the first part of the body, in one system call, and not before it, as ASGI requires."""
+    """Writes an answer. The head waits for the first part of the body, and both are sent in one system call.
+
+    ASGI requires this too: an answer must not begin before a part of its body is there.
+    """
 
     __slots__ = ("_head", "_transport")
 
@@ -372,7 +375,11 @@ class Connection(HttpToolsProtocol):
             self._manager.await_head(self)
 
     def shutdown(self) -> None:
-        """Ends after the current request, when the server stops. uvicorn would not wait for a request that is still on its way."""
+        """Ends after the current request. The server calls this when it stops.
+
+        uvicorn would close at once if it has read no request. But a request may be on its way, and its caller would see a broken
+        connection.
+        """
         self._manager.drain()
         if not self._is_answered():
             self.cycle.keep_alive = False

@@ -60,7 +60,10 @@ class Heads:
         self._known: RecentlyUsed[tuple[bytes, str], _Known] = RecentlyUsed(max_entries=_MAX_HEADS)
 
     def find(self, data: bytes, host: str) -> tuple[Head, int, int] | None:
-        """Returns the `Head` for the start of `data`, and where its body begins and ends; None if it is not whole, or ASGI must answer."""
+        """Returns the application's `Head` for the start of `data`, and the positions where the body begins and ends.
+
+        Returns None if the request must go through ASGI, or the head is not whole.
+        """
         begin = data.find(b" ", 0, 8) + 1
         path = data[begin : data.find(b" ", begin, _MAX_HEAD_BYTES)]
         if path.partition(b"?")[0] not in self._paths:

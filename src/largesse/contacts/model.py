@@ -159,7 +159,10 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_birthday(typed: str, *, drops_year: bool = False) -> int | None:
-    """Returns a birthday such as `14/03`, `03-14` or `14 March`, without its year if it `drops_year`; None if blank. Raises ContactFault."""
+    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault.
+
+    A year is refused, or dropped with `drops_year`.
+    """
     text = trimmed(typed)
     if not text:
         return None
@@ -249,7 +252,10 @@ def with_day_first(typed: str) -> str:
 
 
 def read_language(typed: str) -> str | None:
-    """Returns the tag of one of our languages, from `en-GB` or `English (UK)`; None for a blank text. Raises ContactFault."""
+    """Returns the tag of one of our languages, from a tag such as `en-GB` or a name such as `English (UK)`; None for a blank text.
+
+    Raises ContactFault.
+    """
     if not trimmed(typed):
         return None
     text = folded(trimmed(typed)).partition("(")[0].strip()
@@ -348,7 +354,10 @@ def _checked_groups(names: Collection[str]) -> tuple[str, ...]:
 
 
 def group_key(name: str) -> str:
-    """Returns the key that all spellings of a group's name share. Lowers each letter alone, as the database does for `İzmir`."""
+    """Returns the key that all spellings of a group's name share.
+
+    Each letter is made lower case separately, as in the database: `İzmir` and `Izmir` are one group.
+    """
     return "".join(letter.lower()[0] for letter in name)
 
 

@@ -233,7 +233,10 @@ class _Known:
     def take(
         self, changes: Sequence[ContactChange], key: Key, before: Contact | None, faults: dict[int, InvalidRequest]
     ) -> list[Contact]:
-        """Returns the contact of each change, made, or adds to `faults`. Changes by external id come first: they may free addresses."""
+        """Returns the contact of each change, with the change made. Adds faults to `faults`.
+
+        Changes that name a contact by its external id come first, as they may free the addresses of others.
+        """
         targets = [_NOBODY] * len(changes)
         names = [key == "external_id" and one.external_id in self._by_external for one in changes]
         for is_named in (True, False):

@@ -125,7 +125,10 @@ _KEY_STATUS = key_statuses(Fragment("ARRAY[$1::int]"))
 
 
 async def hold_key(connection: Connection, principal: Principal, *scopes: str, address: str | None = None) -> None:
-    """Checks the key again, and locks it. Begins every transaction that writes for a key. Raises as `require_key_status` does."""
+    """Checks the principal's key again, and locks it until the transaction ends, so that it is not deleted or restricted meanwhile.
+
+    Must be the first statement of every transaction that writes for an API key. Raises as `require_key_status` does.
+    """
     row = await connection.fetchrow(_KEY_STATUS, principal.key_id)
     require_key_status(principal, None if row is None else KeyStatus(*row[1:]), *scopes, address=address)
 
@@ -217,7 +220,10 @@ def require_admission(principal: Principal, *, inactive_too: bool = False) -> No
 
 
 def is_own(principal: Principal, service_account_id: int | None, user_id: int | None) -> bool:
-    """Returns whether an order of a service account or a person belongs to the principal. All belong to administrators and staff."""
+    """Returns whether an order of a service account or a person belongs to the principal.
+
+    All orders belong to administrators and members of staff.
+    """
     if principal.role == ADMIN:
         return True
     if principal.user_id is not None:

@@ -71,7 +71,10 @@ async def create_key(
 
 
 async def replace_key(actor: Actor, key_id: int) -> NewKey:
-    """Creates a second key with the same account, scopes and networks; both work. Raises NotFound, and AlreadyReplaced if there is one."""
+    """Creates a second key beside a key, with the same service account, scopes and networks.
+
+    Both work until the first is deleted. Raises NotFound, and AlreadyReplaced for a key that has a second one.
+    """
     async with actor.transaction(Right.SETTINGS) as transaction:
         connection = transaction.connection
         await find_key(connection, actor, key_id)
@@ -102,7 +105,10 @@ async def narrow_key(
     scopes: Sequence[str] | EllipsisType | None = ...,
     networks: Sequence[Network] | EllipsisType | None = ...,
 ) -> ApiKey:
-    """Sets what a key may be used for, from its next request on, and returns it. None lifts a restriction. Raises NotFound."""
+    """Sets what a key may be used for and from where, from its next request on. Returns the key as it is now. Raises NotFound.
+
+    None lifts a restriction; one that is not given stays.
+    """
     async with actor.transaction(Right.SETTINGS) as transaction:
         await find_key(transaction.connection, actor, key_id)
         # Locked before it is read, so that two simultaneous changes do not undo each other.

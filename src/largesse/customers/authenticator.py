@@ -56,7 +56,10 @@ def new_secret(environment: str) -> str:
 
 
 def secret_hash(secret: str) -> bytes:
-    """Returns the SHA-256 of the secret, which the database stores. There is no dictionary to try for 256 random bits."""
+    """Returns the SHA-256 of the secret, 32 bytes, which the database stores.
+
+    A plain hash is enough for 256 random bits: there is no dictionary to try.
+    """
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -178,7 +181,10 @@ class Authenticator:
         self._writer = asyncio.create_task(self._write_last_seen_for_ever())
 
     async def authenticate(self, secret: str, address: str | None = None) -> Caller:
-        """Returns the caller with `secret`. Raises Unauthorized, or TooManyRequests if too many wrong keys came from the network address."""
+        """Returns the caller with `secret` from that network address.
+
+        Raises Unauthorized, or TooManyRequests if too many wrong keys came from there.
+        """
         hash_ = secret_hash(secret)
         if hash_ not in self._right and not self.may_know(secret):
             self._wrong_keys.count(address)
@@ -208,7 +214,10 @@ class Authenticator:
         return self.seen(found, address)
 
     def find_for(self, receiver: Receiver[Caller], hash_: bytes) -> bool:
-        """Passes the caller of that hash, or an error, to `receiver`, which must call `seen`. False if only `find` can. Raises Unavailable."""
+        """Passes the caller whose secret has that hash, or an error, to `receiver`. Returns False if only `find` can look it up.
+
+        The receiver must call `seen`. Raises Unavailable if too many look-ups wait.
+        """
         if hash_ not in self._right:
             return False
         self._lookups.submit_for(receiver, hash_)

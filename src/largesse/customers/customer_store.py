@@ -115,7 +115,10 @@ async def has_customers(connection: Connection) -> bool:
 async def search_customers(
     connection: Connection, search: str, *, before: int = _HIGHEST, limit: int = 50
 ) -> list[ListedCustomer]:
-    """Returns the newest customers with ids below `before` in whose name or key each word of the search begins a word; all if it is empty."""
+    """Returns the newest customers with ids below `before` whose name or key matches a search.
+
+    Each word of the search must be the beginning of a word there. An empty search finds all.
+    """
     words = _WORD.findall(search.lower())[:_MOST_WORDS]
     if not words and search.strip():
         return []

@@ -48,7 +48,10 @@ class CustomerView(msgspec.Struct, frozen=True):
     ends_at: datetime
 
     def session(self, email: str, language: str | None, zone: str | None) -> Session:
-        """Returns a session for a viewer, who sees all pages and may change nothing. Its ids belong to nobody."""
+        """Returns a session for a viewer, who sees all pages and may change nothing.
+
+        Its ids belong to nobody, so it has no orders, views or accounts of its own.
+        """
         person = Person(
             session_id=0,
             person_id=0,

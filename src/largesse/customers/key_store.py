@@ -151,14 +151,20 @@ async def deleted_keys(connection: Connection, names: Sequence[tuple[int, str]])
 async def narrow_key(
     connection: Connection, key_id: int, *, scopes: Sequence[str] | None, networks: Sequence[Network] | None
 ) -> None:
-    """Sets scopes and networks of a key; None means all. Transactions that write for it keep the old ones. Raises NotFound."""
+    """Sets the scopes and networks of a key; None means all. Raises NotFound for an unknown or deleted key.
+
+    Waits for transactions that write for the key. They finish with its old scopes and networks.
+    """
     narrowed = await connection.execute(_NARROW, key_id, scopes, networks)
     if narrowed == "UPDATE 0":
         raise no_such_key(key_id)
 
 
 async def delete_key(connection: Connection, key_id: int) -> None:
-    """Deletes a key, but not its row. Requests under way finish or are refused. Raises NotFound for an unknown or deleted key."""
+    """Deletes a key. Requests under way finish or are refused. Raises NotFound for an unknown or deleted key.
+
+    Its row stays, with its name and without its hash.
+    """
     deleted = await connection.execute(_DELETE, key_id)
     if deleted == "UPDATE 0":
         raise no_such_key(key_id)

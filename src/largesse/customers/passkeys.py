@@ -221,7 +221,10 @@ async def remove_passkey(
 async def take_passkey(
     connection: Connection, party: RelyingParty, session_id: int, person_id: int, answer: str, sql: SignInSql = PEOPLE
 ) -> bool:
-    """Returns whether a passkey of the person signed the session's challenge, once. Refuses a copy, whose count does not rise."""
+    """Returns whether one of the person's passkeys signed the session's challenge. Each challenge counts once.
+
+    Refuses a passkey whose count of signatures does not rise, as it may be a copy.
+    """
     await open_credentials(connection)
     rows = await connection.fetch(sql.lock_passkeys, person_id)
     try:

@@ -68,7 +68,10 @@ class Passwords:
         return self._hasher.check_needs_rehash(stored)
 
     async def _beside(self, password: str, stored: str | None) -> str:
-        """Returns the hash of a password; with `stored`, `stored` if it matches, otherwise "". Works in a thread. Raises Unavailable."""
+        """Returns the hash of a password. With `stored`, returns `stored` if it matches, otherwise an empty text.
+
+        Works in a thread. Raises Unavailable if too many wait.
+        """
         if self._waiting >= _MOST_WAITING:
             raise Unavailable("Too many people are signing in at the moment.", retry_after_s=2)
         self._waiting += 1

@@ -127,7 +127,10 @@ def _digits(typed: str) -> str | None:
 
 
 def _step_of(secret: bytes, code: str | None, now_s: float, *, after: int) -> int | None:
-    """Returns the time step of a code if it is later than `after`, otherwise None. Accepts the steps before and after now, as clocks differ."""
+    """Returns the time step of a code if it is later than `after`; otherwise None.
+
+    Accepts the current step, the one before and the next, as clocks differ.
+    """
     if code is None:
         return None
     now = int(now_s // STEP_S)

@@ -43,7 +43,10 @@ class SignInMethods(NamedTuple):
 
 
 class SecurityService:
-    """Changes how people sign in; with `staff`, members of staff. With `mails`, mails people about changes to their second step."""
+    """Changes how people of customers sign in. With `staff`, changes how members of staff do, who always need a second step.
+
+    With `mails`, people get a mail about changes to their second step.
+    """
 
     def __init__(
         self,
@@ -81,7 +84,10 @@ class SecurityService:
             )
 
     async def choose_password(self, actor: Actor, password: str) -> None:
-        """Sets the first password of a person who signed in by a link, which ends their other sessions. Raises Refused if there is one."""
+        """Sets the first password of a person who signed in by a link. It also confirms who they are, and ends their other sessions.
+
+        Raises Refused if they already have a password.
+        """
         person, password_hash = _person(actor), await self._passwords.hash(password)
         async with self._transaction(actor) as transaction:
             if not await set_first_password(transaction.connection, person.person_id, password_hash, self._sql):

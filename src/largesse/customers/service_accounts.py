@@ -34,7 +34,7 @@ async def named_service_account(actor: Actor, customer: str, key: str) -> store.
 
 
 async def create_service_account(actor: Actor, name: str) -> tuple[int, str]:
-    """Creates a service account, and returns its id and its key. Raises TooManyServiceAccounts, NameTaken."""
+    """Creates a service account, and returns its id and its key, which is made from the name. Raises TooManyServiceAccounts, NameTaken."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         # Locked, so that two simultaneous requests neither exceed the maximum nor take the same key.
         await store.lock_customer(transaction.connection, actor.customer_id)

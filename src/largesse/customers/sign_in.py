@@ -1,4 +1,4 @@
-"""Signing in by password or by a link. Neither the answer nor the time it takes shows whether an address is known."""
+"""Signing in by password or by a link. Each begins a new session. Neither the answer nor the time it takes shows whether an address is known."""
 
 from typing import Generic, TypeVar
 
@@ -72,7 +72,10 @@ class SignInStep(msgspec.Struct, frozen=True):
 
 
 class SignInSteps(Generic[AnySession]):
-    """The steps of signing in that people and staff share. `allowances` is the database that counts attempts, if it is another."""
+    """The steps of signing in that people of customers and members of staff share.
+
+    `allowances` is the database that counts attempts, if it is not `database`.
+    """
 
     def __init__(
         self,
@@ -126,7 +129,10 @@ class SignInSteps(Generic[AnySession]):
             return secret
 
     async def prove(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
-        """Records that the person confirmed who they are, by their second step or else their password. Raises Refused, TooManyRequests."""
+        """Records that the person confirmed who they are, by their second step. If they have none, `step.code` is their password.
+
+        Raises Refused, TooManyRequests.
+        """
         if session.has_second_step:
             await self._take_step(session, step, origin)
         else:

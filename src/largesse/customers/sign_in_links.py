@@ -90,7 +90,11 @@ async def new_link(
     ends_others: bool = True,
     is_mailed: bool = False,
 ) -> str:
-    """Returns the secret of a new link. `ends_others` ends earlier ones; `is_mailed` means that following it confirms the address."""
+    """Returns the secret of a new link, which cannot be read again.
+
+    With `ends_others`, ends earlier links of that kind for the same user or person. `is_mailed` says that the link goes only into a mail to the
+    address, so that following it confirms the address.
+    """
     await open_credentials(connection)
     secret = new_secret()
     if ends_others:

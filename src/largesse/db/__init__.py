@@ -1,1 +1,4 @@
-"""PostgreSQL: pool, scope, roles, policies, rights, migrations, the embedded server. Only `sharding` knows about a distributed database."""
+"""PostgreSQL: the pool, the scope of each transaction, roles, policies, rights, migrations and the embedded server.
+
+Only `sharding` knows about a distributed database.
+"""

@@ -1,4 +1,7 @@
-"""Makes a PostgreSQL cluster in a data directory, and starts and stops its server, under the start lock of `largesse.db.embedded`."""
+"""Makes a PostgreSQL cluster in a data directory, and starts and stops its server.
+
+Callers hold the start lock of `largesse.db.embedded`, as two processes must not do this at once.
+"""
 
 import importlib.util
 import os
@@ -67,7 +70,10 @@ class Cluster:
         self._programs = programs()
 
     def initialise(self) -> None:
-        """Makes the cluster if there is none, under another name at first, so that an interrupted run leaves no incomplete one."""
+        """Makes the cluster if there is none, and writes it to the disk.
+
+        It is made under another name and then moved, so that an interrupted run leaves no incomplete cluster.
+        """
         if self.path.exists():
             self._check_version()
             return

@@ -72,7 +72,10 @@ async def prepare_roles(session: Session) -> list[str]:
 
 
 async def roles_to_make(session: Session) -> list[str]:
-    """Returns the statements that `prepare_roles` would run, for an administrator. Changes nothing. Raises OperatorError as that does."""
+    """Returns the statements that `prepare_roles` would run, for an administrator to run instead. Changes nothing.
+
+    Raises OperatorError as that does.
+    """
     await _refuse_acting(session)
     return [statement for missing in _PREPARING for statement in await missing(session)]
 
@@ -140,7 +143,10 @@ async def differences(session: Session) -> Differences:
 
 
 async def _do(session: Session, missing: _Missing) -> list[str]:
-    """Runs the statements of `missing` twice, as one may depend on another, and returns those that it still returns: they were refused."""
+    """Runs the statements that `missing` returns. Returns those that it still returns afterwards: they were refused.
+
+    Runs twice, as one may only run after another. Repeats if another session was faster.
+    """
     await session.execute(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}")
     try:
         return await _try(session, missing)
@@ -250,13 +256,19 @@ async def _schema_missing(session: Session) -> list[str]:
 
 
 async def _foreign_owned(session: Session) -> list[str]:
-    """Returns the statements that give the owner a schema that another login made, and let that login act as the owner."""
+    """Returns the statements that give the owner a schema that another login made before there were roles.
+
+    That login may act as the owner from then on, so that processes that still use it keep working.
+    """
     before = await session.fetch(_OWNED_BY_OTHERS, Role.OWNER)
     return [row["statement"] for row in [*before, *await session.fetch(_FOREIGN_OWNED, Role.OWNER)]]
 
 
 async def _rights_missing(session: Session) -> list[str]:
-    """Returns a statement for each object that corrects its rights at once, so that a running service never lacks one in between."""
+    """Returns a statement for each object that corrects its rights at once: a running service never lacks one in between.
+
+    Roles that an administrator has to make yet get theirs later.
+    """
     known = {row["rolname"] for row in await session.fetch(_KNOWN_ROLES, list(ACTING))}
     if not known:
         return []

@@ -152,7 +152,10 @@ def _revisions() -> list[Path]:
 
 
 async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -> None:
-    """Runs the revisions later than `after`, each in a transaction that also records it. With `as_owner`, the owner's role owns new objects."""
+    """Runs the revisions later than `after`, each in its own transaction, which also records it.
+
+    With `as_owner`, the role of the owner owns the new objects, otherwise the login.
+    """
     session = await dialer.dial()
     try:
         if as_owner:
@@ -166,7 +169,10 @@ async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -
 
 
 async def _run_patiently(session: Session, revision: str, sql: str) -> None:
-    """Runs a revision in a transaction that waits briefly for locks, and repeats it until it gets them. Raises OperatorError otherwise."""
+    """Runs a revision in a transaction that waits for locks only a short time, and repeats it until it gets all of them.
+
+    Raises OperatorError if it does not get the locks.
+    """
     for attempt in range(_LOCK_TRIES):
         try:
             await _run(session, revision, sql)

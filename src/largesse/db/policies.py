@@ -37,7 +37,7 @@ def _own(column: str = "customer_id") -> str:
 
 
 def _read_once(expression: str) -> str:
-    """Returns the expression with each setting read once in a statement, not for each row: one may name a hundred customers."""
+    """Returns the expression with each setting read once in a statement, not for each row that is written. A setting may name a hundred customers."""
     return expression.replace(_CUSTOMERS, _CUSTOMERS_ONCE).replace(_ENVIRONMENTS, _ENVIRONMENTS_ONCE)
 
 

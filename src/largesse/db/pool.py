@@ -55,7 +55,10 @@ _IDLE_LIMIT = "SELECT current_setting('idle_in_transaction_session_timeout')"
 
 
 class Database:
-    """A pool of connections. `transaction`, `connection` and `session` provide one for a block, with the scope of its transactions."""
+    """A pool of connections. `transaction`, `connection` and `session` provide one for the length of a block.
+
+    Each takes the scope of its transactions (largesse.db.scope).
+    """
 
     def __init__(self, pool: asyncpg.Pool, dialer: Dialer) -> None:
         self._pool = pool
@@ -69,7 +72,10 @@ class Database:
     async def connect(
         cls, url: str, *, role: Role | None = None, max_connections: int = 10, limits: Limits = REQUESTS
     ) -> Self:
-        """Opens the pool, whose sessions act as `role`, or as the login. Raises one of DATABASE_AWAY, or OperatorError for that role."""
+        """Opens the pool. Its sessions act as `role`. If that is None, they act as the login, for tests and benchmarks.
+
+        Raises one of DATABASE_AWAY if the server cannot be reached, and OperatorError if the login may not act as the role.
+        """
         return await cls.open(Dialer(DatabaseAddress.parse(url), limits, role), max_connections)
 
     @classmethod
@@ -286,7 +292,10 @@ async def commit_as_one(connection: Connection) -> None:
 
 
 async def act_for(connection: Connection, scope: Scope) -> None:
-    """Limits a look-up's transaction to the customer that it found, or gives acting customers other environments. Else raises RuntimeError."""
+    """Limits the scope of a look-up's transaction to the customer that it found, or changes the environments of acting customers.
+
+    Raises RuntimeError in other transactions.
+    """
     await cast("Session", connection).act_for(scope)
 
 

@@ -62,7 +62,10 @@ def read(cluster: Path) -> Postmaster | None:
 
 
 def is_alive(postmaster: Postmaster, cluster: Path) -> bool:
-    """Returns whether the process exists and is this cluster's server. One that was not reaped yet has no command line: it is dead."""
+    """Returns whether the process exists and is this cluster's server, not another process with the same id.
+
+    A process that died and was not reaped yet has no command line, and counts as dead.
+    """
     arguments = _command_line(postmaster.pid)
     return bool(arguments) and arguments[0].endswith(b"postgres") and os.fsencode(cluster) in arguments
 

@@ -159,7 +159,10 @@ class Session(asyncpg.Connection):
         return not ip_address(peer[0]).is_loopback and peer[0] != own[0]
 
     def lend(self, scope: Scope, *, is_distributed: bool = False, credentials_key: bytes | None = None) -> None:
-        """Sets the scope of transactions from now on. `credentials_key` is for `open_credentials`. Raises TypeError for anything but a scope."""
+        """Sets the scope of the transactions that begin from now on. Raises TypeError for anything but a scope.
+
+        `credentials_key` is for `open_credentials`.
+        """
         if not isinstance(scope, Scope):
             raise TypeError("a transaction needs a Scope before its first statement")
         self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key

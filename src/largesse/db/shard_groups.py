@@ -63,7 +63,10 @@ class Nodes:
         self._opening: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def node_of(self, customer_id: int) -> Database:
-        """Returns the node with a customer's rows, or the database itself if it cannot be reached directly. Raises one of DATABASE_AWAY."""
+        """Returns the node with a customer's rows, or the database itself if the node cannot be reached directly.
+
+        Raises one of DATABASE_AWAY if the node is down.
+        """
         if self._database.dialer.is_pooled:  # PgBouncer leads only to the coordinator
             return self._database
         now_s = clock.passed_s()

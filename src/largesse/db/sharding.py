@@ -148,7 +148,10 @@ def is_of_lost_node(error: asyncpg.PostgresError) -> bool:
 
 
 async def trouble(session: Session) -> str | None:
-    """Returns what is wrong with the nodes and what to do; None if all is well, or for a node that is down, which affects only its customers."""
+    """Returns what is wrong with the nodes and what to do. None if all is well, or on one server.
+
+    A node that is down is not reported, as the customers on other nodes are not affected.
+    """
     if await session.fetchval(_HAS_LOST_TABLES):
         return (
             "tables are missing, as after DROP EXTENSION citus, which drops those that were distributed over nodes: "
@@ -179,7 +182,10 @@ async def trouble(session: Session) -> str | None:
 
 
 async def distribute(session: Session) -> list[str]:
-    """Distributes the tables that are not yet, and returns their names. Call it as the owner, outside any transaction."""
+    """Distributes the tables that are not yet distributed, and returns their names.
+
+    Call it as the owner of the schema, outside any transaction, if `trouble` returns None.
+    """
     if not await is_distributed(session):
         return []
     kinds = {row["name"]: row["kind"] for row in await session.fetch(_KINDS)}

@@ -75,7 +75,10 @@ def members_of(kind: type[msgspec.Struct], row: Row) -> dict[str, Any]:
 
 
 class Part:
-    """A statement, independent of the other parts, with its arguments from `$1`. `apart` does the same on a cluster, which would refuse it."""
+    """A statement with its arguments, the first one being `$1`. It must not depend on what the other parts write.
+
+    `apart` does the same on a cluster, which would refuse the statement.
+    """
 
     __slots__ = ("apart", "arguments", "sql")
 
@@ -134,7 +137,7 @@ class CommitFailed(Exception):
 
 
 async def run_together(connection: Connection, *statements: Statement) -> list[str | None]:
-    """Runs statements in one round trip if possible, and returns the first value of each, as text. Raises the first error."""
+    """Runs statements in one round trip if the session can. Returns the first value of each, as text. Raises the first error."""
     # Tests use plain connections of the driver, which cannot do this.
     if not getattr(connection, "can_send_together", False):
         return [await _run(connection, statement) for statement in statements]
@@ -149,7 +152,10 @@ async def run_together(connection: Connection, *statements: Statement) -> list[s
 
 
 async def commit_with(connection: Connection, statement: Statement | None) -> None:
-    """Runs a last statement, if any, and COMMIT, together if possible. Raises the statement's error, and commits nothing, or CommitFailed."""
+    """Runs the last statement of a transaction, if any, and COMMIT, in one round trip if the session can.
+
+    Raises the statement's error, after which nothing is committed, or CommitFailed.
+    """
     commit = Statement("COMMIT")
     # If the driver ran a statement in the transaction, it must also run the COMMIT. Otherwise it would reset the session.
     is_known = connection.is_in_transaction()

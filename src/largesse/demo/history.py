@@ -42,7 +42,10 @@ _KEYS = {"hr-bot": "acme-production", "sales-crm": "acme-sales"}  # keys in the 
 
 
 async def make_history(settings: Settings, owner: Connection, loaded: LoadedSeed, hook: str) -> None:
-    """Makes the history of data just loaded, through `owner` of the tables, and leaves the clock at the present. `hook` receives webhooks."""
+    """Makes the history for data that was just loaded, and leaves the clock at the present.
+
+    `owner` is a connection of the tables' owner. `hook` is the address of a webhook receiver that answers.
+    """
     timeline = Timeline(owner, DAYS)
     mail_server = DemoMailServer({guest.typed for one in sendings() for guest in one.guests if guest.is_mistyped})
     receivers = DemoReceivers()

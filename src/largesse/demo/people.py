@@ -1,4 +1,7 @@
-"""The actors in the demo's history: people, service accounts, the operator, and recipients, who claim at once, after days or never."""
+"""The actors in the demo's history: people of the customer, service accounts with their keys, the operator, and recipients.
+
+Some recipients claim their gifts at once, some after days, some never.
+"""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -15,7 +15,10 @@ from largesse.doctor.settings import doubtful_proxies, doubtful_settings, read_s
 
 
 async def check(environ: Mapping[str, str]) -> Report:
-    """Checks settings, machine, database and mail server. Changes and sends nothing. Skips checks that depend on a malformed setting."""
+    """Checks the settings in `environ`, the machine, the database and the mail server. Changes and sends nothing.
+
+    Skips checks that depend on a malformed setting.
+    """
     settings, malformed = read_settings(environ)
     findings: list[CheckResult] = [
         *malformed,

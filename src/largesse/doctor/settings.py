@@ -167,7 +167,10 @@ def warn_of_unknown_settings() -> None:
 
 
 def warn_of_doubtful_settings(settings: Settings, *, delivers: bool) -> None:
-    """Logs doubtful settings in production. A process that `delivers` handles its mail too, even if it serves staging."""
+    """Logs doubtful settings in production. Staging may run on a developer's machine.
+
+    A process that `delivers` handles mail of production too, even if it serves staging.
+    """
     if settings.environment == "production":
         _warn_of([*doubtful_settings(settings), *doubtful_proxies(os.environ)])
     elif delivers:

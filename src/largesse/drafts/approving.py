@@ -1,4 +1,7 @@
-"""Requests approval of drafts, and sends approved ones: only what was quoted when the approval was requested, at that price."""
+"""Requests approval of drafts, and sends approved ones.
+
+A draft is quoted when its approval is requested, and the quote is stored with the request. Only the quoted send, at that price, can be sent.
+"""
 
 from datetime import timedelta
 
@@ -80,7 +83,10 @@ async def ask_approval(
 
 
 async def send_approved(drafts: DraftService, database: Database, request: ApprovalRequest) -> Placed:
-    """Places the order of an approved request, once, as its person. Raises Unauthorized if they may no longer send, and as `DraftService.send`."""
+    """Places the order of an approved request, as its person. A repeat returns the order of the first call.
+
+    Raises Unauthorized for a person who may no longer send, and raises as `DraftService.send` does.
+    """
     async with database.connection(for_customer(request.customer_id, request.environment)) as connection:
         current = await approvals.find_request(connection, request.customer_id, request.environment, request.id)
         caller = await person_calls(

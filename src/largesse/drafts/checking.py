@@ -47,7 +47,10 @@ class RowProblem(msgspec.Struct, frozen=True, gc=False):
 
 
 class CheckedRow(msgspec.Struct, frozen=True, gc=False):
-    """A row with the values of its columns, and its faults. `Ada <ada@example.com>` is split; a cell with several recipients is not."""
+    """A row with the values of its columns, and its faults.
+
+    A cell such as `Ada <ada@example.com>` is split into name and address. A cell with several recipients is unchanged.
+    """
 
     number: int
     email: str
@@ -255,7 +258,10 @@ def _with_room(columns: Columns, width: int, typed: Collection[Typed]) -> Column
 
 
 def _written(typed: Typed, cells: Sequence[str], columns: Columns) -> list[str]:
-    """Returns a row's cells with the typed values, without an address in an unused column, which the person saw beside the row."""
+    """Returns the cells of a row with the typed values.
+
+    Removes an address in an unused column, as the person saw it beside the row and could use it.
+    """
     written: dict[int | None, str] = dict(zip(columns.names, (typed.name, ""), strict=False))
     written |= {columns.email: typed.email, columns.quantity: typed.quantity}
     width = max(len(cells), *(at + 1 for at in columns.used))

@@ -57,7 +57,10 @@ def read_mailboxes(text: str) -> list[Mailbox] | None:
 
 
 def one_mailbox_a_line(text: str) -> Steps[str]:
-    """Replaces each line that is a list of mailboxes by a line of CSV for each. Leaves other lines, and tables with headings."""
+    """Replaces each line that is a list of mailboxes by lines of CSV with one mailbox each. Other lines stay.
+
+    A text that begins with headings of several columns is a table and stays unchanged.
+    """
     first = next((line for line in lines_of(text) if line.strip()), "")
     if first[:4].lower() == "sep=":  # the text says that it is a table
         return text
@@ -168,7 +171,10 @@ def _mailboxes_among(parts: list[Mailbox | str]) -> list[Mailbox]:
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
-    """Yields the stripped parts between separators outside quotation marks, without blank ones, and "" where the caller may pause."""
+    """Yields the parts between separators outside quotation marks. Strips blanks around parts, and skips blank parts.
+
+    Yields "" where the caller may pause.
+    """
     tokens: list[str] = []
     for number, found in enumerate(_TOKENS.finditer(text), 1):
         if found[0] not in separators:
@@ -290,7 +296,10 @@ def _plain(email: str) -> str:
 
 
 def _is_name_or_mark(before: Sequence[str], local: str) -> bool:
-    """Returns whether the words before an address are a list mark such as `1.`, or a name, as in `Ada Byron ada@example.com`."""
+    """Returns whether the words before an address are a list mark such as `1.`, or a name that is part of the address.
+
+    An example of the latter is `Ada Byron ada@example.com`.
+    """
     words = [_NO_LETTERS.sub("", folded(word)) for word in before]
     return not any(words) or any(len(word) > 1 and word in folded(local) for word in words)
 

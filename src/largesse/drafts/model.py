@@ -156,7 +156,10 @@ class PriceLines(msgspec.Struct, frozen=True):
 
 
 def price_lines(quote: Quote, product: Product | None, country: str) -> PriceLines:
-    """Returns the price lines of a quote. VAT is the rest of the price, so that the lines add up: it is rounded with value and postage."""
+    """Returns the price lines of a quote. `product` is what the draft sends; None for a collection.
+
+    VAT is the rest of the price: it is rounded together with value and postage, so that the lines add up.
+    """
     unit_minor = quote.total_minor // quote.code_count
     postage_minor = 0
     if product is not None and not product.is_digital:

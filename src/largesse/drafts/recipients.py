@@ -308,7 +308,10 @@ SORTS: Mapping[str, Callable[[CheckedRow], Any]] = {
 
 
 def list_rows(checked: Checked, view: View, earlier: Collection[str] = ()) -> Listed:
-    """Returns the page of the list that a view shows, by default rows to fix first. `earlier` has the keys of addresses with the gift."""
+    """Returns the page of the list that a view shows. Without a chosen order, the rows to fix come first.
+
+    `earlier` has the `email_key` of each address that had the gift before.
+    """
     of_state = _by_state(checked, earlier)
     counts = {"all": _recipients(checked.rows), **{name: _recipients(rows) for name, rows in of_state.items()}}
     counts["repeated"] = len([row for row in of_state["repeated"] if row.same_as is not None])

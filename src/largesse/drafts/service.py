@@ -63,7 +63,10 @@ class DraftService:
     # Price and order
 
     async def gift(self, caller: Caller, draft: Draft) -> tuple[Gift, Options]:
-        """Returns the chosen gift of the draft with its price, and its texts completed from its template. Raises InvalidRequest if it cannot be sent."""
+        """Returns the gift of the draft with its price, and the draft's texts completed from its template. Its gift must be chosen.
+
+        Raises InvalidRequest if it cannot be sent.
+        """
         request = msgspec.structs.replace(
             draft.to_request(caller, ()), code_quantity=1, claim_by=None, reminder_days=None, external_reference=None
         )
@@ -77,7 +80,10 @@ class DraftService:
         return await self._orders.gift_name(caller, gift)
 
     async def quote(self, caller: Caller, draft: Draft, checked: Checked, *, holds: timedelta = QUOTE_HOLDS) -> Quote:
-        """Returns the price of sending the draft, whose gift is chosen, valid for `holds`. Raises as the send would, with all faults in `errors`."""
+        """Returns the price of sending the draft, with a token that is valid for `holds`. Its gift must be chosen.
+
+        Raises what placing the order would raise, with all faults in `errors`.
+        """
         return await self._quoter.quote(caller, draft.to_request(caller, checked.recipients), RequestFaults(), holds)
 
     async def send(

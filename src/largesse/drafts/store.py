@@ -228,7 +228,10 @@ async def count_drafts_with(connection: Connection, email: str, customer_id: int
 
 
 async def drop_drafts_with(connection: Connection, email: str, customer_id: int | None) -> int:
-    """Deletes the drafts, of one customer or of all, that contain that address; their authors can write them again. Returns how many."""
+    """Deletes the drafts, of one customer or of all, that contain that address. Returns how many.
+
+    A draft has not been sent: its author can write it again without the address.
+    """
     return await count_changed(connection, _DELETE_WITH_ADDRESS, email_key(email), customer_id)
 
 

@@ -101,7 +101,10 @@ class _Rows:
 
 
 def _separator_of(text: str) -> Steps[tuple[str, str]]:
-    """Returns the text and its separator: the one that it names, as Excel does by `sep=;`, or the one that fits best. Raises SheetRefused."""
+    """Returns the text and its separator. If the text does not name one, as Excel does by `sep=;`, returns the one that fits best.
+
+    Raises SheetRefused.
+    """
     if text[:4].lower() == "sep=" and len(text) > 4 and text[4] in _SEPARATORS:
         return text.partition("\n")[2], text[4]
     fits = {}

@@ -64,7 +64,10 @@ class Workbooks:
 
     @asynccontextmanager
     async def unpacked(self, customer_id: int, data: bytes) -> AsyncIterator[bytes]:
-        """Yields the program's output, which may be large: the turn lasts until the block ends. Raises SheetRefused and Unavailable."""
+        """Yields the output of the program, for `read_sheets`. It may be many times the file, so the turn lasts until the block ends.
+
+        Raises SheetRefused, and Unavailable if too many wait.
+        """
         if len(data) > MAX_FILE_BYTES:
             raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
@@ -72,7 +75,10 @@ class Workbooks:
 
 
 def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
-    """Returns the rows of each visible sheet that is not blank, or the reason why it cannot be read. Raises SheetRefused if all cannot."""
+    """Returns the visible sheets that are not blank, by name: each with its rows, or the reason why it cannot be read.
+
+    Raises SheetRefused if none can be read.
+    """
     makers: dict[str, SheetMaker] = {}
     hidden: Counter[str] = Counter()
     refused: dict[str, SheetRefused] = {}

@@ -37,7 +37,7 @@ class Chain:
     """The chains of one purpose, under numbered keys. The newest key makes marks. Each key checks its own marks."""
 
     def __init__(self, purpose: str, keys: Mapping[int, bytes], early: int = 0) -> None:
-        """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did."""
+        """Takes the keys by number, from 1 to 255. Numbers up to `early` mark rows as earlier releases did. Without keys, no mark matches."""
         self._keys = {number: _Keys(number, key, purpose) for number, key in keys.items()}
         self._newest = max(keys, default=0)
         self._early = early
@@ -65,7 +65,10 @@ class Chain:
         return mac[0] <= self._early
 
     def add(self, head: bytes, row: bytes, number: int = 0) -> tuple[bytes, bytes]:
-        """Returns the mark of a row after `head`, and the new head, under the newest key or a numbered one. Raises KeyError if there is none."""
+        """Returns the mark of a row that is added after `head`, and the new head.
+
+        Uses the key with that number, if one is given, instead of the newest. Raises KeyError if there is none.
+        """
         keys = self._keys[number or self._newest]
         made = keys.mark()
         made.update(head + row)

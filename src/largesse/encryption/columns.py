@@ -117,7 +117,10 @@ def sealed_column(
     context: Callable[[Row], bytes],
     more: Sequence[str] = (),
 ) -> SealedTable:
-    """Returns an encrypted column: `keys` are the keys of its table, and the `context` of a row may need `more` columns."""
+    """Returns a column whose values are encrypted for the `context` of their row. `keys` has the names and types of the table's keys.
+
+    `more` are columns that the context needs in addition to the keys.
+    """
 
     def renew(vault: Vault, row: Row) -> tuple[bytes]:
         compartment, of_row = part(vault), context(row)

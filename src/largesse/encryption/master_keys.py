@@ -97,7 +97,10 @@ async def list_master_keys(connection: Connection) -> list[KeyRecord]:
 
 
 async def note_sealing(connection: Connection, vault: Vault) -> bool:
-    """Records that a process encrypts under the newest key now. Returns whether the database has every key, and that one is not retired."""
+    """Records that a process encrypts under the newest key of the vault now.
+
+    Returns whether the database has every key of the vault, and the newest is not retired.
+    """
     try:
         is_needed: bool = await connection.fetchval(_NOTE_SEALING, vault.key_ids[0])
     except asyncpg.ReadOnlySQLTransactionError:  # a standby: its primary stores the keys

@@ -262,7 +262,11 @@ class Vault:
 
 
 def load_vault(settings: Settings) -> Vault:
-    """Returns the vault of an installation. Makes the master key for an embedded database. Raises OperatorError without a key."""
+    """Returns the vault of an installation.
+
+    With an embedded database, the master key is generated once, in the data directory. With an external one it must be set, as all processes
+    of the installation need the same key. Raises OperatorError.
+    """
     if settings.master_keys:
         return Vault(settings.master_keys)
     if settings.database_url is not None:

@@ -55,7 +55,7 @@ class Change(NamedTuple):
 
 
 def changed_cte(orders: Fragment) -> Fragment:
-    """Returns the part of a statement that records changes of orders, from a query for `customer_id` and `order_id`."""
+    """Returns the part of a statement that records changes of orders. `orders` is a query of constants for their `customer_id` and `order_id`."""
     return compose(
         """
         changed_orders AS (

@@ -108,12 +108,18 @@ async def record_event(
 
 
 async def begin_fan_out(connection: Connection, customers: Sequence[int] | None = None) -> None:
-    """Makes other workers (of the shard group, if distributed) wait until the transaction ends: events get positions in the order of reading."""
+    """Makes other workers wait until the transaction ends, so that events get their positions in the order in which they are read.
+
+    With distributed customers, it locks one shard group.
+    """
     await connection.execute(_LOCK_STREAM, customers[0] if customers else 0)
 
 
 def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """Returns SQL for the first `limit` events that are not fanned out, after `begin_fan_out`. `of` is an additional condition."""
+    """Returns SQL that reads the first `limit` events that are not fanned out. Run it after `begin_fan_out`.
+
+    `of` is an additional condition (`within`).
+    """
     return compose(
         """
         SELECT id, order_id, customer_id, environment, event, created_at FROM events
@@ -125,7 +131,10 @@ def waiting_events(limit: Fragment, of: Fragment = NOTHING) -> Fragment:
 
 
 def marked_events(waiting: Fragment, of: Fragment = NOTHING) -> Fragment:
-    """Returns SQL, or part of it, that marks events as fanned out at the positions of `waiting`, by `customer_id` and `id`."""
+    """Returns SQL that marks events as fanned out, and gives them their positions: `waiting`, by `customer_id`, `id` and `position`.
+
+    A statement, or part of one.
+    """
     return compose(
         """
         UPDATE events SET fanned_out_at = (SELECT clock_now()), position = waiting.position FROM {waiting}
@@ -147,7 +156,10 @@ _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(Ord
 
 
 async def rewrite_event(connection: Connection, order: tuple[int, int], changed: Mapping[str, str | None]) -> None:
-    """Changes members of an order's `order.created` event. `changed` has the new values by the names of the fields of OrderRecord."""
+    """Changes members of an order's `order.created` event.
+
+    `changed` has the new values by the names of the fields of OrderRecord. The order's other events stay as they are.
+    """
     rows = await connection.fetch(_BODIES, *order, ORDER_CREATED.name)
     for row in rows:
         body = msgspec.json.decode(row["body"])

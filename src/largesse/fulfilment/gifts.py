@@ -101,7 +101,10 @@ class ClaimedGifts:
         return await settle_product(connection, self._provider, line, product, at)
 
     async def serve(self, line: Line, product_id: int) -> None:
-        """Allocates new stock to waiting lines, after the commit of a claim that must wait. During a large import, the worker does it."""
+        """Allocates new stock to the customer's waiting lines. Call it after the commit of a claim that must wait.
+
+        Leaves it to the worker while a large import is being allocated.
+        """
         with suppress(asyncpg.LockNotAvailableError):
             await allocate_waiting(
                 lambda: self._database.transaction(line.scope), self._vault, product_id, line.value_minor

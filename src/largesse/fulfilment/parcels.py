@@ -1,4 +1,7 @@
-"""Parcels, for people who pack them: waiting, sent or returned. Only `pack_parcels` returns addresses, and records it in the audit log."""
+"""Parcels, for the people who pack them: parcels that wait, were sent, or came back.
+
+Lists have no recipients. `pack_parcels` returns addresses, and records it in the audit log.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -165,7 +165,10 @@ async def pack_parcels(
     again: bool = False,
     ids: Sequence[int] | None = None,
 ) -> Packed:
-    """Returns the first 500 parcels to pack after an id, or those with `ids`. Skips those that were exported, unless `again`."""
+    """Returns the first 500 parcels to pack after an id, with their addresses.
+
+    Skips those that were exported before, unless `again`. With `ids`, returns only those.
+    """
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         connection = transaction.connection
         rows = await connection.fetch(

@@ -116,7 +116,7 @@ async def list_low_stock(connection: Connection, most: int) -> list[LowStock]:
 
 
 async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
-    """Sets the warning level of a product; None removes it. Raises NotFound, and InvalidRequest beyond MOST_BELOW."""
+    """Sets the warning level of a product; None removes it. Raises NotFound, and InvalidRequest for a level outside 1 to MOST_BELOW."""
     if below is not None and not 1 <= below <= MOST_BELOW:
         raise InvalidRequest(f"The level of a warning must be from 1 to {MOST_BELOW:,} numbers.")
     async with actor.transaction(StaffRight.STOCK) as transaction:

@@ -29,7 +29,10 @@ _AT_ONCE = 5_000
 
 
 async def erase_addresses(connection: Connection, order: tuple[int, int], numbers: Sequence[int]) -> int:
-    """Erases the addresses of locked lines' parcels, and returns how many. Gifts that were not sent expire, as nobody can send them."""
+    """Erases the addresses of these lines' parcels, and returns how many. Gifts whose parcel has not been sent expire, as nobody can send it any more.
+
+    The caller has locked the lines.
+    """
     rows = await connection.fetch(store.ERASE_ADDRESSES, *order, list(numbers))
     if unsent := sorted(row["number"] for row in rows if row["is_unsent"]):
         at = await read_now(connection)

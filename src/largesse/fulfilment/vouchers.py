@@ -115,7 +115,10 @@ class InventoryProvider:
         self._buy = buy
 
     async def allocate(self, connection: Connection, wanted: VoucherRequest, at: datetime) -> bool:
-        """Implements Provider: lines that already wait come first. Skips numbers that another transaction is allocating."""
+        """Implements Provider. Lines that already wait for the same product and value come first.
+
+        Skips numbers that another transaction is allocating.
+        """
         if wanted.suppliers[0] != STOCK:
             return False
         allocated = await connection.fetchval(store.ALLOCATE, wanted.product_id, wanted.value_minor, *wanted.line, at)
@@ -127,7 +130,10 @@ class InventoryProvider:
 
 
 class TestProvider:
-    """Invents numbers that no shop accepts, for staging and the demo. With `inventory`, imported numbers of a product come first."""
+    """Invents numbers that no shop accepts, for staging and the demo.
+
+    With `inventory`, products with imported numbers use these, so that the demo can show an import.
+    """
 
     __test__ = False  # keeps pytest from collecting it as a test
 

@@ -1,4 +1,7 @@
-"""Repeats a step of a worker: at once while it finds work, else when woken or after a while. Backs off exponentially after failures."""
+"""Repeats a step of a worker: at once while it finds work, else when woken or after a while.
+
+After failures it waits with exponential backoff, a cap and jitter.
+"""
 
 import asyncio
 import contextlib
@@ -25,7 +28,10 @@ class Schedule(msgspec.Struct, frozen=True):
     def delay_s(
         self, failures: int, *, at_least_s: float = 0.0, draw: Callable[[float, float], float] = random.uniform
     ) -> float:
-        """Returns the seconds to wait after the `failures`-th failure in a row, at least `at_least_s` and at most the cap."""
+        """Returns the seconds to wait after the `failures`-th failure in a row, at most the cap.
+
+        `at_least_s` is the shortest wait, such as a `Retry-After`. The cap limits it too.
+        """
         middle_s = self.cap_s
         if failures < 64:  # a larger exponent would overflow, and the cap is reached long before
             middle_s = min(self.first_s * self.factor ** (failures - 1), self.cap_s)

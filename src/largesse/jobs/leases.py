@@ -63,7 +63,10 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def taking(self) -> Fragment:
-        """The statement that leases up to $1 rows for $2 seconds. The bound on `order` excludes nothing due, and ends the scan of the index."""
+        """The statement that takes up to $1 rows for $2 seconds and returns them.
+
+        The bound on `order` excludes nothing that is due. It ends the scan of the index.
+        """
         return compose(
             """
             UPDATE {table} SET leased_until = (SELECT clock_now()) + $2 * interval '1 second', fence = fence + 1
@@ -115,7 +118,10 @@ class Queue(msgspec.Struct, frozen=True, dict=True):
         )
 
     async def take(self, connection: Connection, limit: int, *arguments: Any, terms: Terms = _TERMS) -> list[Row]:
-        """Leases up to `limit` due, free rows, in a transaction planned by index from then on. Raises StillHeldError if `terms` name one as leased."""
+        """Leases up to `limit` rows that are due and free, and returns them. Call it inside a transaction.
+
+        Later queries of the transaction are planned by index too. Raises StillHeldError if a row is one that `terms` name as leased.
+        """
         await plan_by_index(connection)
         rows: list[Row] = await connection.fetch(self.taking, limit, terms.lease_s, *arguments)
         if any(row[self.key] in terms.held for row in rows):

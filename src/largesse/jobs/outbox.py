@@ -229,7 +229,10 @@ async def mail_test(connection: Connection, user_id: int, content: bytes) -> Non
 
 
 async def mail_reset(connection: Connection, email_key: str) -> None:
-    """Mails a link for a new password to the person with that address, if there is one. Two statements, as Citus refuses a sub-select."""
+    """Mails a link for a new password to the person who signs in with that address, if there is one.
+
+    Always runs two statements, as Citus refuses a sub-select over people, who are copied to every node.
+    """
     person_id = await connection.fetchval(_FIND_PERSON, email_key)
     await connection.execute(_MAIL_RESET, person_id)
 

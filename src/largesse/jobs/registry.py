@@ -234,7 +234,10 @@ class RoomTasks(msgspec.Struct, frozen=True):
 
 
 async def prune(connection: Connection, all_old: Iterable[Old]) -> bool:
-    """Deletes a batch of old rows from each table. Returns True if there may be more. Raises the first error at the end. Skips dead nodes."""
+    """Deletes a batch of old rows from each table. Returns True if there may be more. Skips nodes that are down.
+
+    Raises the first error of the server, after the other tables had their turn.
+    """
     more = False
     failure: asyncpg.PostgresError | None = None
     for old in all_old:

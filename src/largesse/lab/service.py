@@ -45,7 +45,10 @@ class TriggeredEvent(msgspec.Struct, frozen=True):
 
 
 async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) -> TriggeredEvent:
-    """Records a sample as an event, which reaches subscribers as a real one does. Raises InvalidRequest for an unknown event, TooManyRequests."""
+    """Records a sample as an event: subscribers and readers of the stream get it as they do a real one.
+
+    Raises InvalidRequest for an unknown event, and TooManyRequests.
+    """
     if event not in EVENTS:
         raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
     kind, principal = EVENTS[event], actor.principal

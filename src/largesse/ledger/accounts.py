@@ -103,7 +103,10 @@ async def rename_account(actor: Actor, account_id: int, name: str) -> None:
 
 
 async def close_account(actor: Actor, account_id: int) -> None:
-    """Closes an empty account, if it is open. Raises NotFound, and AccountRefused for the master account, for money and for a waiting top-up."""
+    """Closes an empty account. Does nothing if it is closed.
+
+    Raises NotFound, and AccountRefused for the master account, one that holds money, and one with a waiting top-up.
+    """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         account = await _lock(transaction, account_id)
         if account["closed_at"] is not None:
@@ -131,7 +134,10 @@ async def open_account(actor: Actor, account_id: int) -> None:
 
 
 async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_ids: Collection[int]) -> None:
-    """Sets which accounts a holder may use besides those open to all. Raises NotFound for an account or holder of another customer."""
+    """Sets the accounts of the environment that a holder may use, in addition to those open to all. It applies from the next request on.
+
+    Raises NotFound for an account, or a holder, that is not the customer's.
+    """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         if not set(account_ids) <= {account.id for account in accounts}:

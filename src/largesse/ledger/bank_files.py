@@ -109,7 +109,10 @@ class Confirmed(msgspec.Struct, frozen=True):
 async def read_file(
     actor: Actor, name: str, content: bytes, columns: Columns, decimals: str | None
 ) -> tuple[int, bool]:
-    """Imports a bank's file, once, and returns its id and whether it is new. Confirms no top-up. Raises FileRefused."""
+    """Imports a bank's file. Returns its id, and whether it is new. Does nothing if it was imported before. Raises FileRefused.
+
+    Confirms no top-up.
+    """
     lines = await asyncio.to_thread(read_bank_file, name[:_LONGEST_NAME], content, columns, most=MOST_LINES)
     options = repr((columns.amount, columns.currency, columns.all_in, decimals)).encode()
     digest = hashlib.sha256(hashlib.sha256(content).digest() + options).digest()

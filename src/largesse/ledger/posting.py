@@ -152,7 +152,10 @@ def new_entries(at: str, entries: str, *, order_id: Fragment = _ORDER_ID) -> Fra
 
 
 def new_balances(customers: str, accounts: str, balances: str, heads: str) -> Fragment:
-    """Returns SQL, or part of it, that sets each account's balance from its last entry, from placeholders for a posting's arguments."""
+    """Returns SQL that sets the balance of each account from its last entry: a statement, or part of one.
+
+    The parameters are placeholders for the other arguments of a posting.
+    """
     return compose(
         """
         UPDATE accounts SET balance_minor = last.balance_minor, chain_head = last.chain_head
@@ -182,7 +185,10 @@ def mark_entries(
     at: datetime,
     digests: Mapping[str | None, str] = MappingProxyType({}),
 ) -> Posting:
-    """Marks entries of a time on locked accounts, as nothing else does. `digests` are those of the orders that are paid, by reference."""
+    """Marks entries of a time, on locked accounts. Every entry gets its mark here, and nowhere else.
+
+    `digests` are the digests of the orders that are paid, by reference.
+    """
     at_us, ends = micros_of(at), {account_id: one.head for account_id, one in accounts.items()}
     facts = {key: (one.environment, one.kind, one.currency) for key, one in accounts.items()}
     rows, last = [], {}

@@ -181,7 +181,10 @@ class Assignable(msgspec.Struct, frozen=True):
 
 
 async def list_funding_accounts(connection: Connection, principal: Principal) -> list[FundingAccount]:
-    """Returns the open accounts of its environment that a caller may draw from: all for an administrator."""
+    """Returns the open accounts that a caller may draw from, in its environment: those open to all and those assigned to it.
+
+    An administrator draws from every account.
+    """
     rows = await connection.fetch(
         _FUNDING_ACCOUNTS,
         principal.customer_id,
@@ -250,7 +253,10 @@ async def find_funding_account(connection: Connection, name: str) -> Row:
 async def list_seen_accounts(
     connection: Connection, customer_id: int, environment: str, *, user_id: int | None
 ) -> list[SeenAccount]:
-    """Returns a customer's accounts, master accounts first and closed ones last; with a user, the open ones that the user may use."""
+    """Returns a customer's funding accounts in an environment, master accounts first and closed ones last.
+
+    With a user, only the open accounts that the user may use.
+    """
     rows = await connection.fetch(_SEEN_ACCOUNTS, customer_id, environment, user_id)
     return [SeenAccount(**row) for row in rows]
 

@@ -123,7 +123,10 @@ async def list_all_top_ups(connection: Connection, *, customer: str | None = Non
 
 
 async def list_waiting_top_ups(connection: Connection, words: str, after: int | None, most: int) -> list[TopUp]:
-    """Returns top-ups that wait or have expired after a reference, oldest first. `words` are a reference or a customer's key."""
+    """Returns top-ups that wait or have expired, oldest first, after the one whose reference has those digits.
+
+    `words` are a reference or a customer's key.
+    """
     reference = "".join(filter(str.isalnum, words)).upper()
     before = None if after is None else f"{_PREFIX}{after:014d}"
     return [_top_up(row) for row in await connection.fetch(_WAITING, words.strip(), reference, before, most)]
@@ -203,7 +206,10 @@ async def confirm_top_up(
 
 
 async def credit_account(actor: Actor, account: Row, amount_minor: int, reference: str | None) -> Credit:
-    """Credits an account of `find_funding_account` with money that came without a request. For operators. Raises as `posting.top_up` does."""
+    """Credits an account that `find_funding_account` returned with money that came without a request. For operators.
+
+    Raises OperatorError as `posting.top_up` does.
+    """
     async with actor.on_behalf_of(account["customer_id"], account["environment"]).transaction(
         StaffRight.MONEY
     ) as transaction:

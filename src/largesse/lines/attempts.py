@@ -110,7 +110,7 @@ _MAX_ADDRESSES = 100_000
 
 
 class Attempt(Confidential, frozen=True):
-    """A typed code (None when it cannot be a code) and PIN, from a network address. A link names the code's `customer_id`."""
+    """A typed code (None when it cannot be a code) and PIN, from a network address. `customer_id` is the code's customer if a link named it."""
 
     code: bytes | None
     pin: str
@@ -282,6 +282,9 @@ def read_typed_pin(text: str) -> str:
 
 
 async def prune_guesses(connection: Connection) -> None:
-    """Deletes addresses whose allowance is full again, and wrong PINs of codes without an attempt for a month."""
+    """Deletes addresses whose allowance is full again, and wrong PINs of codes without an attempt for a month.
+
+    Both tables stay small. Of the addresses, only the newest are stored.
+    """
     await connection.execute(_PRUNE_ADDRESSES, ADDRESS_REFILL, _MAX_ADDRESSES)
     await connection.execute(_PRUNE_FAILURES)

@@ -54,7 +54,7 @@ class Outcome(Enum):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A decided attempt to claim: `line` and `at`, when code and PIN were right; `wait_s`, when the address must wait."""
+    """A decided attempt to claim. `line` and `at`, the time, are set when code and PIN were right; `wait_s` when the address must wait."""
 
     outcome: Outcome
     line: LineKey | None = None

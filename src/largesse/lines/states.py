@@ -192,7 +192,10 @@ async def has_left_email(connection: Connection, line: LineKey) -> bool:
 async def lock_issued(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int] | None = None
 ) -> list[int]:
-    """Locks an order's lines, or `numbers`, then returns those still issued: the locking statement may see rows as before its locks."""
+    """Locks an order's lines, or those of `numbers`, and returns the numbers of those still issued.
+
+    Uses two statements, as the first one may see rows as they were before it got the locks.
+    """
     await connection.execute(_LOCK, customer_id, order_id, numbers)
     rows = await connection.fetch(_ISSUED, customer_id, order_id, numbers)
     return [row["number"] for row in rows]
@@ -224,7 +227,10 @@ async def record_cancelled(
 async def record_move(
     connection: Connection, line: LineKey, to: State, at: datetime, *, product_id: int | None = None
 ) -> None:
-    """Moves a claimed line on. `product_id` settles its product. Raises WrongMove if its state forbids it; do not commit then."""
+    """Moves a claimed line on. `product_id` settles its product.
+
+    Raises WrongMove when its state does not allow that; the transaction must not be committed then.
+    """
     event = _EVENTS.get(to)
     events = [] if event is None else [lifecycle_event(event, line.customer_id, line.order_id, [line.number], at)]
     moved = await fetch_together(

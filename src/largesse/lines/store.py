@@ -141,7 +141,10 @@ async def find_line(
 async def _ask_node(
     connection: Connection, lookups: list[int], environment: str, customer_id: int | None, *, lock: bool
 ) -> list[Row]:
-    """Returns the lines found by those numbers, for whose customers the transaction goes on. An unknown code takes as long as any other."""
+    """Returns the lines found by those numbers. The transaction goes on for their customers.
+
+    An unknown code queries a dummy customer, so that it takes as long as any other.
+    """
     customers = {customer_id} if customer_id is not None else await customers_of_code(connection, lookups)
     customers = customers or {NO_LINE.customer_id}
     await act_for(connection, for_customers((one, environment) for one in customers))
@@ -268,7 +271,10 @@ _WRITE_COLUMNS = compose(
 
 
 def new_lines(lines: str, *, order_id: Fragment) -> Fragment:
-    """Returns SQL, or part of it, that writes `LineRow`s, a JSON array. `order_id` is SQL for the id of the order at a `place`."""
+    """Returns SQL that writes lines: a statement, or part of one.
+
+    `lines` is the placeholder of the `LineRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
+    """
     return compose(
         """
         {into}

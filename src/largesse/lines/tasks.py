@@ -60,7 +60,10 @@ _PUT_EMAILS = """
 
 
 class Erased(NamedTuple):
-    """The replacement of each address, by `email_key`, the same for lines with the same one, and the erased addresses and names."""
+    """The replacement of each address, by `email_key`, and the erased addresses and names.
+
+    Lines with the same address get the same replacement, and lines with different addresses get different ones.
+    """
 
     stand_ins: Mapping[str, str]
     removed: Sequence[tuple[str, str | None]]

@@ -99,7 +99,10 @@ class Mailer:
         return True
 
     def drain(self) -> None:
-        """Starts no more messages, gives leased ones back, and waits a limited time for the current one, which otherwise is sent again."""
+        """Starts no more messages, and gives leased ones back. Waits for the current one for a limited time.
+
+        A message without an answer by then may have been accepted, but is sent again.
+        """
         self._draining = True
         if self._transport is not None:
             self._transport.hurry(self._drain_s)

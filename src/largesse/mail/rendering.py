@@ -1,4 +1,4 @@
-"""Themes: how a wrapped gift looks in the recipient's mail, as text and HTML, in the recipient's language."""
+"""Themes: how a wrapped gift looks in the recipient's mail. Renders a letter as text and HTML, in the language of its recipient."""
 
 import unicodedata
 from collections.abc import Mapping

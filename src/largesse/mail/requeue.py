@@ -27,7 +27,10 @@ _BITE = 1_000
 
 
 async def release(connection: Connection) -> int:
-    """Makes held messages due for three days, oldest first, until a whole batch of due messages waits. Returns how many."""
+    """Makes held messages due, oldest first, until a whole batch of due messages waits. Returns how many it made due.
+
+    Several workers may run it at once: each takes other messages. Each message is tried for three days from now.
+    """
     return await count_changed(connection, resending_store.RELEASE, _BITE)
 
 

@@ -21,7 +21,10 @@ class MailServer(Confidential, frozen=True):
 
     @classmethod
     def from_url(cls, url: str) -> MailServer:
-        """Returns the server of `smtp://user:pass@host:port?starttls=required&connections=3` or `smtps://…`. A password requires STARTTLS."""
+        """Returns the server of `smtp://user:pass@host:port?starttls=required&connections=3` or `smtps://…`.
+
+        With a password, STARTTLS is required unless the address allows plain text.
+        """
         parts = urlsplit(url)
         tls = parts.scheme == "smtps"
         asked = parse_qs(parts.query)

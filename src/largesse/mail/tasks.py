@@ -1,4 +1,7 @@
-"""Retention, gauges, erasing and key rotation of mail: of messages, answers of mail servers, and the captured mailbox."""
+"""Retention, gauges, erasing and key rotation of the tables of mail.
+
+Erasing removes recipients from messages, from answers of mail servers, and from the captured mailbox.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -46,7 +49,10 @@ async def find_notified_lines(connection: Connection, email: str) -> list[LineKe
 async def erase_mail(
     connection: Connection, order: tuple[int, int], numbers: Collection[int], stand_ins: Mapping[str, str]
 ) -> ErasedMail:
-    """Erases the recipients of locked lines from an order's mail, by the placeholders in `stand_ins`. Mail that has not left is not sent."""
+    """Erases the recipients of some lines of an order from its mail. Mail that has not left is not sent.
+
+    `stand_ins` has the placeholder of each address of the lines. The caller has locked the lines.
+    """
     await lock_mail_job(connection, order)
     rows = await connection.fetch(store.LOCK_MAIL, *order)
     erased: dict[int, str] = {}

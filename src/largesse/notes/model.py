@@ -50,7 +50,10 @@ class Note(NamedTuple):
 
 
 def read_note(typed: str) -> str:
-    """Returns the text of a note, stripped and without tabs. Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters."""
+    """Returns the text of a note without blanks around it, and with a blank for each tab.
+
+    Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters that no text may contain.
+    """
     text = trimmed(unicodedata.normalize("NFC", typed.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")))
     if len(text) > MOST_CHARACTERS:
         raise NoteTooLong

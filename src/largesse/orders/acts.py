@@ -64,7 +64,10 @@ class Cancellation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def cancel_order(actor: Actor, principal: Principal, reference: str) -> Cancellation:
-    """Cancels the codes of an order that nobody has claimed, and refunds them. Raises NotFound, and OtherServiceAccount."""
+    """Cancels the codes of an order that nobody has claimed, and refunds them.
+
+    Raises NotFound for an order of another customer or environment, OtherServiceAccount for one of another service account.
+    """
     async with actor.transaction(Right.SEND) as transaction:
         address = actor.acting.who.address
         done = await void_unclaimed(transaction.connection, principal, transaction.entries, reference, address=address)

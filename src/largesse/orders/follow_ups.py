@@ -190,7 +190,10 @@ _INTO = compose("INSERT INTO follow_ups (customer_id, order_id, {columns})", col
 
 
 def new_follow_ups(follow_ups: str, *, order_id: Fragment) -> Fragment:
-    """Returns SQL, part of a statement, that writes `FollowUpRow`s, a JSON array. `order_id` is SQL for the id of the order at a `place`."""
+    """Returns SQL that writes follow-ups: part of a statement.
+
+    `follow_ups` is the placeholder of the `FollowUpRow`s as a JSON array; `order_id` is SQL for the id of the order at a `place`.
+    """
     return compose(
         """
         {into}

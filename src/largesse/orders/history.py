@@ -24,7 +24,10 @@ _RECORD_READING = """
 
 
 class OrderAct(msgspec.Struct, frozen=True):
-    """An act of somebody on an order. `times` counts equal acts of a moment. `recipient` is None for the whole order, or once erased."""
+    """An act of a person or service account on an order. `times` counts equal acts of the same moment.
+
+    `recipient` is the name or address of the recipient that it was about; None if it was about the whole order, or the recipient was erased.
+    """
 
     act: str  # cancel, resend, correct, schedule, or read (codes were read again)
     at: datetime

@@ -43,7 +43,10 @@ _WATERMARK = compose(
 
 
 def drawn_ids(count: Fragment) -> Fragment:
-    """Returns SQL for an array of `count` new order ids above a mark of this transaction: the join sets it before the first id is drawn."""
+    """Returns SQL for an array of new order ids, as many as `count` says, above a mark of this transaction.
+
+    The join makes sure that the mark is set before the first id is drawn.
+    """
     return compose(
         """
         ARRAY(

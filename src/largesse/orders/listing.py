@@ -117,7 +117,10 @@ class OrderLists:
         )
 
     async def newest(self, principal: Principal, *, limit: int) -> bytes:
-        """Returns the principal's newest orders, newest first, serialized. Raises Unavailable when too many wait, and one of DATABASE_AWAY."""
+        """Returns the newest orders of the principal's customer and environment, newest first, serialized.
+
+        Raises Unavailable when too many wait, and one of DATABASE_AWAY.
+        """
         return await self._newest.submit(_List(principal.customer_id, principal.environment, limit))
 
     def newest_for(self, receiver: Receiver[bytes], principal: Principal, *, limit: int) -> None:

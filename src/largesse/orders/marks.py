@@ -34,7 +34,10 @@ def order_digest(chain: Chain, order: Order, at: datetime) -> str:
 async def read_digests(
     connection: Connection, chain: Chain, orders: Iterable[tuple[OrderKey, int]]
 ) -> dict[OrderKey, str]:
-    """Returns the digests of orders as they were placed, from their numbers of codes. Leaves out orders with a wrong mark."""
+    """Returns the digests of orders as they were placed.
+
+    Each order comes with its number of codes. Orders that are missing, or whose mark does not match, are left out.
+    """
     digests = {}
     for piece in _pieces(dict(orders)):
         for row in await connection.fetch(_READ, *map(list, zip(*piece, strict=True))):

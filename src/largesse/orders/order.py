@@ -147,7 +147,10 @@ def sql_columns() -> Fragment:
 
 
 def new_orders(orders: str, beside: str, *, order_id: Fragment) -> Fragment:
-    """Returns SQL for orders, from placeholders for JSON arrays of rows and `_BesideOrder`s. `order_id` is SQL for an id at a `place`."""
+    """Returns SQL for orders to write, from placeholders for two JSON arrays: the rows of the orders, and the `_BesideOrder` of each.
+
+    `order_id` is SQL for the id of the order at a `place`.
+    """
     return compose(
         """
         SELECT {order_id} AS id, new.* FROM ROWS FROM (

@@ -267,7 +267,10 @@ _decode_beside = msgspec.json.Decoder(tuple[datetime, int, int, list[int], list[
 
 
 async def read_spending(connection: Connection, keys: Sequence[SpendingKey], at: datetime) -> dict[SpendingKey, int]:
-    """Returns the daily sums of the day of `at`, in minor units. Call it after locking: an earlier statement misses the last holder's orders."""
+    """Returns the daily sums of the day of `at`, in minor units. Call it after the accounts are locked.
+
+    A statement that began before the locks would not see what their last holder committed.
+    """
     if not keys:
         return {}
     pin = [keys[0][0]] if is_distributed(connection) else []  # on a cluster, a batch has one customer

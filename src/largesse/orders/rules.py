@@ -112,7 +112,10 @@ class BatchContext(msgspec.Struct):
 
 
 class Decided(msgspec.Struct):
-    """The orders to write with their entries, and the refusals. Entries name an order, which has no id yet, by its position in `placed`."""
+    """The orders to write with their entries, and the refusals of the others.
+
+    An order gets its id when it is written. Until then, entries name it by its position in `placed`, from 1.
+    """
 
     placed: list[Order] = []
     entries: list[Entry] = []

@@ -83,7 +83,10 @@ async def reschedule(actor: Actor, reference: str, *, seen: datetime, at: dateti
 
 
 async def bring_schedules_forward(transaction: Transaction, by: timedelta) -> None:
-    """Brings forward when orders in staging leave; the caller moves their mail jobs. Raises StateConflict for more than 1,000."""
+    """Brings the times at which the customer's orders in staging leave forward, to now at the earliest. The caller moves their mail jobs.
+
+    Raises StateConflict for more than 1,000 of them.
+    """
     connection, customer_id = transaction.connection, transaction.actor.customer_id
     rows = await connection.fetch(_SCHEDULED, customer_id, MOST_BROUGHT_FORWARD + 1)
     if len(rows) > MOST_BROUGHT_FORWARD:
@@ -164,7 +167,7 @@ class RemindersTooLate(BrokenRule):
 
 
 async def set_defaults(actor: Actor, defaults: FollowUpDefaults) -> None:
-    """Sets the customer's follow-ups for new orders that set none. Raises RemindersTooLate."""
+    """Sets the customer's defaults for follow-ups, which apply to orders that it places from now on and that set none. Raises RemindersTooLate."""
     days, reminders = defaults.claim_by_days, defaults.reminder_days
     if days is not None and reminders and reminders[-1] >= days:
         raise RemindersTooLate

@@ -112,7 +112,10 @@ async def _read(database: Database, orders: Sequence[Order]) -> list[Row]:
 
 
 async def _has_ended(connection: Connection, transaction_id: str) -> bool:
-    """Returns whether a transaction has ended, so that its outcome is final. False on a standby, which may not have replayed it."""
+    """Returns whether a transaction has ended, so that its outcome is final.
+
+    Always False on a standby, which may not have replayed the last transactions of its primary.
+    """
     try:
         row = await connection.fetchrow(_HAS_ENDED, transaction_id)
     except asyncpg.InvalidParameterValueError:

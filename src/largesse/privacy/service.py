@@ -1,4 +1,7 @@
-"""Finds, exports and erases a recipient by an address in any letter case. Orders, payments, mail, claims and counts stay."""
+"""Finds, exports and erases a recipient. Erasing removes the personal data. Orders, payments, mail, claims and counts stay.
+
+Letter case of addresses is ignored.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -65,7 +68,10 @@ class Occurrences(msgspec.Struct, frozen=True):
 
 
 async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
-    """Returns where an address occurs, for one customer or all. Reads all orders, lines and messages, without a lock."""
+    """Returns where an address occurs, for one customer or all: as a recipient, as an address that a recipient gave, and in texts.
+
+    Reads all orders, lines and messages, without a lock.
+    """
     campaigns = await find_people(connection, email, customer_id)
     addressed = set(await find_recipient_lines(connection, email))
     keys = {

@@ -1,4 +1,7 @@
-"""The SQL of exports, receipts of erasures, retention of orders, and requests about data. Exports hold no codes, PINs or vouchers."""
+"""The SQL of exports, receipts of erasures, orders whose retention period has ended, and requests that people make about their data.
+
+An export holds no codes, PINs or vouchers: they are money.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime

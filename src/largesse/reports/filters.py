@@ -1,4 +1,7 @@
-"""Filters of orders, which people save as views, and their sums, read from the read models, so that the number of orders does not matter."""
+"""Filters of orders, the sums of the orders that pass one, and the views that people save of them.
+
+Sums come from the read models, so the number of orders does not matter.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -197,7 +200,10 @@ def together(added: Iterable[Added]) -> list[Added]:
 
 
 def _parts(since: date, until: date, *, by_day: bool) -> Iterator[tuple[str, date, date]]:
-    """Splits a range of days into whole months and days: grain, first day, day after the last. The current month counts as whole."""
+    """Splits the days from `since` to `until` into whole months and the days around them: grain, first day, day after the last.
+
+    The current month counts as whole, as later days have no sums.
+    """
     if not by_day and (today := clock.now().date()) <= until:
         until = max(until, _next_month(today) - timedelta(days=1))
     end = until if until == _LAST else until + timedelta(days=1)

@@ -66,7 +66,10 @@ class ListedOrder(msgspec.Struct, frozen=True):
 
 
 class OrderPage(msgspec.Struct, frozen=True):
-    """A part of a list. `next` and `previous` are ids to continue from. `is_all` is False if only the newest were sorted."""
+    """A part of a list, in its order. `next` and `previous` are ids of orders to continue from; None if there are no more.
+
+    `is_all` is False if only the newest orders that pass the filter were sorted.
+    """
 
     orders: list[ListedOrder]
     next: int | None

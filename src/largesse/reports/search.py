@@ -68,7 +68,10 @@ def words_of_order(
     recipients: Iterable[tuple[str | None, str | None]],
     words_of_text: Callable[[str | None], set[str]] = words_of,
 ) -> set[str]:
-    """Returns all words of an order's reference, texts and recipients. Pass a cached `words_of` for many, which often share texts."""
+    """Returns all words of an order: of its external reference, its texts, and its recipients, each an address and a name.
+
+    Pass a cached `words_of` for many orders, as they often share their texts.
+    """
     words = {whole(reference), *words_of(reference)} if reference else set()
     for text in texts:
         words |= words_of_text(text)
@@ -85,7 +88,10 @@ _LAST = "\U0010ffff"
 
 
 class Term(NamedTuple):
-    """A search word: all its orders if they are few, otherwise its stored words; `is_cut` if more than those are stored."""
+    """A search word: all its orders if they are few, otherwise the stored words that are read.
+
+    `is_cut` means that more stored words begin with it than are read.
+    """
 
     typed: str
     orders: frozenset[Place] | None
@@ -99,7 +105,10 @@ class Term(NamedTuple):
 
 
 async def read_terms(connection: Connection, wanted: OrderFilter) -> list[Term]:
-    """Returns the terms of a filter's search, which an order must all match. Leaves out single characters, which are not stored."""
+    """Returns the terms of a filter's search. An order must match all of them.
+
+    Leaves out single characters, such as the `M.` of `Ada M. Byron` and the `&` of `Fish & Chips`, as they are not stored.
+    """
     terms = []
     for typed in wanted.search.split()[:MAX_TERMS]:
         term = await _read_term(connection, wanted, typed, {whole(typed), folded(typed)[:MAX_WORD]})

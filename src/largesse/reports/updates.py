@@ -145,7 +145,10 @@ async def remember_recipient(connection: Connection, order: Row, email: str) -> 
 async def forget_recipient(
     connection: Connection, customer_id: int, order_ids: Sequence[int], texts: Iterable[tuple[str | None, str | None]]
 ) -> None:
-    """Removes a recipient's words, in the transaction that changes the lines. The worker adds those back that other recipients have, too."""
+    """Removes the words of a recipient, whose addresses and names are `texts`, from a customer's orders.
+
+    Call it inside the transaction that changes the lines. If other recipients have the same words, the worker adds them again.
+    """
     words = {word for email, name in texts for word in words_of_recipient(email, name)}
     await _forget_words(connection, customer_id, order_ids, words)
 
@@ -153,7 +156,10 @@ async def forget_recipient(
 async def forget_texts(
     connection: Connection, customer_id: int, order_id: int, reference: str | None, texts: Iterable[str | None]
 ) -> None:
-    """Removes words of a former reference and texts, in the transaction that changes the order. The worker adds those back that are shared."""
+    """Removes the words of a former reference and of former texts from an order.
+
+    Call it inside the transaction that changes the order. If other texts have the same words, the worker adds them again.
+    """
     await _forget_words(connection, customer_id, [order_id], words_of_order(reference, texts, ()))
 
 

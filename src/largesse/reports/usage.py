@@ -106,7 +106,10 @@ class TemplateUses(msgspec.Struct, frozen=True):
 async def template_uses(
     connection: Connection, principal: Principal, template_ids: Collection[int]
 ) -> dict[int, TemplateUses]:
-    """Returns how often each of the customer's templates was used, by id, without unused ones. Orders of the last seconds may be missing."""
+    """Returns how often each of the customer's templates was used in the environment, by id, without unused ones.
+
+    Orders of the last seconds may be missing.
+    """
     rows = await connection.fetch(
         _TEMPLATE_USES, principal.customer_id, principal.environment, list(template_ids), MOST_COUNTED + 1
     )

@@ -56,7 +56,10 @@ class RequestFilter(msgspec.Struct, frozen=True):
 
 
 def loggable_path(path: str) -> str:
-    """Returns a path of at most 300 characters, without control characters, and with stars for codes, secrets and addresses."""
+    """Returns a path as the log holds it: at most 300 characters, with stars for a part that may be a code, a secret or an address.
+
+    Removes control characters, with which a caller could change the terminal of an operator who reads the log.
+    """
     parts = [_HIDDEN if _is_private(part) else part for part in cleaned(path, "").split("/")]
     return "/".join(parts)[:MOST_PATH]
 

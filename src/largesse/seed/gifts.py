@@ -178,7 +178,10 @@ def read_collection(fields: Fields) -> Collection:
 
 
 def gift_value(gift: Product | Collection, country: str, value_minor: int | None) -> int:
-    """Returns the value of one code: `value_minor`, or the only possible one. Raises ValueError with the limit if it cannot be sent at that value."""
+    """Returns the value of one code: `value_minor`, or the only possible value if it is None.
+
+    Raises ValueError, naming the limit, if the gift cannot be sent at that value.
+    """
     value = None if value_minor is None else to_number(value_minor, gift.currency)
     try:
         if isinstance(gift, Product):

@@ -19,7 +19,11 @@ MAX_BYTES = 32 * 2**20
 
 
 def read_seed(path: Path) -> SeedFile:
-    """Returns the seed file at a path. Raises OperatorError with file and line for the first 20 mistakes, or if it cannot be read."""
+    """Returns the seed file at a path.
+
+    Raises OperatorError with file and line for each mistake (one per line, the first 20), or if the file cannot be
+    read, is not UTF-8 or exceeds 32 MiB.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

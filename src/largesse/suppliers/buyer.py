@@ -55,7 +55,10 @@ log = structlog.get_logger(__name__)
 
 
 def open_lanes(database: Database, vault: Vault, supplier: OpenSupplier) -> list[Buyer]:
-    """Returns a worker's buyers for one supplier. They share its calls at once, so that a slow answer delays only its own lane."""
+    """Returns the buyers of a worker for one supplier. They share the number of calls that the supplier allows at once.
+
+    A step waits for the slowest of its calls, so a slow answer delays only its own lane.
+    """
     at_once = supplier.description.at_once
     lanes = min(at_once, _LANES)
     shares = [at_once // lanes + (lane < at_once % lanes) for lane in range(lanes)]

@@ -204,7 +204,10 @@ def supplier_order_id(line: LineKey, supplier: str, attempt: int, since: datetim
 def next_step(
     suppliers: Sequence[str], supplier: str, attempt: int, *, again: bool, attempts: int
 ) -> tuple[str, int] | None:
-    """Returns the next supplier for a product and the attempt's number; None after the last. With `again`, a lost order may repeat a supplier."""
+    """Returns the next supplier for a product and the number of the attempt there; None after the last.
+
+    With `again`, the order was lost, and the same supplier may get another attempt. After a supplier that is no longer listed, there is none.
+    """
     if again and attempt < attempts:
         return supplier, attempt + 1
     names = list(suppliers)

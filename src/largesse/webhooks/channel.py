@@ -27,7 +27,10 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Channel(asyncio.Protocol):
-    """A connection. `post` sends a request at a time, another if it is `reusable`. Stores `kept_bytes` of the body of an answer."""
+    """A connection. `post` sends one request at a time. `reusable` tells whether it can send another.
+
+    It stores `kept_bytes` of the body of an answer.
+    """
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept_bytes = kept_bytes

@@ -50,7 +50,10 @@ class _Turn(msgspec.Struct):
 
 
 class Deliverer:
-    """Delivers a worker's webhooks, begun by `step`, until `close`. Calls `on_freed` when a queue is given back, as it may be due again."""
+    """Delivers the webhooks of a worker. `step` starts due deliveries. `close` ends the turns and gives the queues back.
+
+    Calls `on_freed` at the end of each turn, since its queue may be due again.
+    """
 
     def __init__(
         self,

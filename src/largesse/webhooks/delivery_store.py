@@ -191,7 +191,10 @@ async def list_order_webhooks(
 async def redeliver(
     connection: Connection, principal: Principal, subscription_id: UUID, delivery_id: int
 ) -> DeliveryRecord:
-    """Makes a delivery due now, with all its attempts if it had ended, inside a transaction. Raises NotFound."""
+    """Makes a delivery due now. If it had ended, it gets all its attempts again. Call it inside a transaction.
+
+    Raises NotFound for an unknown delivery or subscription.
+    """
     await own_events(connection, HOLD_OWN, principal, subscription_id)
     # Locks in the same order as a worker: the queue first, then the delivery.
     await wake_queue(connection, principal.customer_id, subscription_id)
@@ -280,7 +283,10 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
 
 
 async def _orders_of(connection: Connection, principal: Principal, event_ids: set[int]) -> dict[int, int | None]:
-    """Returns the orders of events, by the events' ids. A query of its own: some versions of Citus cannot join deliveries with events."""
+    """Returns the orders of events, by the events' ids, without pruned events.
+
+    A separate query: events may be on the customer's node, deliveries are not, and some versions of Citus have no outer join of both.
+    """
     if not event_ids:
         return {}
     rows = await connection.fetch(_ORDERS_OF_EVENTS, principal.customer_id, list(event_ids))

@@ -1,4 +1,7 @@
-"""Decides the outcome of a delivery from the receiver's answer, by docs/contract.md, Webhooks, and writes outcomes, many at once."""
+"""Decides the outcome of a delivery from the receiver's answer, by the table in docs/contract.md, Webhooks.
+
+Also writes the outcomes of attempts, many at once.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

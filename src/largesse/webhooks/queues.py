@@ -112,7 +112,10 @@ async def _read_events(connection: Connection, due: Sequence[Row]) -> tuple[dict
 
 
 async def leave_queues(connection: Connection, leases: Sequence[Lease]) -> None:
-    """Releases queues, each until its next pending delivery is due; one that is due already goes behind those that wait."""
+    """Releases queues. Each is due again when its next pending delivery is due.
+
+    If that is already due, the queue goes behind the queues that wait for their turn.
+    """
     if not leases:
         return
     held = await connection.fetch(queue_store.LOCK_LEASED, *held_columns(leases))

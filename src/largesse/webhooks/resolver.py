@@ -40,7 +40,10 @@ class UnresolvedError(OSError):
 
 
 class Resolver:
-    """Looks up many names at once, but few for one customer. Close it. `nameservers` (`address:port`) replace the system's."""
+    """Looks up many names at once, but a bounded number for one customer. Close it.
+
+    `nameservers` (`address` or `address:port`) replace the system's.
+    """
 
     def __init__(self, *, nameservers: Sequence[str] = ()) -> None:
         self._nameservers = nameservers

@@ -93,7 +93,10 @@ async def rotate_secret(actor: Actor, vault: Vault, subscription_id: UUID) -> Ro
 async def send_sample(
     actor: Actor, throttle: DeliveryThrottle, subscription_id: UUID, event: str | None = None
 ) -> DeliveryRecord:
-    """Sends a signed sample of a subscription's event. Raises NotFound, TooManyRequests, and InvalidRequest for an unknown event."""
+    """Sends a signed sample of one of a subscription's events, the first by default.
+
+    Raises NotFound, TooManyRequests, and InvalidRequest for an event that the subscription does not name or this release does not have.
+    """
     throttle.count_sample(actor.customer_id, subscription_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
         return await delivery_store.insert_sample(transaction.connection, actor.principal, subscription_id, event)

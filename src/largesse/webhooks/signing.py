@@ -27,7 +27,10 @@ def new_secret() -> str:
 
 
 def standard_key(secret: bytes) -> bytes:
-    """Returns the bytes that a secret's base64 encodes. The first secrets were URL-safe and without padding."""
+    """Returns the key of the standard signature: the bytes that a secret's base64 encodes.
+
+    The first secrets were in the URL-safe alphabet and without padding.
+    """
     text = secret.removeprefix(_PREFIX.encode())
     return base64.b64decode(text.translate(bytes.maketrans(b"-_", b"+/")) + b"==")
 

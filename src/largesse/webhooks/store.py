@@ -173,7 +173,10 @@ async def insert_subscription(
 
 
 async def delete_subscription(connection: Connection, principal: Principal, subscription_id: UUID) -> None:
-    """Ends a subscription and cancels its pending deliveries. Raises NotFound if the principal has none with that id."""
+    """Ends a subscription and cancels its pending deliveries.
+
+    Raises NotFound if the principal's customer has no such subscription in its environment.
+    """
     async with connection.transaction():
         await own_events(connection, LOCK_OWN, principal, subscription_id)
         await end_subscription(connection, principal.customer_id, subscription_id)
@@ -191,7 +194,10 @@ async def own_events(connection: Connection, query: str, principal: Principal, s
 
 
 async def end_subscription(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
-    """Deletes a subscription, which waits for fan-outs, then cancels its pending deliveries. Call it inside a transaction."""
+    """Deletes a subscription and cancels its pending deliveries. Call it inside a transaction.
+
+    Deletes first, as that waits for current fan-outs, so that their deliveries are cancelled too.
+    """
     await connection.execute(_DELETE, customer_id, subscription_id)
     await connection.execute(_CANCEL_PENDING, customer_id, subscription_id)
 

@@ -1,4 +1,4 @@
-"""The worker's tasks for webhooks, their encrypted columns, and erasing an address from answers, as receivers may echo anything."""
+"""The worker's tasks for webhooks, and their encrypted columns. Also erases an address from stored answers, as receivers may echo anything."""
 
 from largesse.base.email import email_key
 from largesse.db.pool import Connection

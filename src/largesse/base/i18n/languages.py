@@ -90,7 +90,10 @@ def _number(count: int, locale: Locale) -> str:
 
 
 def chosen_language(asked: str | None, remembered: str | None, accepted: str) -> Language | None:
-    """Returns the language chosen on the page, else the remembered one, else the best of `Accept-Language`; None if none is ours."""
+    """Returns the language chosen on the page, else the remembered one, else the best of `Accept-Language`.
+
+    Returns None if we have none of these languages. Then the country of the gift is the better guess.
+    """
     return _first_spoken((asked, remembered, *_by_preference(accepted)))
 
 

@@ -25,7 +25,10 @@ _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 @cache
 def read_templates() -> Mapping[str, str]:
-    """Returns the texts of templates by path, as they were when the process started: those of a later release do not fit its code."""
+    """Returns the texts of this package's templates by their paths, as they were at the first call.
+
+    A process that renders calls it when it starts. Templates of a release that is installed later do not fit its code.
+    """
     paths = _PACKAGE.rglob("templates/**/*.*")
     return {str(path): path.read_text(encoding="utf-8") for path in paths if path.suffix in {".html", ".txt"}}
 
