@@ -8,20 +8,10 @@ from uuid import UUID
 import msgspec
 
 from largesse.audit.service import Acting, by_key
+from largesse.base import errors
 from largesse.base.batching import Receiver
 from largesse.base.decoding import decode_body
-from largesse.base.errors import (
-    Inactive,
-    InvalidRequest,
-    NetworkNotAllowed,
-    NotFound,
-    PlanRequired,
-    Problem,
-    ScopeRequired,
-    TooManyRequests,
-    Unauthorized,
-    Unavailable,
-)
+from largesse.base.errors import NotFound, Problem
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.actor import Actor, key_actor
 from largesse.customers.authenticator import Caller
@@ -164,11 +154,11 @@ class Operation(msgspec.Struct, frozen=True):
     @property
     def all_problems(self) -> tuple[ProblemType, ...]:
         """Every problem that this operation can answer, by status."""
-        common: list[type[Problem]] = [HeadersTooLarge, InvalidRequest, InternalError, Unavailable]
+        common: list[type[Problem]] = [HeadersTooLarge, errors.InvalidRequest, InternalError, errors.Unavailable]
         if self.needs_key:
-            common += [Unauthorized, NetworkNotAllowed, PlanRequired, TooManyRequests]
-            common += [Inactive] if self.needs_active else []
-            common += [ScopeRequired] if self.scope is not None else []
+            common += [errors.Unauthorized, errors.NetworkNotAllowed, errors.PlanRequired, errors.TooManyRequests]
+            common += [errors.Inactive] if self.needs_active else []
+            common += [errors.ScopeRequired] if self.scope is not None else []
         if self.body is not None:
             common += [SlowRequest, TooLarge, UnsupportedBody]
         possible = {*common, *self.problems}

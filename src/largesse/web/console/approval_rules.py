@@ -4,17 +4,8 @@ from collections.abc import Collection
 
 from starlette.responses import Response
 
+from largesse.approvals import service
 from largesse.approvals.model import MOST_DAYS, ROLES, ApprovalRule, rules_short_of
-from largesse.approvals.service import (
-    MOST_CHOSEN,
-    MOST_NAME,
-    MOST_RULES,
-    NobodyMayApprove,
-    RuleNameTaken,
-    TooManyRules,
-    create_rule,
-    end_rule,
-)
 from largesse.approvals.store import list_rules
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
@@ -70,7 +61,7 @@ async def show(context: RequestContext) -> Response:
         currencies=[(one, one) for one in currencies],
         currency=next((one.currency for one in accounts), ""),
         chosen={field: set(map(str, numbers)) for field, numbers in chosen.items()},
-        most_name=MOST_NAME,
+        most_name=service.MOST_NAME,
         most_days=MOST_DAYS,
         most_offered=MOST_OFFERED,
     )
@@ -84,7 +75,7 @@ async def create(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         currencies = await list_currencies(connection, context.person.customer_id)
         accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
-    name = form.text("name", MOST_NAME)
+    name = form.text("name", service.MOST_NAME)
     role, needed = form.choice("role", _WHO), form.choice("needed", _NEEDED)
     currency, above_minor = form.choice("currency", currencies), None
     if form["above"].strip() and currency in currencies:
@@ -94,8 +85,8 @@ async def create(context: RequestContext) -> Response:
         form.error("days", context.say("Type a number of days from 1 to %(most)s.", most=MOST_DAYS))
     offered = {"account": {one.id for one in accounts}, "product": set(products), "collection": set(collections)}
     for field, numbers in chosen.items():
-        if len(numbers) > MOST_CHOSEN:
-            form.error(field, context.say("Choose at most %(most)s.", most=MOST_CHOSEN))
+        if len(numbers) > service.MOST_CHOSEN:
+            form.error(field, context.say("Choose at most %(most)s.", most=service.MOST_CHOSEN))
         if not numbers <= offered.get(field, numbers):
             form.error(field, context.say("Choose one of the options."))
     if form.errors:
@@ -117,7 +108,7 @@ async def create(context: RequestContext) -> Response:
         expires_days=days or 1,
     )
     try:
-        await create_rule(context.actor, rule)
+        await service.create_rule(context.actor, rule)
     except (InvalidRequest, NotFound) as refusal:
         form.error(*_mistake(context, refusal))
         return await show(context)
@@ -127,7 +118,7 @@ async def create(context: RequestContext) -> Response:
 
 async def end(context: RequestContext) -> Response:
     """Ends a rule. Raises NotFound."""
-    name = await end_rule(context.actor, context.number("rule"))
+    name = await service.end_rule(context.actor, context.number("rule"))
     said = context.say("The rule %(name)s has ended. What waits for it goes on waiting.", name=name)
     return context.see("/app/approvals/rules", said)
 
@@ -135,11 +126,11 @@ async def end(context: RequestContext) -> Response:
 def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tuple[str, str]:
     """Returns the field that caused a rule to be refused, and what is wrong with it."""
     match refusal:
-        case RuleNameTaken():
+        case service.RuleNameTaken():
             return "name", context.say("Another rule has this name.")
-        case TooManyRules():
-            return "name", context.say("Your company has %(most)s rules. End one first.", most=MOST_RULES)
-        case NobodyMayApprove():
+        case service.TooManyRules():
+            return "name", context.say("Your company has %(most)s rules. End one first.", most=service.MOST_RULES)
+        case service.NobodyMayApprove():
             return "approver", context.say("Choose more people: not enough of them may approve.")
         case NotFound():
             return "approver", context.say("Choose people who are there.")

@@ -5,20 +5,9 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
+from largesse.approvals import service
 from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest, can_be_met
-from largesse.approvals.service import (
-    MOST_NOTE,
-    AlreadyDecided,
-    OwnRequest,
-    RequestChanged,
-    RequestEnded,
-    SeenRequest,
-    decide,
-    list_answers,
-    list_seen,
-    read_request,
-    withdraw,
-)
+from largesse.approvals.service import SeenRequest
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
 from largesse.base.i18n.languages import text
 from largesse.campaigns.store import read_list
@@ -71,13 +60,13 @@ class DecisionForm(msgspec.Struct):
     """An approver's decision, with a note. `again` declines a send whose price changed, and asks the sender to request approval again."""
 
     decision: Annotated[str, Choice(("approve", "decline", "again"))]
-    note: Annotated[str, Text(MOST_NOTE, required=False, lines=True)]
+    note: Annotated[str, Text(service.MOST_NOTE, required=False, lines=True)]
 
 
 async def show(context: RequestContext) -> Response:
     """Shows the sends that the person may decide about, and their own."""
     async with context.database.connection(context.person.scope) as connection:
-        seen = await list_seen(context.actor, connection)
+        seen = await service.list_seen(context.actor, connection)
         names = await _names(context, connection)
         automations = await waiting_for_approval(context, connection)
     waiting = [one for one in seen if one.may_decide]
@@ -109,14 +98,14 @@ async def answer(context: RequestContext) -> Response:
     seen_round = context.form.number("round")
     note = form.note or (context.say(_ASK_AGAIN) if form.decision == "again" else "")
     try:
-        request = await decide(context.actor, found.request.id, note, seen_round=seen_round, approves=approves)
-    except OwnRequest:
+        request = await service.decide(context.actor, found.request.id, note, seen_round=seen_round, approves=approves)
+    except service.OwnRequest:
         return context.trouble(403, context.say(_OWN))
-    except AlreadyDecided:
+    except service.AlreadyDecided:
         return context.see(_PATH + found.request.id, context.say(_AGAIN))
-    except RequestEnded:
+    except service.RequestEnded:
         return context.see(_PATH + found.request.id, context.say(_ENDED))
-    except RequestChanged:
+    except service.RequestChanged:
         said = _CHANGED if found.request.round == seen_round else CHANGED
         return context.see(_PATH + found.request.id, context.say(said))
     said = _MORE if request.state == WAITING else _DECLINED
@@ -129,15 +118,15 @@ async def take_back(context: RequestContext) -> Response:
     """Withdraws the person's own request. Raises NotFound."""
     request_id = context.request.path_params["send"]
     try:
-        await withdraw(context.actor, request_id)
-    except RequestEnded:
+        await service.withdraw(context.actor, request_id)
+    except service.RequestEnded:
         return context.see(_PATH + request_id, context.say(_ENDED))
     return context.see(f"/app/send/{request_id}/review", context.say("You took it back. Nobody can approve it now."))
 
 
 async def of_approvals(context: RequestContext, connection: Connection) -> list[AttentionItem]:
     """Returns items for the sends that wait for the person's decision, and for their own that were approved but not sent."""
-    seen = await list_seen(context.actor, connection)
+    seen = await service.list_seen(context.actor, connection)
     items = []
     if count := sum(one.may_decide for one in seen):
         said = context.ngettext(
@@ -170,7 +159,7 @@ async def _send(context: RequestContext, request: ApprovalRequest) -> str:
 
 async def _find(context: RequestContext) -> SeenRequest:
     async with context.database.connection(context.person.scope) as connection:
-        return await read_request(context.actor, connection, context.request.path_params["send"])
+        return await service.read_request(context.actor, connection, context.request.path_params["send"])
 
 
 async def _names(context: RequestContext, connection: Connection) -> dict[int, str]:
@@ -216,7 +205,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     request, person = found.request, context.person
     async with context.database.connection(person.scope) as connection:
         draft = await find_draft(connection, request, request.id)
-        answers = await list_answers(connection, request, found.rules)
+        answers = await service.list_answers(connection, request, found.rules)
         members = {one.id: one for one in await list_members(connection, person.customer_id)}
         campaign, listed = await campaign_of(connection, context.principal, request.id)
         invited = await read_list(connection, campaign, listed) if campaign and listed else []

@@ -7,38 +7,8 @@ from functools import partial
 
 from starlette.responses import Response
 
-from largesse.automations import store
-from largesse.automations.model import (
-    ANNIVERSARY,
-    BIRTHDAY,
-    JOINED,
-    LEAP_DAYS,
-    MADE_UP_DAYS,
-    MOST_AUTOMATIONS,
-    MOST_CAP,
-    MOST_DAYS,
-    MOST_NAME,
-    OCCASIONS,
-    PREVIEW_DAYS,
-    WEEKENDS,
-    Automation,
-    AutomationRule,
-)
-from largesse.automations.service import (
-    AutomationChanged,
-    AutomationFault,
-    OwnAutomation,
-    TooManyAutomations,
-    approve_automation,
-    change_automation,
-    create_automation,
-    end_automation,
-    next_days,
-    pause_automation,
-    preview,
-    seen_of,
-    skip_day,
-)
+from largesse.automations import model, service, store
+from largesse.automations.model import Automation, AutomationRule
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.contacts.groups import list_groups
@@ -60,7 +30,7 @@ _NOBODY = ""
 _PAST = 50
 _YEAR = timedelta(days=365)
 _LOST_FOR = timedelta(days=7)  # how long Home shows gifts that were not sent
-_MADE_UP = timedelta(days=MADE_UP_DAYS)
+_MADE_UP = timedelta(days=model.MADE_UP_DAYS)
 _MOST_BLOCKED = 1_000  # refused gifts are counted up to this number
 OCCASION_NAMES = {
     "birthday": text("Birthday"),
@@ -168,7 +138,7 @@ async def show(context: RequestContext) -> Response:
         automations = await store.list_automations(connection, *context.customer)
         since = (await read_now(connection)).date() - _YEAR
         counts = await store.count_runs(connection, context.person.customer_id, [one.id for one in automations], since)
-        next_on = await next_days(connection, automations)
+        next_on = await service.next_days(connection, automations)
     return context.page(
         "automations.html",
         automations=automations,
@@ -190,7 +160,7 @@ async def create(context: RequestContext) -> Response:
     await check_template(context)
     if not context.form.errors:
         try:
-            automation_id = await create_automation(context.actor, rule)
+            automation_id = await service.create_automation(context.actor, rule)
             said = context.say("%(name)s is set. These are its next days.", name=rule.name)
             return context.see(f"{HERE}/{automation_id}", said)
         except InvalidRequest as refusal:
@@ -202,7 +172,7 @@ async def one(context: RequestContext) -> Response:
     """Shows an automation: its rule, its next days, and its past gifts. Raises NotFound."""
     automation = await _find(context)
     async with context.database.connection(context.person.scope) as connection:
-        upcoming = [] if automation.ended_at else await preview(connection, automation)
+        upcoming = [] if automation.ended_at else await service.preview(connection, automation)
         past = await store.list_past(connection, automation.customer_id, automation.id, _PAST)
         template = await read_template(connection, context.principal, automation.template_id)
     person = context.person
@@ -211,11 +181,11 @@ async def one(context: RequestContext) -> Response:
         one=automation,
         sends=template,
         may_send=automation.owner_role in RIGHTS[Right.SEND],
-        seen=seen_of(automation, template),
+        seen=service.seen_of(automation, template),
         upcoming=upcoming,
         past=past,
         own=person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None,
-        days=PREVIEW_DAYS,
+        days=model.PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
         why=partial(why, context),
@@ -242,7 +212,7 @@ async def change(context: RequestContext) -> Response:
     await check_template(context)
     if not context.form.errors:
         try:
-            await change_automation(context.actor, automation.id, rule)
+            await service.change_automation(context.actor, automation.id, rule)
             said = context.say("%(name)s was changed. These are its next days.", name=rule.name)
             return context.see(f"{HERE}/{automation.id}", said)
         except InvalidRequest as refusal:
@@ -255,10 +225,10 @@ async def approve(context: RequestContext) -> Response:
     automation_id = context.number("automation")
     said = context.say("Approved. It sends from now on.")
     try:
-        await approve_automation(context.actor, automation_id, context.form["seen"])
-    except AutomationChanged:
+        await service.approve_automation(context.actor, automation_id, context.form["seen"])
+    except service.AutomationChanged:
         said = context.say("This automation changed after you opened its page. Look at it again, then approve it.")
-    except OwnAutomation:
+    except service.OwnAutomation:
         said = context.say("Somebody else approves your automation.")
     return context.see(f"{HERE}/{automation_id}", said)
 
@@ -266,7 +236,7 @@ async def approve(context: RequestContext) -> Response:
 async def pause(context: RequestContext, *, paused: bool) -> Response:
     """Pauses or resumes an automation. Raises NotFound."""
     automation_id = context.number("automation")
-    await pause_automation(context.actor, automation_id, paused=paused)
+    await service.pause_automation(context.actor, automation_id, paused=paused)
     said = context.say("Paused. Days that pass meanwhile are skipped.") if paused else context.say("It sends again.")
     return context.see(f"{HERE}/{automation_id}", said)
 
@@ -279,7 +249,7 @@ async def ask_end(context: RequestContext) -> Response:
 async def end(context: RequestContext) -> Response:
     """Ends an automation. Raises NotFound."""
     automation = await _find(context)
-    await end_automation(context.actor, automation.id)
+    await service.end_automation(context.actor, automation.id)
     return context.see(HERE, context.say("%(name)s has ended.", name=automation.name))
 
 
@@ -292,7 +262,7 @@ async def skip(context: RequestContext) -> Response:
     except ValueError:
         raise NotFound("The contact has no such day.") from None
     skipped = form["skipped"] == "yes"
-    if not await skip_day(context.actor, automation_id, contact_id or 0, day, skipped=skipped):
+    if not await service.skip_day(context.actor, automation_id, contact_id or 0, day, skipped=skipped):
         said = context.say(
             "Nothing was changed, as the state of the gift changed after you opened the page. It is shown below."
         )
@@ -311,26 +281,26 @@ async def _find(context: RequestContext) -> Automation:
 def _read(context: RequestContext) -> AutomationRule:
     """Returns the rule in the form. Adds errors to the form."""
     form = context.form
-    occasion = form.choice("occasion", OCCASIONS)
+    occasion = form.choice("occasion", model.OCCASIONS)
     years = tuple(dict.fromkeys(int(one) for one in re.findall(r"\d{1,4}", form["years"])))
-    if occasion == ANNIVERSARY and re.sub(r"[\d\s,;]", "", form["years"]):
+    if occasion == model.ANNIVERSARY and re.sub(r"[\d\s,;]", "", form["years"]):
         form.error("years", context.say(_WRONG["years"]))
-    days, cap = form.number("days", MOST_DAYS), form.number("cap", MOST_CAP)
-    if occasion == JOINED and days is None:
-        form.error("days", context.say(_WRONG["days"], most=context.language.number(MOST_DAYS)))
+    days, cap = form.number("days", model.MOST_DAYS), form.number("cap", model.MOST_CAP)
+    if occasion == model.JOINED and days is None:
+        form.error("days", context.say(_WRONG["days"], most=context.language.number(model.MOST_DAYS)))
     if form["cap"].strip() and not cap:
-        form.error("cap", context.say(_WRONG["cap"], most=context.language.number(MOST_CAP)))
+        form.error("cap", context.say(_WRONG["cap"], most=context.language.number(model.MOST_CAP)))
     return AutomationRule(
-        name=form.text("name", MOST_NAME),
+        name=form.text("name", model.MOST_NAME),
         occasion=occasion,
         group_id=form.number("group"),
         template_id=form.number("template") or 0,
         account_id=form.number("account"),
         zone=form["zone"] or "UTC",
-        years=years if occasion == ANNIVERSARY else (),
-        days=days if occasion == JOINED else None,
-        leap_day=form.choice("leap_day", LEAP_DAYS),
-        weekend=form.choice("weekend", WEEKENDS),
+        years=years if occasion == model.ANNIVERSARY else (),
+        days=days if occasion == model.JOINED else None,
+        leap_day=form.choice("leap_day", model.LEAP_DAYS),
+        weekend=form.choice("weekend", model.WEEKENDS),
         cap=cap or None,
         asks_approval=form["asks_approval"] == "yes",
     )
@@ -339,11 +309,11 @@ def _read(context: RequestContext) -> AutomationRule:
 def _note(context: RequestContext, refusal: InvalidRequest) -> None:
     """Adds to the form why an automation was refused, beside its field."""
     match refusal:
-        case TooManyAutomations():
-            said = context.say("Your company has %(most)s automations. End one first.", most=MOST_AUTOMATIONS)
+        case service.TooManyAutomations():
+            said = context.say("Your company has %(most)s automations. End one first.", most=model.MOST_AUTOMATIONS)
             context.form.error("name", said)
-        case AutomationFault():
-            most = context.language.number(MOST_CAP if refusal.field == "cap" else MOST_DAYS)
+        case service.AutomationFault():
+            most = context.language.number(model.MOST_CAP if refusal.field == "cap" else model.MOST_DAYS)
             wrong = "gone_group" if refusal.field == "group" and context.form["group"] else refusal.field
             context.form.error(refusal.field, context.say(_WRONG[wrong], most=most))
         case _:
@@ -391,9 +361,9 @@ async def _form(context: RequestContext, automation: Automation | None) -> Respo
         one=automation,
         now=_shown(rule),
         offered=await _offered(context, rule.zone),
-        most_name=MOST_NAME,
+        most_name=model.MOST_NAME,
     )
 
 
 def _new(zone: str) -> AutomationRule:
-    return AutomationRule(name="", occasion=BIRTHDAY, group_id=None, template_id=0, account_id=None, zone=zone)
+    return AutomationRule(name="", occasion=model.BIRTHDAY, group_id=None, template_id=0, account_id=None, zone=zone)

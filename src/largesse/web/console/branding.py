@@ -6,16 +6,8 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, Language, text
-from largesse.branding.model import (
-    MOST_FOOTER,
-    MOST_SENDER_NAME,
-    MOST_SUBJECT,
-    MOST_WRAPPING_NAME,
-    MOST_WRAPPINGS,
-    PATTERNS,
-    Brand,
-    BrandFault,
-)
+from largesse.branding import model
+from largesse.branding.model import Brand, BrandFault
 from largesse.branding.service import BrandContent, WrappingContent, add_wrapping, remove_wrapping, set_brand, set_logo
 from largesse.catalogue.pictures import MAX_BYTES, MAX_SIDE, MIN_SIDE
 from largesse.mail.letter import GIFT, VOUCHER, Letter
@@ -61,16 +53,16 @@ class BrandForm(msgspec.Struct):
     """The texts and the colour of a brand."""
 
     colour: Annotated[str, Text(20, required=False)]
-    sender_name: Annotated[str, Text(MOST_SENDER_NAME, required=False)]
+    sender_name: Annotated[str, Text(model.MOST_SENDER_NAME, required=False)]
     reply_to: Annotated[str, Text(254, required=False)]
-    subject: Annotated[str, Text(MOST_SUBJECT, required=False)]
-    footer: Annotated[str, Text(MOST_FOOTER, required=False, lines=True)]
+    subject: Annotated[str, Text(model.MOST_SUBJECT, required=False)]
+    footer: Annotated[str, Text(model.MOST_FOOTER, required=False, lines=True)]
 
 
 class WrappingForm(msgspec.Struct):
     """A new wrapping of the customer."""
 
-    name: Annotated[str, Text(MOST_WRAPPING_NAME)]
+    name: Annotated[str, Text(model.MOST_WRAPPING_NAME)]
     pattern: Annotated[str, Text(20)]
     paper: Annotated[str, Text(20)]
     ribbon: Annotated[str, Text(20)]
@@ -92,11 +84,11 @@ async def show(context: RequestContext) -> Response:
         most_kb=MAX_BYTES // 1024,
         least_side=MIN_SIDE,
         most_side=MAX_SIDE,
-        most_wrappings=MOST_WRAPPINGS,
-        most_name=MOST_SENDER_NAME,
-        most_subject=MOST_SUBJECT,
-        most_footer=MOST_FOOTER,
-        most_wrapping_name=MOST_WRAPPING_NAME,
+        most_wrappings=model.MOST_WRAPPINGS,
+        most_name=model.MOST_SENDER_NAME,
+        most_subject=model.MOST_SUBJECT,
+        most_footer=model.MOST_FOOTER,
+        most_wrapping_name=model.MOST_WRAPPING_NAME,
     )
     response.headers.update(OF_FORMS_WITH_FRAMES)
     return response
@@ -140,7 +132,7 @@ async def remove_logo(context: RequestContext) -> Response:
 async def add_own(context: RequestContext) -> Response:
     """Adds a wrapping."""
     said = context.form.read(WrappingForm)
-    context.form.choice("pattern", PATTERNS)
+    context.form.choice("pattern", model.PATTERNS)
     if not context.form.errors:
         content = WrappingContent(said.name, said.pattern, said.paper, said.ribbon, context.files.get("picture", b""))
         try:
@@ -190,7 +182,7 @@ def _note(context: RequestContext, fault: BrandFault) -> None:
     limits = {"most": number(MAX_BYTES // 1024), "least": number(MIN_SIDE), "side": number(MAX_SIDE)}
     for part, detail in fault.parts.items():
         said = _WRONG.get(part)
-        context.form.error(part, context.say(said, wrappings=MOST_WRAPPINGS, **limits) if said else detail)
+        context.form.error(part, context.say(said, wrappings=model.MOST_WRAPPINGS, **limits) if said else detail)
 
 
 def _language(context: RequestContext) -> Language:

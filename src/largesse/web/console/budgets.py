@@ -7,19 +7,8 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
+from largesse.budgets import service
 from largesse.budgets.model import PERIODS, ROLES, Budget, period_end
-from largesse.budgets.service import (
-    MOST_BUDGETS,
-    MOST_NAME,
-    MOST_PEOPLE,
-    BelowSpent,
-    BudgetNameTaken,
-    NewBudget,
-    TooManyBudgets,
-    change_budget,
-    create_budget,
-    end_budget,
-)
 from largesse.budgets.store import list_budgets, subject_names
 from largesse.customers.customer_store import list_currencies, list_service_accounts
 from largesse.customers.members import Member, list_members
@@ -30,7 +19,7 @@ from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts, list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
 
-MOST_FIELDS = MOST_PEOPLE + 20
+MOST_FIELDS = service.MOST_PEOPLE + 20
 _PERIODS = {"month": text("A month"), "quarter": text("A quarter"), "total": text("In all")}
 _ROLES = {"member": text("All members together"), "admin": text("All administrators together")}
 _GROUP = "group"
@@ -64,14 +53,14 @@ async def show(context: RequestContext) -> Response:
         periods=[(one, context.say(said)) for one, said in _PERIODS.items()],
         people=_boxes(people),
         chosen=context.form.all("who"),
-        most_name=MOST_NAME,
+        most_name=service.MOST_NAME,
     )
 
 
 async def create(context: RequestContext) -> Response:
     """Sets a budget."""
     form, person = context.form, context.person
-    name = form.text("name", MOST_NAME)
+    name = form.text("name", service.MOST_NAME)
     async with context.database.connection(person.scope) as connection:
         currencies = await list_currencies(connection, person.customer_id)
         subjects = await _subjects(context, connection)
@@ -84,7 +73,7 @@ async def create(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     kind, _, subject = of.partition("-")
-    new = NewBudget(
+    new = service.NewBudget(
         name=name,
         currency=currency,
         kind=kind,
@@ -96,7 +85,7 @@ async def create(context: RequestContext) -> Response:
         per_gift_minor=per_gift_minor,
     )
     try:
-        await create_budget(context.actor, new)
+        await service.create_budget(context.actor, new)
     except (InvalidRequest, NotFound) as refusal:
         _note(context, refusal, currency)
         return await show(context)
@@ -117,7 +106,7 @@ async def one(context: RequestContext) -> Response:
         people=_boxes(people) if budget.kind == _GROUP else [],
         chosen=context.form.all("who") if context.form.errors else [str(one) for one in budget.user_ids],
         shown={**_shown(context, budget), "who": " ".join(map(str, budget.user_ids))},
-        most_name=MOST_NAME,
+        most_name=service.MOST_NAME,
     )
 
 
@@ -125,7 +114,7 @@ async def change(context: RequestContext) -> Response:
     """Changes a budget. Raises NotFound."""
     form, budget = context.form, (await _find(context)).budget
     form.keep_others(_shown(context, budget))
-    name = form.text("name", MOST_NAME)
+    name = form.text("name", service.MOST_NAME)
     limit_minor, per_gift_minor = _amounts(context, budget.currency)
     people = form.numbers_and_others("who", budget.user_ids)
     if budget.kind == _GROUP and not people:
@@ -133,7 +122,7 @@ async def change(context: RequestContext) -> Response:
     if form.errors:
         return await one(context)
     try:
-        await change_budget(
+        await service.change_budget(
             context.actor,
             budget.id,
             name=name,
@@ -164,7 +153,7 @@ async def ask_end(context: RequestContext) -> Response:
 
 async def end(context: RequestContext) -> Response:
     """Ends a budget. Raises NotFound."""
-    name = await end_budget(context.actor, context.number("budget"))
+    name = await service.end_budget(context.actor, context.number("budget"))
     return context.see("/app/budgets", context.say("The budget %(name)s has ended.", name=name))
 
 
@@ -252,17 +241,17 @@ def _amounts(context: RequestContext, currency: str) -> tuple[int | None, int | 
 def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency: str) -> None:
     """Adds to the form why a budget was refused, beside its field."""
     match refusal:
-        case BelowSpent():
+        case service.BelowSpent():
             spent = context.language.amount(refusal.spent_minor, currency)
             said = context.say(
                 "%(spent)s has been spent in this period. Type at least that: then nothing more can be.", spent=spent
             )
             context.form.error("limit", said)
-        case BudgetNameTaken():
+        case service.BudgetNameTaken():
             context.form.error("name", context.say("Another budget has this name."))
-        case TooManyBudgets():
+        case service.TooManyBudgets():
             context.form.error(
-                "name", context.say("Your company has %(most)s budgets. End one first.", most=MOST_BUDGETS)
+                "name", context.say("Your company has %(most)s budgets. End one first.", most=service.MOST_BUDGETS)
             )
         case NotFound():
             context.form.error(

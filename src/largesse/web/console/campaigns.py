@@ -9,32 +9,8 @@ from starlette.responses import Response
 from largesse.base.cooperative import finish_soon
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
-from largesse.campaigns import store
-from largesse.campaigns.model import (
-    LONGEST,
-    MOST_ADDRESSES,
-    MOST_AHEAD,
-    MOST_CAMPAIGNS,
-    MOST_DOMAINS,
-    MOST_GIFTS,
-    MOST_GREETING,
-    MOST_NAME,
-    Campaign,
-    CampaignFault,
-    CampaignRule,
-    State,
-    read_domains,
-    read_mailboxes,
-)
-from largesse.campaigns.service import (
-    IsReserved,
-    TooManyCampaigns,
-    change_campaign,
-    close_campaign,
-    create_campaign,
-    pause_campaign,
-    read_rule,
-)
+from largesse.campaigns import model, service, store
+from largesse.campaigns.model import Campaign, CampaignRule, State
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
@@ -51,7 +27,7 @@ from largesse.web.console.send.opening import person_as_caller
 from largesse.web.kit.body import BodyLimits
 
 HERE = "/app/campaigns"
-MOST_BYTES = 320 * MOST_ADDRESSES
+MOST_BYTES = 320 * model.MOST_ADDRESSES
 LIST_LIMITS = BodyLimits(MOST_BYTES, whole_s=60.0, pause_s=15.0)
 _SHOWN, _PEOPLE = 200, 50
 STATES = {
@@ -90,8 +66,8 @@ _MANY_ADDRESSES = text("List at most %(most)s addresses.")
 class CampaignForm(msgspec.Struct):
     """The typed fields of a campaign."""
 
-    name: Annotated[str, Text(MOST_NAME)]
-    greeting: Annotated[str, Text(MOST_GREETING, required=False, lines=True)]
+    name: Annotated[str, Text(model.MOST_NAME)]
+    greeting: Annotated[str, Text(model.MOST_GREETING, required=False, lines=True)]
     gifts: Annotated[str, Text(6)]
     domains: Annotated[str, Text(5_000, required=False, lines=True)]
     addresses: Annotated[str, Text(MOST_BYTES, required=False, lines=True)]
@@ -152,7 +128,7 @@ async def create(context: RequestContext) -> Response:
     rule = await _read(context)
     if not context.form.errors:
         try:
-            campaign = await create_campaign(context.actor, await person_as_caller(context), rule)
+            campaign = await service.create_campaign(context.actor, await person_as_caller(context), rule)
             return context.see(f"/app/send/{campaign.order_reference}/review")
         except InvalidRequest as refusal:
             _note(context, refusal)
@@ -162,7 +138,7 @@ async def create(context: RequestContext) -> Response:
 async def one(context: RequestContext) -> Response:
     """Shows a campaign: its link, how many gifts are left, and who got one. Raises NotFound."""
     campaign = await _find(context)
-    before = context.parameters.number("before") or MOST_GIFTS + 1
+    before = context.parameters.number("before") or model.MOST_GIFTS + 1
     async with context.database.connection(context.person.scope) as connection:
         shown = await _shown(connection, campaign)
         has_draft = shown.order is None and await _draft(context, connection, campaign) is not None
@@ -199,8 +175,8 @@ async def change(context: RequestContext) -> Response:
     if context.form.errors:
         return await _form(context, campaign)
     try:
-        await change_campaign(context.actor, await person_as_caller(context), campaign.id, rule)
-    except IsReserved:
+        await service.change_campaign(context.actor, await person_as_caller(context), campaign.id, rule)
+    except service.IsReserved:
         return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
     except InvalidRequest as refusal:
         _note(context, refusal)
@@ -213,7 +189,7 @@ async def change(context: RequestContext) -> Response:
 async def pause(context: RequestContext, *, paused: bool) -> Response:
     """Pauses or resumes a campaign. Raises NotFound."""
     campaign_id = context.number("campaign")
-    await pause_campaign(context.actor, campaign_id, paused=paused)
+    await service.pause_campaign(context.actor, campaign_id, paused=paused)
     said = context.say("It gives gifts again.")
     if paused:
         said = context.say("Paused. Visitors get nothing until you resume it.")
@@ -228,7 +204,7 @@ async def ask_end(context: RequestContext) -> Response:
 
 async def end(context: RequestContext) -> Response:
     """Ends a campaign. Raises NotFound."""
-    campaign = await close_campaign(context.actor, context.number("campaign"))
+    campaign = await service.close_campaign(context.actor, context.number("campaign"))
     return context.see(HERE, context.say("%(name)s has ended.", name=campaign.name))
 
 
@@ -263,9 +239,9 @@ async def _read(context: RequestContext) -> CampaignRule:
     """Returns the rule in the form. Adds an error beside each field that is wrong."""
     form, say = context.form, context.say
     typed = form.read(CampaignForm)
-    gifts = form.number("gifts", MOST_GIFTS) or 0
+    gifts = form.number("gifts", model.MOST_GIFTS) or 0
     if not gifts:
-        form.error("gifts", say(_GIFTS, most=context.language.number(MOST_GIFTS)))
+        form.error("gifts", say(_GIFTS, most=context.language.number(model.MOST_GIFTS)))
     async with context.database.connection(context.person.scope) as connection:
         now = await read_now(connection)
         templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
@@ -297,17 +273,17 @@ def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
     """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form."""
     form = context.form
     opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
-    if opens_at is None or opens_at < now - MOST_AHEAD:  # browsers post a half-typed year such as 0026
+    if opens_at is None or opens_at < now - model.MOST_AHEAD:  # browsers post a half-typed year such as 0026
         form.error("opens", context.say(_WHEN))
-    elif opens_at > now + MOST_AHEAD:
-        form.error("opens", context.say(_TOO_FAR, most=MOST_AHEAD.days))
+    elif opens_at > now + model.MOST_AHEAD:
+        form.error("opens", context.say(_TOO_FAR, most=model.MOST_AHEAD.days))
     if closes_at is None:
         form.error("closes", context.say(_DAY_WANTED))
     opens_at, closes_at = opens_at or now, closes_at or now
     if closes_at <= max(now, opens_at):
         form.error("closes", context.say(_CLOSES))
-    elif closes_at - max(now, opens_at) > LONGEST:
-        form.error("closes", context.say(_TOO_LONG, most=LONGEST.days))
+    elif closes_at - max(now, opens_at) > model.LONGEST:
+        form.error("closes", context.say(_TOO_LONG, most=model.LONGEST.days))
     return opens_at, closes_at
 
 
@@ -317,15 +293,15 @@ async def _invited(context: RequestContext, typed: CampaignForm) -> tuple[tuple[
     domains: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
     try:
-        domains = read_domains(typed.domains)
-    except CampaignFault as fault:
+        domains = model.read_domains(typed.domains)
+    except model.CampaignFault as fault:
         wrong = ", ".join(fault.wrong)
-        form.error("domains", say(_NO_DOMAIN, wrong=wrong) if wrong else say(_MANY_DOMAINS, most=MOST_DOMAINS))
+        form.error("domains", say(_NO_DOMAIN, wrong=wrong) if wrong else say(_MANY_DOMAINS, most=model.MOST_DOMAINS))
     try:
-        mailboxes = await finish_soon(read_mailboxes(typed.addresses))
-    except CampaignFault as fault:
+        mailboxes = await finish_soon(model.read_mailboxes(typed.addresses))
+    except model.CampaignFault as fault:
         wrong = ", ".join(fault.wrong)
-        most = number(MOST_ADDRESSES)
+        most = number(model.MOST_ADDRESSES)
         form.error("addresses", say(_NO_ADDRESS, wrong=wrong) if wrong else say(_MANY_ADDRESSES, most=most))
     if bool(typed.domains) == bool(typed.addresses):
         form.error("domains", say(_WHO))
@@ -334,9 +310,9 @@ async def _invited(context: RequestContext, typed: CampaignForm) -> tuple[tuple[
 
 def _note(context: RequestContext, refusal: InvalidRequest) -> None:
     """Adds to the form why a campaign was refused, beside its field."""
-    if isinstance(refusal, TooManyCampaigns):
-        context.form.error("name", context.say(_TOO_MANY, most=MOST_CAMPAIGNS))
-    elif isinstance(refusal, CampaignFault) and refusal.field != "name":
+    if isinstance(refusal, service.TooManyCampaigns):
+        context.form.error("name", context.say(_TOO_MANY, most=model.MOST_CAMPAIGNS))
+    elif isinstance(refusal, model.CampaignFault) and refusal.field != "name":
         context.form.error(refusal.field, context.say(_CLOSES))  # the end passed after the form was checked
     else:
         context.form.error("name", context.say(_NAMED))
@@ -352,8 +328,8 @@ async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
             if await store.read_order(connection, campaign) is not None:
                 return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
             content = await _draft(context, connection, campaign) or DraftContent()
-            rule = await read_rule(connection, campaign, content)
-    opens, closes = (rule.opens_at, rule.closes_at) if rule else (now, now + LONGEST / 12)
+            rule = await service.read_rule(connection, campaign, content)
+    opens, closes = (rule.opens_at, rule.closes_at) if rule else (now, now + model.LONGEST / 12)
     return context.page(
         "campaign_form.html",
         rule=rule,
@@ -363,5 +339,5 @@ async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
         opens=opens.astimezone(context.zone).strftime(LOCAL),
         closes=closes.astimezone(context.zone).strftime(DAY),
         zone=str(context.zone),
-        most_name=MOST_NAME,
+        most_name=model.MOST_NAME,
     )

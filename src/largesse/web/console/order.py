@@ -39,6 +39,7 @@ from largesse.orders.options import OPTIONS
 from largesse.orders.order import is_of_campaign
 from largesse.reports.filters import Place
 from largesse.reports.listing import ListedOrder, read_listed
+from largesse.web.console import order_words
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import LOCAL
 from largesse.web.console.funding import sees_own_of
@@ -50,15 +51,6 @@ from largesse.web.console.order_timeline import (
     reminders_of,
     said_of,
     timeline_of,
-)
-from largesse.web.console.order_words import (
-    RECIPIENT_FILTERS,
-    RECIPIENT_STATES,
-    REFUSALS,
-    headline,
-    name_of,
-    source_of,
-    state_of_order,
 )
 from largesse.web.kit.problems import spell_name
 from largesse.webhooks.delivery_store import list_order_webhooks
@@ -146,12 +138,12 @@ async def show(context: RequestContext) -> Response:
         listed=listed,
         rows=rows,
         figures=_figures(context, order, read.recipients, progress),
-        filters=RECIPIENT_FILTERS,
-        recipient_states=RECIPIENT_STATES,
-        called=lambda recipient: name_of(context, recipient),
-        headline=lambda one: headline(context, one),
-        state_of=lambda one: state_of_order(context, one),
-        source=source_of(context, order["source"]),
+        filters=order_words.RECIPIENT_FILTERS,
+        recipient_states=order_words.RECIPIENT_STATES,
+        called=lambda recipient: order_words.name_of(context, recipient),
+        headline=lambda one: order_words.headline(context, one),
+        state_of=lambda one: order_words.state_of_order(context, one),
+        source=order_words.source_of(context, order["source"]),
         more_texts={spell_name(name): order[name] for name in OPTIONS if name not in _SHOWN and order[name]},
         timeline=_timeline(context, read, progress, claiming),
         claiming=claiming,
@@ -311,7 +303,7 @@ async def _lines(context: RequestContext, order: Row) -> AsyncIterator[Sequence[
             len(one.numbers),
             one.claimed,
             one.cancelled,
-            context.say(RECIPIENT_STATES[one.state].word),
+            context.say(order_words.RECIPIENT_STATES[one.state].word),
             context.instant(one.sent_at),
             one.reason,
             *(context.instant(one.times.get(event)) for event in STEPS),
@@ -366,7 +358,7 @@ def refusal(context: RequestContext, problem: InvalidRequest | TooManyRequests) 
     """Returns why an operation was refused, in the language of the page."""
     if isinstance(problem, TooManyRequests):
         return context.say("A recipient is mailed again at most %(most)s times a day.", most=MAX_RESENDS_A_DAY)
-    return context.say(REFUSALS.get(problem.detail, problem.detail))
+    return context.say(order_words.REFUSALS.get(problem.detail, problem.detail))
 
 
 async def find(context: RequestContext, connection: Connection) -> Row:

@@ -17,20 +17,10 @@ from largesse.lines.store import find_recipient_lines
 from largesse.mail.recipients import Recipient, read_recipients
 from largesse.mail.resending import MAX_CHOSEN, RESENT_TO_ALL_AFTER_H, count_unclaimed, resend_chosen
 from largesse.mail.service import correct_address, resend_mail, resend_unclaimed
+from largesse.orders import schedule
 from largesse.orders.acts import cancel_order, cancel_recipient, read_receipt, read_recipient_codes
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS
 from largesse.orders.lookup import read_refundable
-from largesse.orders.schedule import (
-    AfterClaimBy,
-    ChangedMeanwhile,
-    HasLeft,
-    HasPassed,
-    NotLater,
-    TooEarly,
-    TooLate,
-    move_date,
-    reschedule,
-)
 from largesse.web.console.context import RequestContext
 from largesse.web.console.order import back, find, find_own, reference_of, refusal, show, view_of
 from largesse.web.console.order_words import name_of
@@ -180,19 +170,19 @@ async def change_schedule(context: RequestContext) -> Response:
     if form["when"] != "now" and (at := _new_time(context)) is None:
         return await show(context)
     try:
-        due_at = await reschedule(context.actor, reference_of(context), seen=seen, at=at)
-    except HasLeft:
+        due_at = await schedule.reschedule(context.actor, reference_of(context), seen=seen, at=at)
+    except schedule.HasLeft:
         return back(context, context.say("The order has left already, or was cancelled: its time cannot be changed."))
-    except ChangedMeanwhile as changed:
+    except schedule.ChangedMeanwhile as changed:
         said = context.say(
             "Somebody else has just changed the time: the order leaves on %(at)s. Nothing else was changed.",
             at=context.time(changed.due_at),
         )
         return back(context, said)
-    except TooEarly:
+    except schedule.TooEarly:
         form.error("at", context.say("This time has passed. Choose a later one."))
         return await show(context)
-    except AfterClaimBy:
+    except schedule.AfterClaimBy:
         form.error(
             "at", context.say("The claim-by date is before this time. Move that first, or choose an earlier time.")
         )
@@ -229,18 +219,18 @@ async def move_claim_by(context: RequestContext) -> Response:
         form.error("claim_by", context.say("Choose a day."))
         return await show(context)
     try:
-        await move_date(context.actor, reference_of(context), seen=seen, at=at)
-    except HasPassed:
+        await schedule.move_date(context.actor, reference_of(context), seen=seen, at=at)
+    except schedule.HasPassed:
         return back(context, context.say("The claim-by date has passed: it cannot be changed any more."))
-    except ChangedMeanwhile as changed:
+    except schedule.ChangedMeanwhile as changed:
         said = context.say(
             "Somebody else has just changed the claim-by date to %(at)s. Nothing else was changed.",
             at=context.time(changed.due_at),
         )
         return back(context, said)
-    except NotLater:
+    except schedule.NotLater:
         form.error("claim_by", context.say("Choose a later day: recipients know the date they were given."))
-    except TooLate:
+    except schedule.TooLate:
         most = context.language.number(MAX_CLAIM_BY_DAYS)
         form.error("claim_by", context.say("Choose a day at most %(most)s days after the gifts leave.", most=most))
     if form.errors:

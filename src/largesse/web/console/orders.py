@@ -9,17 +9,8 @@ from largesse.base.money import to_decimal
 from largesse.base.text import whole_number
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
-from largesse.reports.filters import (
-    MAX_NAME,
-    MOST_VIEWS,
-    Added,
-    OrderFilter,
-    TooManyViews,
-    add_up,
-    list_views,
-    remove_view,
-    save_view,
-)
+from largesse.reports import filters
+from largesse.reports.filters import Added, OrderFilter
 from largesse.reports.finder import MOST_SORTED, place_of
 from largesse.reports.listing import (
     ListedOrder,
@@ -65,7 +56,7 @@ async def show(context: RequestContext) -> Response:
     async with context.database.connection(person.scope) as connection:
         page, sums, is_all = await _read(context, connection, wanted, sort)
         choices = await read_choices(connection, *context.customer, user_id=own)
-        views = await list_views(connection, *context.customer, person.user_id)
+        views = await filters.list_views(connection, *context.customer, person.user_id)
     query = query_of_view(context)
     file = list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
     return context.page(
@@ -84,7 +75,7 @@ async def show(context: RequestContext) -> Response:
         views=views,
         current=next((view for view in views if view.query == query and not wanted.search), None),
         view_query=query,
-        most_name=MAX_NAME,
+        most_name=filters.MAX_NAME,
         list_address=lambda **changes: list_address(context, **changes),
         is_filtered=is_filtered(context),
         may_send=person.may(Right.SEND),
@@ -104,7 +95,7 @@ async def _read(
     page = await sorted_page(connection, wanted, sort, _AT_ONCE, before=before, after=after)
     if is_search:
         return page, *await search_sums(connection, wanted)
-    added = await add_up(connection, wanted, only=("orders", "spent_minor"))
+    added = await filters.add_up(connection, wanted, only=("orders", "spent_minor"))
     return page, [one for one in added if one.sums.orders], True
 
 
@@ -121,14 +112,14 @@ def _sorts(context: RequestContext, sort: Sort) -> dict[str, tuple[str, str]]:
 
 async def save(context: RequestContext) -> Response:
     """Saves the filters and the sort order in the address as a view of the person."""
-    name, query = context.form.text("name", MAX_NAME), query_of_view(context)
+    name, query = context.form.text("name", filters.MAX_NAME), query_of_view(context)
     if not query:
         context.form.error("name", context.say("Choose a filter or an order to save first."))
     if not context.form.errors:
         try:
-            await save_view(context.actor, name, query)
-        except TooManyViews:
-            said = context.say("You have %(most)s saved views. Remove one first.", most=MOST_VIEWS)
+            await filters.save_view(context.actor, name, query)
+        except filters.TooManyViews:
+            said = context.say("You have %(most)s saved views. Remove one first.", most=filters.MOST_VIEWS)
             context.form.error("name", said)
     if context.form.errors:
         return await show(context)
@@ -137,7 +128,7 @@ async def save(context: RequestContext) -> Response:
 
 async def remove(context: RequestContext) -> Response:
     """Removes a saved view of the person. Raises NotFound."""
-    await remove_view(context.actor, context.number("view"))
+    await filters.remove_view(context.actor, context.number("view"))
     return context.see("/app/orders", context.say("The view is removed."))
 
 

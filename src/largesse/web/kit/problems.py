@@ -22,28 +22,8 @@ import msgspec
 import structlog
 from starlette.exceptions import HTTPException
 
-from largesse.base.errors import (
-    BudgetExceeded,
-    DailyLimit,
-    FieldError,
-    Inactive,
-    InsufficientBalance,
-    InvalidRequest,
-    NetworkNotAllowed,
-    NotFound,
-    OrderLimit,
-    OtherServiceAccount,
-    PlanRequired,
-    Problem,
-    QuoteChanged,
-    QuoteExpired,
-    ReferenceUsed,
-    ScopeRequired,
-    StateConflict,
-    TooManyRequests,
-    Unauthorized,
-    Unavailable,
-)
+from largesse.base import errors
+from largesse.base.errors import FieldError, NotFound, Problem
 from largesse.base.timeouts import TimedOut
 from largesse.db.pool import DATABASE_AWAY, OUT_OF_RESOURCES
 from largesse.web.kit.replies import Reply, encode_json
@@ -117,68 +97,71 @@ class ProblemType(msgspec.Struct, frozen=True):
 # By status, then by slug.
 PROBLEMS = (
     ProblemType(
-        InvalidRequest,
+        errors.InvalidRequest,
         400,
         "The request is not valid",
         "A member of the body or a parameter breaks a rule; the detail names it and the limit.",
     ),
     ProblemType(
-        Unauthorized,
+        errors.Unauthorized,
         401,
         "No valid API key",
         "Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. "
         "A key works in one environment only, and a deleted key in none.",
     ),
     ProblemType(
-        InsufficientBalance,
+        errors.InsufficientBalance,
         402,
         "The funding account cannot cover the order",
         "Nothing was placed and no codes were issued. Top the account up or send less.",
     ),
     ProblemType(
-        PlanRequired, 402, "The plan does not include API access", "The API is available on the Pro plan and above."
+        errors.PlanRequired,
+        402,
+        "The plan does not include API access",
+        "The API is available on the Pro plan and above.",
     ),
     ProblemType(
-        BudgetExceeded,
+        errors.BudgetExceeded,
         403,
         "The order exceeds a budget",
         "The detail names the budget and what is left of it, or the most that a gift may cost. Nothing was placed or charged. "
         "An administrator of the customer sets budgets; cancelled gifts give back what they cost.",
     ),
     ProblemType(
-        DailyLimit,
+        errors.DailyLimit,
         403,
         "The service account has ordered too much today",
         "The service account may order only so much in a day (UTC). The detail gives the limit and what it has ordered. Nothing was "
         "placed or charged. The operator of this service sets the limit.",
     ),
     ProblemType(
-        Inactive,
+        errors.Inactive,
         403,
         "The service account is not active",
         "The key is valid, but the service account it acts as has been switched off.",
     ),
     ProblemType(
-        NetworkNotAllowed,
+        errors.NetworkNotAllowed,
         403,
         "The API key may not be used from there",
         "The key may be used from certain networks only, and the request came from another address.",
     ),
     ProblemType(
-        OrderLimit,
+        errors.OrderLimit,
         403,
         "The order is larger than the service account may place",
         "The service account may order only so much at once. The detail gives the limit. Nothing was placed or charged. The operator "
         "of this service sets the limit.",
     ),
     ProblemType(
-        OtherServiceAccount,
+        errors.OtherServiceAccount,
         403,
         "Another service account placed the order",
         "Only a key of the service account that placed an order can read its codes again, cancel it or mail it again.",
     ),
     ProblemType(
-        ScopeRequired,
+        errors.ScopeRequired,
         403,
         "The API key may not be used for that",
         "A key may be limited to some scopes, such as `read` or `send`. The detail names the scope that it lacks.",
@@ -198,25 +181,25 @@ PROBLEMS = (
         "The connection is closed.",
     ),
     ProblemType(
-        QuoteChanged,
+        errors.QuoteChanged,
         409,
         "The order is not what was quoted",
         "The request or its price is no longer what the `quote` was given for. Nothing was placed: ask for a new quote.",
     ),
     ProblemType(
-        QuoteExpired,
+        errors.QuoteExpired,
         409,
         "The quote has expired",
         "A quote is valid until its `expiresAt`. Nothing was placed: ask for a new one.",
     ),
     ProblemType(
-        ReferenceUsed,
+        errors.ReferenceUsed,
         409,
         "The external reference is already used",
         "An order of this customer has that `externalReference`; `instance` is its address. Nothing was placed again.",
     ),
     ProblemType(
-        StateConflict,
+        errors.StateConflict,
         409,
         "It cannot be done as things stand",
         "It was done before, or comes too early or too late; the detail says which. Nothing was changed.",
@@ -235,7 +218,9 @@ PROBLEMS = (
         "The captured mailbox is for the user of the machine it runs on. It answers to that machine's names alone, so that "
         "no web page elsewhere can read it under a name of its own.",
     ),
-    ProblemType(TooManyRequests, 429, "Too many requests", "Wait for the seconds in `Retry-After` and try again."),
+    ProblemType(
+        errors.TooManyRequests, 429, "Too many requests", "Wait for the seconds in `Retry-After` and try again."
+    ),
     ProblemType(
         HeadersTooLarge,
         431,
@@ -249,7 +234,7 @@ PROBLEMS = (
         "The failure was logged under the request id in `X-Request-Id`.",
     ),
     ProblemType(
-        Unavailable,
+        errors.Unavailable,
         503,
         "The service cannot answer just now",
         "Try again after the seconds in `Retry-After`. With an `externalReference` a repeated order is never placed twice.",
@@ -265,19 +250,19 @@ def problem_type(raised: type[Problem]) -> ProblemType:
 
 def instance_of(problem: Problem) -> str | None:
     """Returns the address of the resource that the error is about; None without one."""
-    return f"/orders/{problem.holder}" if isinstance(problem, ReferenceUsed) else None
+    return f"/orders/{problem.holder}" if isinstance(problem, errors.ReferenceUsed) else None
 
 
 def headers_of(problem: Problem) -> dict[str, str]:
     """Returns the headers of the answer to an error, with names in lower case."""
     match problem:
-        case Unauthorized():
+        case errors.Unauthorized():
             return {"www-authenticate": 'Bearer realm="Largesse"'}
         case MethodNotAllowed():
             return {"allow": problem.allow}
         case SlowRequest():
             return {"connection": "close"}
-        case TooManyRequests() | Unavailable():
+        case errors.TooManyRequests() | errors.Unavailable():
             return {"retry-after": str(max(1, math.ceil(problem.retry_after_s)))}
     return {}
 
@@ -325,22 +310,22 @@ def _router_problem(error: HTTPException) -> Problem:
         return MethodNotAllowed(f"Only {allow} is allowed here.", allow=allow)
     if error.status_code == 404:
         return NotFound("There is nothing at this address.")
-    return InvalidRequest(str(error.detail))
+    return errors.InvalidRequest(str(error.detail))
 
 
-def _unavailable(error: BaseException) -> Unavailable:
+def _unavailable(error: BaseException) -> errors.Unavailable:
     if isinstance(error, TimedOut):
-        return Unavailable(
+        return errors.Unavailable(
             "The database did not answer in time. It is unknown whether anything was written: look, or repeat an order "
             "with the same `externalReference`.",
             retry_after_s=5,
         )
     if isinstance(error, OUT_OF_RESOURCES):
-        return Unavailable(
+        return errors.Unavailable(
             "The database has no room, memory or connections left for this. Nothing was written: try again later.",
             retry_after_s=10,
         )
-    return Unavailable("The database cannot be reached.")
+    return errors.Unavailable("The database cannot be reached.")
 
 
 _NAMED = re.compile(r"`[a-z]+(?:_[a-z0-9]+)+(?=[`.\[])")

@@ -11,19 +11,9 @@ from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.i18n.languages import text
 from largesse.catalogue.store import list_currencies
+from largesse.ledger import bank_files
 from largesse.ledger.bank_file import Columns
-from largesse.ledger.bank_files import (
-    MOST_BYTES,
-    MOST_LINES,
-    LineState,
-    NothingToDecide,
-    confirm_file,
-    credit_line,
-    dismiss_line,
-    list_files,
-    read_file,
-    review_file,
-)
+from largesse.ledger.bank_files import LineState
 from largesse.ledger.payments import Why
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.staff.model import StaffRight
@@ -66,12 +56,12 @@ _STATES: Mapping[LineState, tuple[str, str]] = {
 
 async def show(context: OfficeContext) -> Response:
     """Lists the files, newest first, and shows the form that uploads one."""
-    files = await context.read(list_files, context.parameters.number("before"), SHOWN + 1)
+    files = await context.read(bank_files.list_files, context.parameters.number("before"), SHOWN + 1)
     return context.page(
         "bank_files.html",
         files=files[:SHOWN],
         more=files[SHOWN - 1].id if len(files) > SHOWN else None,
-        most=MOST_LINES,
+        most=bank_files.MOST_LINES,
         may_change=context.person.may(StaffRight.MONEY),
     )
 
@@ -87,7 +77,7 @@ class FileForm(msgspec.Struct):
 
 async def read(context: OfficeContext) -> Response:
     """Reads a file, and shows it."""
-    form, content = context.form.read(FileForm), uploaded(context, MOST_BYTES)
+    form, content = context.form.read(FileForm), uploaded(context, bank_files.MOST_BYTES)
     if content is None or context.form.errors:
         return await show(context)
     all_in = await _currency(context, form.currency)
@@ -96,7 +86,7 @@ async def read(context: OfficeContext) -> Response:
     columns = Columns(form.amount_column or None, form.currency_column or None, all_in)
     name = context.file_names.get("file", "") or "file"
     try:
-        file_id, is_new = await read_file(context.actor, name, content, columns, form.decimals or None)
+        file_id, is_new = await bank_files.read_file(context.actor, name, content, columns, form.decimals or None)
     except FileRefused as refusal:
         is_heading = refusal.code == "no_heading"
         context.form.error("file", context.say(_NO_HEADING) if is_heading else refused(context, refusal))
@@ -121,7 +111,7 @@ async def _currency(context: OfficeContext, typed: str) -> str | None:
 
 async def one(context: OfficeContext) -> Response:
     """Shows a file with its lines, starting with those to decide. Raises NotFound."""
-    file, lines = await review_file(context.actor, context.number("file"))
+    file, lines = await bank_files.review_file(context.actor, context.number("file"))
     order = list(LineState)
     lines.sort(key=lambda one: (order.index(one.state), one.match.line))
     counts = {state: sum(one.state is state for one in lines) for state in LineState}
@@ -152,7 +142,7 @@ async def confirm(context: OfficeContext) -> Response:
     """Confirms the top-ups that the lines of a file match. Raises NotFound."""
     file_id = context.number("file")
     with context.services.timeouts.suspended():  # no timeout, because each line is a transaction
-        done = await confirm_file(context.actor, file_id)
+        done = await bank_files.confirm_file(context.actor, file_id)
     said = context.ngettext("%(count)s top-up credited.", "%(count)s top-ups credited.", done.confirmed)
     return context.see(f"{HERE}/{file_id}", said)
 
@@ -160,8 +150,8 @@ async def confirm(context: OfficeContext) -> Response:
 async def credit(context: OfficeContext) -> Response:
     """Credits the top-up of a line with the line's amount. Raises NotFound."""
     try:
-        done = await credit_line(context.actor, context.number("file"), context.number("line"))
-    except NothingToDecide:
+        done = await bank_files.credit_line(context.actor, context.number("file"), context.number("line"))
+    except bank_files.NothingToDecide:
         return _back(context, context.say(_DECIDED))
     except OperatorError:
         return _back(context, context.say("The top-up was decided meanwhile, or its account is closed."))
@@ -173,8 +163,8 @@ async def credit(context: OfficeContext) -> Response:
 async def dismiss(context: OfficeContext) -> Response:
     """Dismisses a line, which then confirms no top-up. Raises NotFound."""
     try:
-        await dismiss_line(context.actor, context.number("file"), context.number("line"))
-    except NothingToDecide:
+        await bank_files.dismiss_line(context.actor, context.number("file"), context.number("line"))
+    except bank_files.NothingToDecide:
         return _back(context, context.say(_DECIDED))
     return _back(context, context.say("Line dismissed."))
 

@@ -25,16 +25,7 @@ from largesse.db.scope import OFFICE
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import CHANGED, CHANGED_TOO, REQUIRED, Form
 from largesse.web.kit.query import INT64
-from largesse.web.office.catalogue_shown import (
-    FLAGS,
-    STATES,
-    changes_of,
-    choices_of,
-    delivered,
-    fields_of_form,
-    history_of,
-    prices_of,
-)
+from largesse.web.office import catalogue_shown
 from largesse.web.office.context import OfficeContext
 
 PRODUCTS_TITLE, COLLECTIONS_TITLE = text("Catalogue"), text("Collections")
@@ -58,7 +49,7 @@ class Pages:
 
     async def show_list(self, context: OfficeContext) -> Response:
         """Shows a page of the list, sorted by key."""
-        state = context.query("state") if context.query("state") in STATES else "all"
+        state = context.query("state") if context.query("state") in catalogue_shown.STATES else "all"
         currency, after, words = context.query("currency").upper(), context.query("after_key"), context.query("q")
         async with context.database.connection(OFFICE) as connection:
             currencies = await store.list_currencies(connection)
@@ -75,11 +66,11 @@ class Pages:
             "catalogue.html",
             kind=self.kind,
             path=self.path,
-            rows=[(row, prices_of(context, self.kind, row)) for row in shown],
+            rows=[(row, catalogue_shown.prices_of(context, self.kind, row)) for row in shown],
             next=context.here(after_key=shown[-1]["key"]) if len(rows) > _MOST_LISTED else "",
             first=context.here(after_key=None) if after else "",
             form=context.form_of_address,
-            states=[(name, context.say(label)) for name, label in STATES.items()],
+            states=[(name, context.say(label)) for name, label in catalogue_shown.STATES.items()],
             currencies=[("", context.say("All")), *((code, code) for code in currencies)],
             is_filtered=bool(words or currency or state != "all"),
             drafts=drafts,
@@ -137,13 +128,13 @@ class Pages:
             path=self.path,
             one=edited,
             title=edited.newest.name,
-            fields=fields_of_form(context, newest if typed is None else typed),
+            fields=catalogue_shown.fields_of_form(context, newest if typed is None else typed),
             started=msgspec.json.encode(newest).decode(),
-            changes=changes_of(context, edited, published, newest),
+            changes=catalogue_shown.changes_of(context, edited, published, newest),
             impact=impact,
-            choices=choices_of(context, impact.collections),
-            prices=delivered(edited),
-            history=history_of(context, versions),
+            choices=catalogue_shown.choices_of(context, impact.collections),
+            prices=catalogue_shown.delivered(edited),
+            history=catalogue_shown.history_of(context, versions),
             may_change=may_change,
             may_edit=may_change and edited.managed == "office",
             may_undo=len(versions) > 1 and versions[0].edition == edited.edition,
@@ -288,7 +279,7 @@ class Pages:
             currency=chosen,
             currencies=[(code, code) for code in currencies],
             is_digital=is_digital,
-            fields=fields_of_form(context, fields),
+            fields=catalogue_shown.fields_of_form(context, fields),
         )
 
     async def _find(self, context: OfficeContext) -> Edited:
@@ -299,7 +290,7 @@ class Pages:
 
     def _typed(self, form: Form, *, is_digital: bool) -> dict[str, str]:
         typed = {name: form[name].replace("\r\n", "\n") for name in fields_of(self.kind, is_digital=is_digital)}
-        return {name: (value or "no") if name in FLAGS else value for name, value in typed.items()}
+        return {name: (value or "no") if name in catalogue_shown.FLAGS else value for name, value in typed.items()}
 
     async def _type(self, connection: Connection, content: Content) -> dict[str, str]:
         if isinstance(content, ProductContent):

@@ -9,19 +9,9 @@ from types import MappingProxyType
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
+from largesse.customers import members
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
-from largesse.customers.members import (
-    MOST_PEOPLE,
-    AlreadyThere,
-    LastAdministrator,
-    Member,
-    invite,
-    invite_again,
-    read_member,
-    reset,
-    reset_by_mail,
-    set_role,
-)
+from largesse.customers.members import Member
 from largesse.customers.roles import ROLES
 from largesse.customers.service_accounts import (
     MOST_SERVICE_ACCOUNTS,
@@ -63,14 +53,14 @@ async def send_invitation(context: OfficeContext) -> Response:
         return await show(context)
     actor = acting_for(context)
     try:
-        made = await invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
-    except AlreadyThere:
+        made = await members.invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
+    except members.AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
-    except LastAdministrator:
+    except members.LastAdministrator:
         context.form.error("role", context.say("A customer needs an administrator: make somebody else one first."))
     except InvalidRequest:
         context.form.error(
-            "email", context.say("The customer has reached its limit of %(most)s people.", most=MOST_PEOPLE)
+            "email", context.say("The customer has reached its limit of %(most)s people.", most=members.MOST_PEOPLE)
         )
     else:
         return invited(context, actor.customer_id, made)
@@ -81,8 +71,8 @@ async def send_again(context: OfficeContext) -> Response:
     """Replaces the link of somebody who was invited. Raises NotFound."""
     actor = acting_for(context)
     try:
-        made = await invite_again(actor, context.number("user"), mails=context.can_mail)
-    except AlreadyThere:
+        made = await members.invite_again(actor, context.number("user"), mails=context.can_mail)
+    except members.AlreadyThere:
         return context.see(_here(context), context.say("This person has already signed in and needs no new link."))
     return invited(context, actor.customer_id, made)
 
@@ -93,7 +83,7 @@ async def give_role(context: OfficeContext) -> Response:
     if context.form.errors:
         return context.see(_here(context))
     try:
-        member = await set_role(acting_for(context), context.number("user"), role)
+        member = await members.set_role(acting_for(context), context.number("user"), role)
     except InvalidRequest:
         said = context.say("A customer needs an administrator: make somebody else one first.")
         return context.see(of_list(context, _here(context)), said)
@@ -115,9 +105,9 @@ async def make_reset(context: OfficeContext) -> Response:
         member = await _member(context, connection)
     second_step = context.form["second_step"] == "yes"
     if context.can_mail:
-        await reset_by_mail(acting_for(context), member.email, second_step=second_step)
+        await members.reset_by_mail(acting_for(context), member.email, second_step=second_step)
         return context.see(_here(context), context.say("%(email)s gets a mail with a link.", email=member.email))
-    secret = await reset(acting_for(context), member.email, second_step=second_step, mails=False)
+    secret = await members.reset(acting_for(context), member.email, second_step=second_step, mails=False)
     return context.page(
         "handed_link.html",
         heading=context.say("A link for %(email)s", email=member.email),
@@ -129,7 +119,7 @@ async def make_reset(context: OfficeContext) -> Response:
 
 async def _member(context: OfficeContext, connection: Connection) -> Member:
     """Returns the member of the path. Raises NotFound, also for one who has never signed in."""
-    member = await read_member(connection, context.number("customer"), context.number("user"))
+    member = await members.read_member(connection, context.number("customer"), context.number("user"))
     if not member.has_signed_in:
         raise NotFound("No such person signs in for the customer.")
     return member

@@ -8,18 +8,8 @@ from starlette.responses import Response
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
 from largesse.db.scope import OFFICE
+from largesse.fulfilment import stock
 from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
-from largesse.fulfilment.stock import (
-    EXPIRES_SOON_DAYS,
-    MOST_BELOW,
-    TAKEN_DAYS,
-    count_taken,
-    find_stocked,
-    list_low_stock,
-    list_stock,
-    list_taken,
-    warn_below,
-)
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Text
 from largesse.web.kit.query import INT64
@@ -41,11 +31,13 @@ _NO_LEVEL = text("Type a whole number from 1 to %(most)s, or leave it empty for 
 async def show(context: OfficeContext) -> Response:
     """Lists digital gifts with the remaining stock of each."""
     async with context.database.connection(OFFICE) as connection:
-        products = await list_stock(connection, context.query("q"), context.parameters.number("after"), _SHOWN + 1)
-        low = await list_low_stock(connection, _SHOWN)
+        products = await stock.list_stock(
+            connection, context.query("q"), context.parameters.number("after"), _SHOWN + 1
+        )
+        low = await stock.list_low_stock(connection, _SHOWN)
     more = products[_SHOWN - 1].id if len(products) > _SHOWN else None
     return context.page(
-        "stock.html", query=context.query, products=products[:_SHOWN], more=more, low=low, days=EXPIRES_SOON_DAYS
+        "stock.html", query=context.query, products=products[:_SHOWN], more=more, low=low, days=stock.EXPIRES_SOON_DAYS
     )
 
 
@@ -53,15 +45,15 @@ async def one(context: OfficeContext, *, imported: Imported | None = None) -> Re
     """Shows the stock of a gift. Raises NotFound."""
     product_id = context.number("product")
     async with context.database.connection(OFFICE) as connection:
-        product = await find_stocked(connection, product_id)
-        in_days = await count_taken(connection, product_id)
-        taken = await list_taken(connection, product_id, context.parameters.number("before", INT64), _SHOWN + 1)
+        product = await stock.find_stocked(connection, product_id)
+        in_days = await stock.count_taken(connection, product_id)
+        taken = await stock.list_taken(connection, product_id, context.parameters.number("before", INT64), _SHOWN + 1)
     return context.page(
         "stock_product.html",
         product=product,
-        days=EXPIRES_SOON_DAYS,
+        days=stock.EXPIRES_SOON_DAYS,
         in_days=in_days,
-        taken_days=TAKEN_DAYS,
+        taken_days=stock.TAKEN_DAYS,
         taken=taken[:_SHOWN],
         more=taken[_SHOWN - 1].id if len(taken) > _SHOWN else None,
         imported=imported,
@@ -77,7 +69,7 @@ async def add(context: OfficeContext) -> Response:
     if content is None:
         return await one(context)
     async with context.database.connection(OFFICE) as connection:
-        key = (await find_stocked(connection, context.number("product"))).key
+        key = (await stock.find_stocked(connection, context.number("product"))).key
         product = await find_inventory_product(connection, key)
     file = Upload(file_name(context), content)
     try:
@@ -103,11 +95,11 @@ class WarningForm(msgspec.Struct):
 async def warn(context: OfficeContext) -> Response:
     """Sets or removes the warning of a gift. Raises NotFound."""
     form = context.form.read(WarningForm)
-    below = context.form.number("below", MOST_BELOW)
+    below = context.form.number("below", stock.MOST_BELOW)
     if form.below and not below:
-        context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(MOST_BELOW)))
+        context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(stock.MOST_BELOW)))
     if context.form.errors:
         return await one(context)
     product_id = context.number("product")
-    await warn_below(context.actor, product_id, below)
+    await stock.warn_below(context.actor, product_id, below)
     return context.see(f"{HERE}/{product_id}", context.say("Warning saved."))

@@ -14,20 +14,8 @@ import msgspec
 from largesse.base.errors import FieldError, NotFound
 from largesse.events.kinds import EVENTS, EventType
 from largesse.orders.request import SendRequest
-from largesse.web.api.openapi.parts import (
-    HEADERS,
-    PROBLEM_SCHEMA,
-    Json,
-    by_status,
-    headers_of,
-    info,
-    method_not_allowed,
-    path_parameters,
-    problem_responses,
-    query_parameters,
-    response_name,
-    schema_components,
-)
+from largesse.web.api.openapi import parts
+from largesse.web.api.openapi.parts import Json
 from largesse.web.api.operation import Operation
 from largesse.web.kit.problems import problem_type
 
@@ -39,10 +27,10 @@ The requests that a subscription's address receives. How to subscribe, and all o
 def build_events_document() -> Json:
     """Returns the document of events, ready to be encoded."""
     payloads = [event.payload for event in EVENTS.values()]
-    schema_of, schemas = schema_components(payloads)
+    schema_of, schemas = parts.schema_components(payloads)
     return {
         "openapi": "3.1.0",
-        "info": info("Largesse events", _DESCRIPTION),
+        "info": parts.info("Largesse events", _DESCRIPTION),
         "servers": [{"url": "/", "description": "The address that was subscribed"}],
         "tags": [{"name": "Webhooks", "description": "Requests that your receiver answers."}],
         "webhooks": {event.name: {"post": _webhook(event, schema_of[id(event.payload)])} for event in EVENTS.values()},
@@ -172,7 +160,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
     """Returns the document of `operations`, ready to be encoded."""
     shapes = [operation.shape for operation in operations if operation.shape is not None]
     bodies = [operation.body for operation in operations if operation.body is not None]
-    schema_of, schemas = schema_components([*bodies, *shapes, FieldError])
+    schema_of, schemas = parts.schema_components([*bodies, *shapes, FieldError])
     for body in bodies:
         if issubclass(body, SendRequest):
             _order_members(schemas[body.__name__], body)
@@ -183,14 +171,14 @@ def build_document(operations: Sequence[Operation]) -> Json:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schema_of)
     return {
         "openapi": "3.1.0",
-        "info": info("Largesse", _DOCUMENT_DESCRIPTION),
+        "info": parts.info("Largesse", _DOCUMENT_DESCRIPTION),
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "security": [{"bearer": []}, {"apiKey": []}],
         "tags": [{"name": name, "description": said} for name, said in _TAGS.items() if name in used],
         "paths": paths,
         "x-other-answers": {
-            "404": {"$ref": f"#/components/responses/{response_name([problem_type(NotFound)])}"},
-            "405": method_not_allowed(),
+            "404": {"$ref": f"#/components/responses/{parts.response_name([problem_type(NotFound)])}"},
+            "405": parts.method_not_allowed(),
         },
         "components": {
             "securitySchemes": {
@@ -202,9 +190,9 @@ def build_document(operations: Sequence[Operation]) -> Json:
                     "description": "For clients that cannot set `Authorization`",
                 },
             },
-            "schemas": {**schemas, "Problem": PROBLEM_SCHEMA},
-            "responses": problem_responses(operations),
-            "headers": HEADERS,
+            "schemas": {**schemas, "Problem": parts.PROBLEM_SCHEMA},
+            "responses": parts.problem_responses(operations),
+            "headers": parts.HEADERS,
         },
     }
 
@@ -222,7 +210,7 @@ def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
     described["description"] = " ".join(filter(None, (operation.description, _scope(operation))))
     # Lists only one of the two headers: generated clients send a key in every listed header, and the API refuses two keys.
     described["security"] = [{"bearer": []}] if operation.needs_key else []
-    parameters = [*path_parameters(operation), *query_parameters(operation.query)]
+    parameters = [*parts.path_parameters(operation), *parts.query_parameters(operation.query)]
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:
@@ -254,13 +242,13 @@ def _responses(operation: Operation, schema_of: dict[int, Json]) -> Iterator[tup
     yield str(operation.status), success
     for status, example in operation.also.items():
         yield str(status), _response("The same, with other news", status, schema, example)
-    for status, problems in by_status(operation.all_problems):
+    for status, problems in parts.by_status(operation.all_problems):
         if status not in operation.also:
-            yield str(status), {"$ref": f"#/components/responses/{response_name(problems)}"}
+            yield str(status), {"$ref": f"#/components/responses/{parts.response_name(problems)}"}
 
 
 def _response(description: str, status: int, schema: Json | None, example: Any) -> Json:
-    response: Json = {"description": description, "headers": headers_of(status)}
+    response: Json = {"description": description, "headers": parts.headers_of(status)}
     if schema is not None:
         response["content"] = {"application/json": {"schema": schema, "example": example}}
     return response

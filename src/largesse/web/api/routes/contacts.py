@@ -11,19 +11,8 @@ from largesse.base.decoding import MONTH_AND_DAY, WrongItem, decode_body, decode
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import unfit
-from largesse.contacts.model import (
-    MAX_ADDRESS,
-    MAX_EXTERNAL_ID,
-    MAX_FIELD,
-    MAX_GROUP,
-    MAX_KEY,
-    MAX_NAME,
-    MOST_FIELDS,
-    MOST_GROUPS_EACH,
-    Contact,
-    ContactChange,
-    written_birthday,
-)
+from largesse.contacts import model
+from largesse.contacts.model import Contact, ContactChange
 from largesse.contacts.service import change_contact, create_contact, open_address, remove_contacts, save_contacts
 from largesse.contacts.store import Filter, list_by_id, read_contact, read_sealed_address
 from largesse.customers.restrictions import CONTACTS
@@ -37,7 +26,7 @@ _MOST_AT_ONCE = 1_000
 _Email = Annotated[
     str, Meta(max_length=254, description="Unique, letter case ignored", extra_json_schema={"format": "email"})
 ]
-_Name = Annotated[str, Meta(max_length=MAX_NAME, examples=["Sam Okoye"])]
+_Name = Annotated[str, Meta(max_length=model.MAX_NAME, examples=["Sam Okoye"])]
 _Language = Annotated[str, Meta(description="Tag of a language", extra_json_schema={"enum": list(LANGUAGES)})]
 _Country = Annotated[
     str,
@@ -52,21 +41,24 @@ _Birthday = Annotated[
         extra_json_schema={"maxLength": 5},
     ),
 ]
-_Address = Annotated[str, Meta(max_length=MAX_ADDRESS, description="Postal address; stored encrypted")]
+_Address = Annotated[str, Meta(max_length=model.MAX_ADDRESS, description="Postal address; stored encrypted")]
 _ExternalId = Annotated[
-    str, Meta(max_length=MAX_EXTERNAL_ID, description="Your own id, unique", examples=["employee-1138"])
+    str, Meta(max_length=model.MAX_EXTERNAL_ID, description="Your own id, unique", examples=["employee-1138"])
 ]
 _Groups = Annotated[
-    list[Annotated[str, Meta(min_length=1, max_length=MAX_GROUP)]],
+    list[Annotated[str, Meta(min_length=1, max_length=model.MAX_GROUP)]],
     Meta(
-        max_length=MOST_GROUPS_EACH,
+        max_length=model.MOST_GROUPS_EACH,
         description="Names of all groups; a new name creates a group, and null counts as left out",
         examples=[["Sales"]],
     ),
 ]
 _Fields = Annotated[
-    dict[Annotated[str, Meta(max_length=MAX_KEY)], Annotated[str, Meta(max_length=MAX_FIELD)] | None],
-    Meta(max_length=MOST_FIELDS, description="Values of your own fields by key; those left out stay, null removes one"),
+    dict[Annotated[str, Meta(max_length=model.MAX_KEY)], Annotated[str, Meta(max_length=model.MAX_FIELD)] | None],
+    Meta(
+        max_length=model.MOST_FIELDS,
+        description="Values of your own fields by key; those left out stay, null removes one",
+    ),
 ]
 
 
@@ -257,7 +249,7 @@ def _shape(contact: Contact) -> ContactShape:
     return shaped(
         ContactShape,
         contact,
-        birthday=None if contact.birthday is None else written_birthday(contact.birthday),
+        birthday=None if contact.birthday is None else model.written_birthday(contact.birthday),
         active=contact.is_active,
         groups=list(contact.groups),
         fields=dict(contact.own_fields),

@@ -6,20 +6,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from largesse.base import errors
 from largesse.base.batching import Receiver
 from largesse.base.decoding import Unreadable, WrongItem
-from largesse.base.errors import (
-    BudgetExceeded,
-    DailyLimit,
-    InsufficientBalance,
-    InvalidRequest,
-    NotFound,
-    OrderLimit,
-    OtherServiceAccount,
-    QuoteChanged,
-    QuoteExpired,
-    ReferenceUsed,
-)
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import to_number
 from largesse.customers.access import StaleCaller
 from largesse.customers.restrictions import READ, SEND
@@ -197,13 +187,13 @@ def _send_operation(
         body=body,
         description=description,
         problems=(
-            InsufficientBalance,
-            OrderLimit,
-            DailyLimit,
-            BudgetExceeded,
-            ReferenceUsed,
-            QuoteChanged,
-            QuoteExpired,
+            errors.InsufficientBalance,
+            errors.OrderLimit,
+            errors.DailyLimit,
+            errors.BudgetExceeded,
+            errors.ReferenceUsed,
+            errors.QuoteChanged,
+            errors.QuoteExpired,
         ),
         example=_RESPONSE,
         body_examples={
@@ -261,7 +251,7 @@ OPERATIONS = (
         scope=READ,
         shape=SendResponse,
         path_types=ORDER_IN_PATH,
-        problems=(NotFound, OtherServiceAccount),
+        problems=(NotFound, errors.OtherServiceAccount),
         description="Use it when you lost the answer. The codes of a batch are included: only a key of the service account "
         "that placed it gets them, it must be for `codes` too, and reading them is recorded.",
         example=_RESPONSE,
@@ -312,7 +302,7 @@ OPERATIONS = (
         scope=SEND,
         shape=CancellationShape,
         path_types=ORDER_IN_PATH,
-        problems=(NotFound, OtherServiceAccount),
+        problems=(NotFound, errors.OtherServiceAccount),
         description=(
             "Codes not claimed yet are void from then on, and what they cost goes back to where the order was paid "
             "from, once: repeating the request changes nothing. Claimed ones stay their recipients'. Of a scheduled "

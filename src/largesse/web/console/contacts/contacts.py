@@ -9,37 +9,10 @@ from starlette.responses import Response
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import whole_number
+from largesse.contacts import model, service
 from largesse.contacts.groups import TooManyGroups, list_fields, list_groups
-from largesse.contacts.model import (
-    MAX_ADDRESS,
-    MAX_EXTERNAL_ID,
-    MAX_FIELD,
-    MAX_GROUP,
-    MAX_NAME,
-    MOST_CONTACTS,
-    MOST_COUNTED,
-    MOST_GROUPS,
-    MOST_GROUPS_EACH,
-    MOST_MEMBERS_COUNTED,
-    Contact,
-    ContactChange,
-    ContactFault,
-    Group,
-    country_codes,
-    read_birthday,
-    read_email,
-    read_groups,
-    read_start_date,
-    written_groups,
-)
-from largesse.contacts.service import (
-    TooManyContacts,
-    add_past_recipients,
-    change_contact,
-    create_contact,
-    open_address,
-    remove_contacts,
-)
+from largesse.contacts.model import Contact, ContactChange, ContactFault, Group
+from largesse.contacts.service import TooManyContacts
 from largesse.contacts.store import Filter, count_contacts, list_by_id, list_contacts, read_contact, read_sealed_address
 from largesse.customers.roles import Reach, Right
 from largesse.web.console.context import RequestContext
@@ -75,11 +48,11 @@ _WRONG = {
     "fields_unknown": text("This field no longer exists. Open the page again."),
 }
 _MOST = {
-    "address_long": MAX_ADDRESS,
-    "external_id_long": MAX_EXTERNAL_ID,
-    "groups_long": MAX_GROUP,
-    "groups_many": MOST_GROUPS_EACH,
-    "fields_long": MAX_FIELD,
+    "address_long": model.MAX_ADDRESS,
+    "external_id_long": model.MAX_EXTERNAL_ID,
+    "groups_long": model.MAX_GROUP,
+    "groups_many": model.MOST_GROUPS_EACH,
+    "fields_long": model.MAX_FIELD,
 }
 _TOO_MANY = text("A company has at most %(most)s contacts. Delete some first.")
 _TOO_MANY_GROUPS = text("A company has at most %(most)s groups. Delete some first.")
@@ -90,7 +63,7 @@ _STATES = {"active": True, "left": False}
 _NOBODY_NEW = text("Everyone you sent gifts to recently is a contact already.")
 _SAVED = text("The contact was saved.")
 _FIELD = "field_"  # the prefix of form fields for the customer's own fields
-_MOST_NEW_GROUPS = MOST_GROUPS_EACH * (MAX_GROUP + 4)  # characters, with quotation marks, commas and blanks
+_MOST_NEW_GROUPS = model.MOST_GROUPS_EACH * (model.MAX_GROUP + 4)  # characters, with quotation marks, commas and blanks
 
 
 def _shown(context: RequestContext) -> Filter:
@@ -115,7 +88,7 @@ async def show(context: RequestContext) -> Response:
         "contacts/contacts.html",
         contacts=contacts,
         count=count,
-        most_counted=MOST_COUNTED,
+        most_counted=model.MOST_COUNTED,
         groups=group_choices(context, groups),
         fields=fields,
         shown=wanted,
@@ -143,7 +116,7 @@ async def download(context: RequestContext) -> Response:
             ),  # with words: a spreadsheet could take the month of `12-10` for the day
             one.start_date.isoformat() if one.start_date else None,
             whole_number(one.external_id),
-            written_groups(one.groups),
+            model.written_groups(one.groups),
             states[one.is_active],
             *(one.own_fields.get(field.key) for field in fields),
         )
@@ -165,7 +138,7 @@ async def add_past(context: RequestContext) -> Response:
     """Creates contacts for recent recipients of the person, or of everybody if the person may see all orders."""
     user_id = None if context.person.reach(Right.SEE_ORDERS) is Reach.ALL else context.person.user_id
     try:
-        saved = await add_past_recipients(context.actor, context.services.vault, user_id)
+        saved = await service.add_past_recipients(context.actor, context.services.vault, user_id)
     except TooManyContacts as refusal:
         return context.see("/app/contacts", too_many(context, refusal))
     if not saved.created:
@@ -184,7 +157,7 @@ async def create(context: RequestContext) -> Response:
     change = await _read(context)
     if not context.form.errors:
         try:
-            contact_id = await create_contact(context.actor, context.services.vault, change)
+            contact_id = await service.create_contact(context.actor, context.services.vault, change)
         except ContactFault as fault:
             _note(context, fault)
         except (TooManyContacts, TooManyGroups) as refusal:
@@ -207,7 +180,7 @@ async def change(context: RequestContext) -> Response:
     said = await _read(context, contact)
     if not context.form.errors:
         try:
-            await change_contact(context.actor, context.services.vault, contact.id, said)
+            await service.change_contact(context.actor, context.services.vault, contact.id, said)
         except ContactFault as fault:
             _note(context, fault)
         except TooManyGroups as refusal:
@@ -224,7 +197,7 @@ async def ask_removal(context: RequestContext) -> Response:
 
 async def remove(context: RequestContext) -> Response:
     """Deletes a contact. Raises NotFound."""
-    await remove_contacts(context.actor, [context.number("contact")])
+    await service.remove_contacts(context.actor, [context.number("contact")])
     return context.see("/app/contacts", context.say("The contact was deleted."))
 
 
@@ -242,17 +215,17 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
     if contact is not None and "was_group" in form:
         groups = with_others(groups, form["was_group"].replace("\r\n", "\n").split("\n"), contact.groups)
     said: dict[str, Any] = {
-        "name": form.text("name", MAX_NAME, required=False) or None,
+        "name": form.text("name", model.MAX_NAME, required=False) or None,
         "external_id": form["external_id"],
         "address": form["address"],
         "language": form["language"] or None,
         "country": form["country"] or None,
-        "groups": tuple(dict.fromkeys([*groups, *read_groups(form["groups"])])),
+        "groups": tuple(dict.fromkeys([*groups, *model.read_groups(form["groups"])])),
     }
     # Only a change of the box counts. Otherwise a form opened before the contact left would make them active again.
     if "was_left" not in form or form["left"] != form["was_left"]:
         said["is_active"] = form["left"] != "yes"
-    readers = (("email", read_email), ("birthday", read_birthday), ("start_date", read_start_date))
+    readers = (("email", model.read_email), ("birthday", model.read_birthday), ("start_date", model.read_start_date))
     for name, reader in readers:
         # A program may have saved a start date that nobody can type, such as 0001-01-01: it stays.
         if name == "start_date" and contact is not None and form[name] == _day(contact.start_date):
@@ -262,7 +235,9 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
         except ContactFault as fault:
             _note(context, fault)
     own = await context.read(list_fields, context.customer)
-    said["fields"] = {field.key: form.text(f"{_FIELD}{field.key}", MAX_FIELD, required=False) or None for field in own}
+    said["fields"] = {
+        field.key: form.text(f"{_FIELD}{field.key}", model.MAX_FIELD, required=False) or None for field in own
+    }
     return ContactChange(**said)
 
 
@@ -273,7 +248,7 @@ async def _values(context: RequestContext, contact: Contact) -> dict[str, str]:
         own = await list_fields(connection, place)
         if contact.has_address:
             sealed = await read_sealed_address(connection, place, contact.id)
-            address = open_address(context.services.vault, place[0], contact.id, sealed)
+            address = service.open_address(context.services.vault, place[0], contact.id, sealed)
     return {
         "name": contact.name or "",
         "email": contact.email,
@@ -304,21 +279,26 @@ async def _show(context: RequestContext, contact: Contact | None) -> Response:
         languages=languages,
         countries=countries,
         is_left=context.form["left"] == "yes" if context.form.errors else contact is not None and not contact.is_active,
-        most={"name": MAX_NAME, "external_id": MAX_EXTERNAL_ID, "field": MAX_FIELD, "groups": _MOST_NEW_GROUPS},
+        most={
+            "name": model.MAX_NAME,
+            "external_id": model.MAX_EXTERNAL_ID,
+            "field": model.MAX_FIELD,
+            "groups": _MOST_NEW_GROUPS,
+        },
     )
 
 
 def _offered(context: RequestContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Returns the languages and the countries that a contact can have, each with its name."""
     nothing = ("", context.say("Not known"))
-    names = [(code, context.language.country(code)) for code in context.language.in_order(country_codes())]
+    names = [(code, context.language.country(code)) for code in context.language.in_order(model.country_codes())]
     return [nothing, *((tag, one.name) for tag, one in LANGUAGES.items())], [nothing, *names]
 
 
 def group_choices(context: RequestContext, groups: Sequence[Group]) -> list[tuple[int, str]]:
     """Returns the groups by which a list can be filtered, each with the number of its contacts."""
     counted = context.language.counted
-    return [(one.id, f"{one.name} ({counted(one.members, MOST_MEMBERS_COUNTED)})") for one in groups]
+    return [(one.id, f"{one.name} ({counted(one.members, model.MOST_MEMBERS_COUNTED)})") for one in groups]
 
 
 def _day(at: date | None) -> str:
@@ -338,7 +318,7 @@ def _note(context: RequestContext, fault: ContactFault) -> None:
 def too_many(context: RequestContext, refusal: TooManyContacts | TooManyGroups) -> str:
     """Returns which limit a company has reached."""
     is_contacts = isinstance(refusal, TooManyContacts)
-    most = context.language.number(MOST_CONTACTS if is_contacts else MOST_GROUPS)
+    most = context.language.number(model.MOST_CONTACTS if is_contacts else model.MOST_GROUPS)
     return context.say(_TOO_MANY if is_contacts else _TOO_MANY_GROUPS, most=most)
 
 

@@ -12,16 +12,8 @@ from largesse.base.cooperative import Steps
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, language_of_country, text
 from largesse.base.money import canonical
+from largesse.catalogue import service
 from largesse.catalogue.model import Collection, Product, can_become
-from largesse.catalogue.service import (
-    MAX_NAME,
-    MOST_COLLECTIONS,
-    MOST_PRODUCTS,
-    TooManyCollections,
-    change_collection,
-    create_collection,
-    remove_collection,
-)
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import OwnCollection, read_details
 from largesse.web.claim.pages import Previews
@@ -106,7 +98,7 @@ async def ask_removal(context: RequestContext) -> Response:
 async def remove(context: RequestContext) -> Response:
     """Removes the customer's own collection. It can no longer be sent. Raises NotFound."""
     _, collection = await _own(context)
-    await remove_collection(context.actor, collection.id)
+    await service.remove_collection(context.actor, collection.id)
     return context.see("/app/collections", context.say("The collection %(name)s was deleted.", name=collection.name))
 
 
@@ -166,7 +158,7 @@ async def ask(context: RequestContext) -> Response:
     if like := snapshot.collection(id_of(context.query("copy")) or 0, customer_id):
         value = like.value_minor or (like.value_points_minor[0] if like.value_points_minor else None)
         terms = _Terms(like.country, like.currency, value)
-        name = context.say("Copy of %(name)s", name=like.name)[:MAX_NAME]
+        name = context.say("Copy of %(name)s", name=like.name)[: service.MAX_NAME]
         return await _show(context, snapshot, terms, name=name, ticked=like.product_ids)
     context.form = context.form_of_address
     terms = _terms(context, snapshot)
@@ -179,16 +171,16 @@ async def create(context: RequestContext) -> Response:
     """Creates a collection. Every process uses it from its next request on."""
     _, snapshot = await caller_and_catalogue(context)
     form = context.form
-    name = form.text("name", MAX_NAME)  # the first field, which gets the focus if it is wrong
+    name = form.text("name", service.MAX_NAME)  # the first field, which gets the focus if it is wrong
     terms, ticked = _terms(context, snapshot), _ticked(context)
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors or terms.value_minor is None:
         return await _show(context, snapshot, terms, ticked=chosen)
     new = OwnCollection(name, terms.country, terms.currency, terms.value_minor, chosen)
     try:
-        collection_id = await create_collection(context.actor, new)
-    except TooManyCollections:
-        form.error("name", context.say(_TOO_MANY, most=MOST_COLLECTIONS))
+        collection_id = await service.create_collection(context.actor, new)
+    except service.TooManyCollections:
+        form.error("name", context.say(_TOO_MANY, most=service.MOST_COLLECTIONS))
         return await _show(context, snapshot, terms, ticked=chosen)
     return context.see(f"/app/collections/{collection_id}", context.say(_SAVED))
 
@@ -214,11 +206,11 @@ async def change(context: RequestContext) -> Response:
     """Changes the name and the gifts of the customer's own collection. Raises NotFound."""
     snapshot, collection = await _own(context)
     form, terms, ticked = context.form, _terms_of(collection), _kept(context, collection)
-    name = form.text("name", MAX_NAME)
+    name = form.text("name", service.MAX_NAME)
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors:
         return await _show(context, snapshot, terms, ticked=chosen, collection=collection)
-    await change_collection(context.actor, collection.id, name, chosen)
+    await service.change_collection(context.actor, collection.id, name, chosen)
     return context.see(f"/app/collections/{collection.id}", context.say(_SAVED))
 
 
@@ -282,7 +274,7 @@ def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: 
     """Returns the selected products that fit the terms. Adds an error to the form for others."""
     customer_id, form, fits = context.person.customer_id, context.form, _fits(context, terms)
     chosen = []
-    for product_id in ticked[: MOST_PRODUCTS + 1]:
+    for product_id in ticked[: service.MOST_PRODUCTS + 1]:
         product = snapshot.product(product_id, terms.country, customer_id)
         if product is not None and fits(product):
             chosen.append(product_id)
@@ -291,8 +283,8 @@ def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: 
             form.error("product", context.say(_CANNOT_BE_HAD, name=name))
     if not ticked:
         form.error("product", context.say(_NOTHING_CHOSEN))
-    elif len(ticked) > MOST_PRODUCTS:
-        form.error("product", context.say(_TOO_MANY_CHOSEN, most=MOST_PRODUCTS))
+    elif len(ticked) > service.MOST_PRODUCTS:
+        form.error("product", context.say(_TOO_MANY_CHOSEN, most=service.MOST_PRODUCTS))
     return chosen if terms.value_minor is not None else list(ticked)
 
 
@@ -325,5 +317,5 @@ async def _show(
         more=max(0, len(others) - MOST_OFFERED),
         countries=context.language.in_order(snapshot.countries(customer_id)),
         currencies=currencies_in(snapshot, customer_id, terms.country),
-        most_name=MAX_NAME,
+        most_name=service.MAX_NAME,
     )

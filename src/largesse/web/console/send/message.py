@@ -24,16 +24,8 @@ from largesse.orders.placeholders import (
 from largesse.web.claim.rendering import draw_own_wrapping, draw_wrapping
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
+from largesse.web.console.send import preview
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
-from largesse.web.console.send.preview import (
-    brand_of,
-    claim_document,
-    language_of,
-    letter_shown,
-    mail_document,
-    may_try,
-    send_test,
-)
 from largesse.web.kit.pages import public_path
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
@@ -73,7 +65,7 @@ class OfferedWrapping(NamedTuple):
 
 async def offered_wrappings(context: RequestContext) -> list[OfferedWrapping]:
     """Returns the wrappings to choose from, the customer's own first."""
-    own = own_wrappings(context, await brand_of(context))
+    own = own_wrappings(context, await preview.brand_of(context))
     return [*own, *(OfferedWrapping(key, context.say(name), draw_wrapping(key)) for key, name in NAMES.items())]
 
 
@@ -118,13 +110,13 @@ async def take(context: RequestContext) -> Response:
 async def mail(context: RequestContext) -> Response:
     """Returns the preview of the mail, as a separate document for a frame."""
     opened = await open_draft(context)
-    return await mail_document(context, *await _to_first(context, opened))
+    return await preview.mail_document(context, *await _to_first(context, opened))
 
 
 async def claim(context: RequestContext) -> Response:
     """Returns the preview of the claim page, as a separate document for a frame."""
     opened = await open_draft(context)
-    return await claim_document(context, *await _to_first(context, opened))
+    return await preview.claim_document(context, *await _to_first(context, opened))
 
 
 async def _tried(context: RequestContext, opened: Open) -> Response:
@@ -132,13 +124,13 @@ async def _tried(context: RequestContext, opened: Open) -> Response:
     (said, _), here = await _to_first(context, opened), f"{opened.path}/message"
     if said is None or opened.content.code_quantity is not None:
         return context.see(here)
-    return context.see(here, await send_test(context, said))
+    return context.see(here, await preview.send_test(context, said))
 
 
 async def _show(context: RequestContext, opened: Open) -> Response:
     said = await chosen(context, opened)
-    language = language_of(context, said) if said else context.language
-    shown = None if said is None else await letter_shown(context, said, language, None)
+    language = preview.language_of(context, said) if said else context.language
+    shown = None if said is None else await preview.letter_shown(context, said, language, None)
     options = said.options if said else None
     wrappings = await offered_wrappings(context)
     response = await step(
@@ -154,7 +146,7 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         message=(options.message if options else None) or "",
         shown=shown,
         placeholders=await placeholders(context),
-        may_try=shown is not None and may_try(context),
+        may_try=shown is not None and preview.may_try(context),
         shown_in=language,
         is_batch=opened.content.code_quantity is not None,
         most_name=MAX_FROM_NAME,

@@ -7,18 +7,8 @@ from starlette.responses import Response
 from largesse.approvals.model import APPROVED, ApprovalRequest
 from largesse.approvals.service import NobodyMayApprove
 from largesse.approvals.store import find_request
-from largesse.base.errors import (
-    ApprovalRequired,
-    BudgetExceeded,
-    FieldError,
-    InsufficientBalance,
-    InvalidRequest,
-    NotFound,
-    Problem,
-    QuoteChanged,
-    QuoteExpired,
-    ReferenceUsed,
-)
+from largesse.base import errors
+from largesse.base.errors import FieldError, NotFound, Problem
 from largesse.base.i18n.languages import text
 from largesse.campaigns.model import Campaign
 from largesse.campaigns.store import count_list, find_by_order, find_campaign
@@ -80,13 +70,13 @@ async def place(context: RequestContext) -> Response:
         placed = await context.services.drafts.send(
             caller, draft_id, context.form["quote"] or None, check=await _check(context)
         )
-    except QuoteExpired:
+    except errors.QuoteExpired:
         said = _EXPIRED
-    except ApprovalRequired:
+    except errors.ApprovalRequired:
         said = _NEEDS_APPROVAL
-    except QuoteChanged:
+    except errors.QuoteChanged:
         said = _CHANGED
-    except (InvalidRequest, InsufficientBalance, ReferenceUsed, BudgetExceeded):
+    except (errors.InvalidRequest, errors.InsufficientBalance, errors.ReferenceUsed, errors.BudgetExceeded):
         said = _NO_LONGER
     else:
         return context.see(f"/app/send/{placed.reference}/sent")
@@ -101,9 +91,9 @@ async def ask(context: RequestContext) -> Response:
         request = await ask_approval(services.drafts, services.database, caller, context.actor, draft_id)
     except NobodyMayApprove:
         said = _NOBODY
-    except QuoteChanged:
+    except errors.QuoteChanged:
         said = _CHANGED
-    except (InvalidRequest, InsufficientBalance, ReferenceUsed, BudgetExceeded):
+    except (errors.InvalidRequest, errors.InsufficientBalance, errors.ReferenceUsed, errors.BudgetExceeded):
         said = _NO_LONGER
     else:
         return context.see(f"/app/approvals/{request.id}", context.say("Approval was asked for."))
@@ -185,12 +175,12 @@ async def _price(
         return None, None, list(to_mend.items())
     try:
         quote = await context.services.drafts.quote(opened.caller, opened.draft, checked)
-    except BudgetExceeded as refusal:
+    except errors.BudgetExceeded as refusal:
         return None, None, [("gift", _beyond(context, refusal))]
-    except (InvalidRequest, InsufficientBalance, ReferenceUsed) as problem:
+    except (errors.InvalidRequest, errors.InsufficientBalance, errors.ReferenceUsed) as problem:
         for error in problem.errors or _as_errors(problem):
             name, what = _MEND.get(error.pointer.split("/")[1], ("gift", _NO_LONGER))
-            is_dry = name == "delivery" and isinstance(problem, InsufficientBalance)
+            is_dry = name == "delivery" and isinstance(problem, errors.InsufficientBalance)
             to_mend.setdefault(name, context.say(_DRY if is_dry else what))
         return None, None, list(to_mend.items())
     gift = await chosen(context, opened)
@@ -198,7 +188,7 @@ async def _price(
     return quote, price_lines(quote, gift.product, gift.gift.country), []
 
 
-def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
+def _beyond(context: RequestContext, refusal: errors.BudgetExceeded) -> str:
     """Returns which budget an order exceeds, and what the budget still allows."""
     if refusal.per_gift_minor is not None:
         most = context.language.amount(refusal.per_gift_minor, refusal.currency)
@@ -213,5 +203,5 @@ def _beyond(context: RequestContext, refusal: BudgetExceeded) -> str:
 
 def _as_errors(problem: Problem) -> Sequence[FieldError]:
     """Returns an error for a problem that names no field: the customer's reference if it is used, otherwise the account."""
-    field = "external_reference" if isinstance(problem, ReferenceUsed) else "account_id"
+    field = "external_reference" if isinstance(problem, errors.ReferenceUsed) else "account_id"
     return (FieldError(f"#/{field}", problem.detail),)
