@@ -25,7 +25,7 @@ from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.csv_files import csv_lines
 from largesse.web.console.form import Form
 from largesse.web.console.layout import NARROW_MENU, Layout, moment_of, short_time, zone_of
-from largesse.web.console.page_routes import PARAMETERS, PageRoute
+from largesse.web.console.page_routes import GUIDES, PARAMETERS, PageRoute
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
 from largesse.web.kit.query import INT32, query_of
@@ -208,6 +208,9 @@ class PageContext:
         person = session.person if session else None
         is_staging = isinstance(person, Person) and person.environment == "staging"
         menu = layout.menu(self.language, person, path)
+        current = next((item.path for _, items in menu for item in items if item.is_current), "").removeprefix(
+            self.base
+        )
         return {
             "form": self.form,
             "understood": self.understood,
@@ -221,7 +224,7 @@ class PageContext:
             "here": self.here,
             "title": self.say(self.route.title) if self.route.title else "",
             "menu": menu,
-            "guide": next((item.guide for _, items in menu for item in items if item.is_current), "") or layout.guide,
+            "guide": GUIDES.get(current, layout.guide),
             "is_menu_narrow": self.request.cookies.get(NARROW_MENU) == "1",
             "notice": session.notice if session else None,
             "token": lambda: layout.token(self.token_of, self.place),
@@ -385,9 +388,5 @@ def note_no_file(context: PageContext) -> None:
 def own_path(given: str, root: str) -> str:
     """Returns `given` if it is the path of a page below `root`, otherwise `root`."""
     is_ours = given == root or given.startswith((f"{root}/", f"{root}?"))
-    is_plain = given.isascii() and given.isprintable() and not {"\\", "#", "//", ".."} & _parts(given)
+    is_plain = given.isascii() and given.isprintable() and not any(one in given for one in ("\\", "#", "//", ".."))
     return given if is_ours and is_plain and len(given) < 1_000 else root
-
-
-def _parts(given: str) -> set[str]:
-    return {*given, *(given[at : at + 2] for at in range(len(given)))}

@@ -58,7 +58,6 @@ class MenuItem(msgspec.Struct, frozen=True):
     title: str
     path: str
     icon: str
-    guide: str
     is_current: bool
 
 
@@ -66,7 +65,7 @@ class Layout:
     """The layout of all pages. The back office has a subclass."""
 
     root = "/app"
-    guide = ""  # the guide of pages whose route names none
+    guide = ""  # the page of the documentation about pages that `GUIDES` does not name
     name = "Largesse"  # the name in page titles when there is no customer
     groups: type[Enum] = Group
     templates: tuple[Path, ...] = (TEMPLATES,)
@@ -155,13 +154,7 @@ class Layout:
             (
                 self.say(language, group.value),
                 [
-                    MenuItem(
-                        self.say(language, one.title or ""),
-                        self.base + one.path,
-                        one.icon,
-                        one.guide,
-                        one.path == current,
-                    )
+                    MenuItem(self.say(language, one.title or ""), self.base + one.path, one.icon, one.path == current)
                     for one in routes
                     if one.group is group
                 ],

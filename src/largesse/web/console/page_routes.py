@@ -35,8 +35,8 @@ class Group(Enum):
 class PageRoute(msgspec.Struct, frozen=True):
     """A path of the web application or the back office with a method, its handler, and who may call it.
 
-    `title` is the name of the page. With a `group` the menu shows it, and it needs an `icon` (`web/kit/assets.py`). `guide` is the page of the
-    documentation about it and the pages below it. `limits` and `most_fields` bound a posted form.
+    `title` is the name of the page. With a `group` the menu shows it, and it needs an `icon` (`web/kit/assets.py`). `limits` and `most_fields`
+    bound a posted form.
     `before_reading` is called after the token is checked. It can refuse a large form before its body is read.
     """
 
@@ -47,7 +47,6 @@ class PageRoute(msgspec.Struct, frozen=True):
     title: str | None = None
     group: Enum | None = None
     icon: str = ""
-    guide: str = ""
     limits: BodyLimits = FORM_LIMITS
     most_fields: int = 40
     before_second_step: bool = False  # also for a person who must first set up a second step
@@ -72,6 +71,21 @@ class PageRoute(msgspec.Struct, frozen=True):
         return frozenset(ROLES if isinstance(self.who, Access) else RIGHTS[self.who])
 
 
+# The page of the documentation about a page of the menu and the pages below it, by its path.
+GUIDES: Mapping[str, str] = {
+    "/app/contacts": "guide-programmes.html#contacts",
+    "/app/orders": "guide-sender.html#follow-an-order",
+    "/app/automations": "guide-programmes.html#automations",
+    "/app/campaigns": "guide-programmes.html#campaigns",
+    "/app/notes": "guide-programmes.html#thank-you-notes",
+    "/app/approvals": "guide-programmes.html#approvals",
+    "/app/funding": "guide-money.html",
+    "/app/budgets": "guide-money.html#budgets",
+    "/app/reports": "guide-money.html#reports",
+    "/app/unclaimed": "guide-programmes.html#unclaimed-gifts",
+    "/app/branding": "guide-branding.html",
+}
+
 _CODE, _ID, _WORD, _NAME = Line(8), Line(20), Line(40), Line(200)
 
 PARAMETERS: Mapping[str, Kind] = {
@@ -91,25 +105,8 @@ PARAMETERS: Mapping[str, Kind] = {
     "after_key": Line(100),
     "request": Line(64),
     "who": Line(100),
-    **dict.fromkeys(
-        (
-            "act",
-            "by",
-            "edit",
-            "gift",
-            "method",
-            "of",
-            "period",
-            "role",
-            "sort",
-            "source",
-            "state",
-            "status",
-            "tab",
-            "was",
-        ),
-        _WORD,
-    ),
+    **dict.fromkeys(("act", "by", "edit", "gift", "method", "of", "period"), _WORD),
+    **dict.fromkeys(("role", "sort", "source", "state", "status", "tab", "was"), _WORD),
     "order": Line(20),  # appears once for each selected order
     # The subject of a form, and its values so far
     **dict.fromkeys(("collection", "copy", "product", "template", "to"), _ID),

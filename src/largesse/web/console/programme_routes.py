@@ -12,25 +12,14 @@ from largesse.web.kit.body import BodyLimits
 _page = partial(PageRoute, "GET")
 _form = partial(PageRoute, "POST")
 _step_up = partial(_form, step_up=True)
-_GUIDE = "guide-programmes.html"
 
 NOTES = (
-    _page(
-        notes.HERE,
-        notes.show,
-        Right.SEE_ORDERS,
-        text("Thank-you notes"),
-        Group.GIFTS,
-        "heart",
-        f"{_GUIDE}#thank-you-notes",
-    ),
+    _page(notes.HERE, notes.show, Right.SEE_ORDERS, text("Thank-you notes"), Group.GIFTS, "heart"),
     _form(notes.HERE, notes.save, Right.SETTINGS),
 )
 
 APPROVALS = (
-    _page(
-        "/app/approvals", approvals.show, Access.MEMBER, text("Approvals"), Group.GIFTS, "stamp", f"{_GUIDE}#approvals"
-    ),
+    _page("/app/approvals", approvals.show, Access.MEMBER, text("Approvals"), Group.GIFTS, "stamp"),
     _page("/app/approvals/rules", approval_rules.show, Right.SETTINGS, text("Approval rules")),
     _step_up(
         "/app/approvals/rules",
@@ -47,15 +36,7 @@ APPROVALS = (
 
 _AUTOMATION = f"{automations.HERE}/{{automation:int}}"
 AUTOMATIONS = (
-    _page(
-        automations.HERE,
-        automations.show,
-        Right.CONTACTS,
-        text("Automations"),
-        Group.GIFTS,
-        "calendar-heart",
-        f"{_GUIDE}#automations",
-    ),
+    _page(automations.HERE, automations.show, Right.CONTACTS, text("Automations"), Group.GIFTS, "calendar-heart"),
     _page(f"{automations.HERE}/new", automations.ask, Right.CONTACTS, text("New automation")),
     _step_up(f"{automations.HERE}/new", automations.create, Right.CONTACTS, text("New automation")),
     _page(_AUTOMATION, automations.one, Right.CONTACTS, text("Automation")),
@@ -72,9 +53,7 @@ AUTOMATIONS = (
 _CAMPAIGN = f"{campaigns.HERE}/{{campaign:int}}"
 _campaign_form = partial(_form, who=Right.SEND, limits=campaigns.LIST_LIMITS)
 CAMPAIGNS = (
-    _page(
-        campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone", f"{_GUIDE}#campaigns"
-    ),
+    _page(campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone"),
     _page(f"{campaigns.HERE}/new", campaigns.ask, Right.SEND, text("New campaign")),
     _campaign_form(f"{campaigns.HERE}/new", campaigns.create, title=text("New campaign")),
     _page(_CAMPAIGN, campaigns.one, Right.SEND, text("Campaign")),
@@ -90,7 +69,7 @@ CAMPAIGNS = (
 _OF_PICTURES = BodyLimits(4 * MAX_BYTES, whole_s=60.0, pause_s=15.0)
 _picture_form = partial(_form, limits=_OF_PICTURES, takes_files=True, who=Right.SETTINGS, title=branding.TITLE)
 BRANDING = (
-    _page(branding.HERE, branding.show, Right.SETTINGS, branding.TITLE, Group.SETUP, "palette", "guide-branding.html"),
+    _page(branding.HERE, branding.show, Right.SETTINGS, branding.TITLE, Group.SETUP, "palette"),
     _step_up(branding.HERE, branding.save, Right.SETTINGS, branding.TITLE),
     _page(f"{branding.HERE}/mail", branding.mail, Right.SETTINGS, branding.TITLE),
     _page(f"{branding.HERE}/claim", branding.claim, Right.SETTINGS, branding.TITLE),

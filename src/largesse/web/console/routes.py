@@ -18,6 +18,7 @@ from largesse.customers.roles import Right
 from largesse.drafts.sheet import MAX_FILE_BYTES
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.mail.resending import MAX_CHOSEN
+from largesse.staff.model import StaffRight
 from largesse.web.console import (
     accounts,
     audit_log,
@@ -58,15 +59,7 @@ _LIST, _ONE = "/app/orders", "/app/orders/{reference}"
 _RECIPIENT = f"{_ONE}/recipients/{{number:int}}"
 
 ORDERS = (
-    _page(
-        _LIST,
-        orders.show,
-        Right.SEE_ORDERS,
-        text("Orders"),
-        Group.GIFTS,
-        "package",
-        "guide-sender.html#follow-an-order",
-    ),
+    _page(_LIST, orders.show, Right.SEE_ORDERS, text("Orders"), Group.GIFTS, "package"),
     _page(f"{_LIST}.csv", orders.download, Right.MOVE_FUNDS, text("Orders")),
     _form(f"{_LIST}/views", orders.save, Right.SEE_ORDERS, text("Orders")),
     _form(f"{_LIST}/views/{{view:int}}/remove", orders.remove, Right.SEE_ORDERS),
@@ -89,15 +82,7 @@ ORDERS = (
 )
 
 REPORTS = (
-    _page(
-        "/app/reports",
-        reports.show,
-        Right.SEE_ORDERS,
-        text("Reports"),
-        Group.MONEY,
-        "chart-column",
-        "guide-money.html#reports",
-    ),
+    _page("/app/reports", reports.show, Right.SEE_ORDERS, text("Reports"), Group.MONEY, "chart-column"),
     _page("/app/reports.csv", reports.download, Right.MOVE_FUNDS, text("Reports")),
 )
 
@@ -144,14 +129,7 @@ _save_contact = partial(
 )
 
 CONTACTS = (
-    _contact_page(
-        "/app/contacts",
-        contacts.show,
-        title=_CONTACTS,
-        group=Group.GIFTS,
-        icon="contact",
-        guide="guide-programmes.html#contacts",
-    ),
+    _contact_page("/app/contacts", contacts.show, title=_CONTACTS, group=Group.GIFTS, icon="contact"),
     _save_contact("/app/contacts", contacts.create, title=text("New contact")),
     _contact_page("/app/contacts.csv", contacts.download, title=_CONTACTS),
     _contact_page("/app/contacts/new", contacts.ask, title=text("New contact")),
@@ -229,43 +207,49 @@ SEND = (
 )
 
 
-_SECURITY = {"who": Access.MEMBER, "title": text("Security"), "before_second_step": True}
-_security_page, _security_form, _security_change = (
-    partial(_page, **_SECURITY),
-    partial(_form, **_SECURITY),
-    partial(_step_up, **_SECURITY),
-)
+def sign_in_routes(root: str, who: Right | StaffRight | Access) -> tuple[PageRoute, ...]:
+    """Returns the routes by which people sign in and change how they do, here and in the back office. `who` is everybody who signs in."""
+    own = {"who": who, "title": text("Security"), "before_second_step": True}
+    page, form, change = partial(_page, **own), partial(_form, **own), partial(_step_up, **own)
+    return (
+        _page(f"{root}/sign-in", sign_in.sign_in, Access.ANYONE, text("Sign in")),
+        _form(f"{root}/sign-in", sign_in.signed_in, Access.ANYONE, text("Sign in")),
+        _form(f"{root}/sign-out", sign_in.sign_out, Access.ANYONE),
+        _page(f"{root}/second-step", security.ask_second_step, Access.ENTERING, text("Second step")),
+        _form(f"{root}/second-step", security.second_step, Access.ENTERING, text("Second step")),
+        _page(f"{root}/prove", step_up.ask, who, step_up.TITLE, before_second_step=True),
+        _form(f"{root}/prove", step_up.prove, who, step_up.TITLE, before_second_step=True),
+        page(f"{root}/security", security.show),
+        page(f"{root}/security/app", security.app),
+        page(f"{root}/security/passkeys/new", security.new_passkey, title=text("New passkey")),
+        form(f"{root}/security/sessions/{{session:int}}/end", security.end_one),
+        form(f"{root}/security/sessions/end", security.end_others),
+        form(f"{root}/security/preferences", security.prefer),
+        change(f"{root}/security/password", security.change_password),
+        change(f"{root}/security/app", security.turn_app_on),
+        change(f"{root}/security/app/off", security.turn_app_off),
+        change(f"{root}/security/passkeys", security.add_passkey),
+        change(f"{root}/security/passkeys/{{passkey:int}}/remove", security.remove_passkey),
+        change(f"{root}/security/recovery-codes", security.recovery_codes),
+    )
+
 
 ROUTES = (
     # Sign-in
-    _page("/app/sign-in", sign_in.sign_in, Access.ANYONE, text("Sign in")),
-    _form("/app/sign-in", sign_in.signed_in, Access.ANYONE, text("Sign in")),
+    *sign_in_routes("/app", Access.MEMBER),
     _page("/app/forgot", sign_in.forgot, Access.ANYONE, text("Forgotten password")),
     _form("/app/forgot", sign_in.ask_link, Access.ANYONE, text("Forgotten password")),
-    _form("/app/sign-out", sign_in.sign_out, Access.ANYONE),
     _page("/app/link/{secret}", sign_in.link, Access.ANYONE, text("Sign in")),
     _form("/app/link/{secret}", sign_in.follow, Access.ANYONE, text("Sign in")),
-    _page("/app/second-step", security.ask_second_step, Access.ENTERING, text("Second step")),
-    _form("/app/second-step", security.second_step, Access.ENTERING, text("Second step")),
     _page("/app/customers", sign_in.customers, Access.SIGNED_IN, text("Choose a company")),
     _form("/app/customers", sign_in.choose_customer, Access.SIGNED_IN),
     _form("/app/environment", sign_in.switch_environment, Access.MEMBER),
-    _page("/app/prove", step_up.ask, Access.MEMBER, step_up.TITLE, before_second_step=True),
-    _form("/app/prove", step_up.prove, Access.MEMBER, step_up.TITLE, before_second_step=True),
-    _security_page("/app/security", security.show),
-    _security_page("/app/security/app", security.app),
-    _security_form("/app/security/sessions/{session:int}/end", security.end_one),
-    _security_form("/app/security/sessions/end", security.end_others),
-    _security_form("/app/security/preferences", security.prefer),
-    _security_change("/app/security/password", security.change_password),
-    _security_change("/app/security/app", security.turn_app_on),
-    _security_change("/app/security/app/off", security.turn_app_off),
-    _security_change("/app/security/passkeys", security.add_passkey),
-    _security_change("/app/security/passkeys/{passkey:int}/remove", security.remove_passkey),
-    _security_change("/app/security/recovery-codes", security.recovery_codes),
-    _security_change("/app/security/required", security.require_of_all, who=Right.SETTINGS),
-    _security_change("/app/security/large-sends", security.confirm_above, who=Right.SETTINGS),
-    _security_page("/app/security/passkeys/new", security.new_passkey, title=text("New passkey")),
+    _step_up(
+        "/app/security/required", security.require_of_all, Right.SETTINGS, text("Security"), before_second_step=True
+    ),
+    _step_up(
+        "/app/security/large-sends", security.confirm_above, Right.SETTINGS, text("Security"), before_second_step=True
+    ),
     # Gifts
     _page("/app", home.show, Access.MEMBER, text("Home"), Group.GIFTS, "house"),
     _page("/app/search", search.show, Access.MEMBER, search.TITLE),
@@ -279,7 +263,7 @@ ROUTES = (
     *APPROVALS,
     *GIFTS,
     # Money
-    _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY, "wallet", "guide-money.html"),
+    _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY, "wallet"),
     _page("/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/{account:int}/statement.csv", funding.statement_csv, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/accounts/new", accounts.ask, Right.SETTINGS, text("New account")),
@@ -306,15 +290,7 @@ ROUTES = (
     _page("/app/funding/top-ups/new", top_ups.ask, Right.MOVE_FUNDS, text("Top up")),
     _page("/app/funding/top-ups/{reference}", top_ups.show, Right.SEE_FUNDS, text("Top-up")),
     _step_up("/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
-    _page(
-        "/app/budgets",
-        budgets.show,
-        Right.SEE_BUDGETS,
-        text("Budgets"),
-        Group.MONEY,
-        "piggy-bank",
-        "guide-money.html#budgets",
-    ),
+    _page("/app/budgets", budgets.show, Right.SEE_BUDGETS, text("Budgets"), Group.MONEY, "piggy-bank"),
     _step_up("/app/budgets", budgets.create, Right.SETTINGS, text("Budgets"), most_fields=budgets.MOST_FIELDS),
     _page("/app/budgets/{budget:int}", budgets.one, Right.SETTINGS, text("Budget")),
     _step_up(
@@ -368,15 +344,7 @@ ROUTES = (
     _step_up("/app/people/{user:int}/role", people.give_role, Right.SETTINGS),
     _page("/app/people/{user:int}/remove", people.ask_removal, Right.SETTINGS, text("Remove somebody")),
     _step_up("/app/people/{user:int}/remove", people.take_away, Right.SETTINGS),
-    _page(
-        "/app/unclaimed",
-        unclaimed.show,
-        Right.SETTINGS,
-        unclaimed.TITLE,
-        Group.SETUP,
-        "timer",
-        "guide-programmes.html#unclaimed-gifts",
-    ),
+    _page("/app/unclaimed", unclaimed.show, Right.SETTINGS, unclaimed.TITLE, Group.SETUP, "timer"),
     _step_up("/app/unclaimed", unclaimed.save, Right.SETTINGS, unclaimed.TITLE),
     *BRANDING,
     _page("/app/audit", audit_log.show, Right.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),

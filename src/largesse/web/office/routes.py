@@ -9,8 +9,9 @@ from functools import partial
 from largesse.base.i18n.languages import text
 from largesse.catalogue.sheet import MOST_BYTES
 from largesse.staff.model import StaffRight
-from largesse.web.console import security, sign_in, step_up
+from largesse.web.console import sign_in
 from largesse.web.console.page_routes import Access, PageRoute
+from largesse.web.console.routes import sign_in_routes
 from largesse.web.kit.body import BodyLimits
 from largesse.web.office import (
     audit_log,
@@ -36,40 +37,6 @@ from largesse.web.office.context import Group
 _page = partial(PageRoute, "GET")
 _form = partial(PageRoute, "POST")
 _step_up = partial(_form, step_up=True)  # requires that the member recently confirmed who they are
-
-_SECURITY = {"who": StaffRight.OVERVIEW, "title": text("Security"), "before_second_step": True}
-_security_page, _security_form, _security_change = (
-    partial(_page, **_SECURITY),
-    partial(_form, **_SECURITY),
-    partial(_step_up, **_SECURITY),
-)
-_SIGN_IN = text("Sign in")
-
-ENTRANCE = (
-    _page("/office/sign-in", sign_in.sign_in, Access.ANYONE, _SIGN_IN),
-    _form("/office/sign-in", sign_in.signed_in, Access.ANYONE, _SIGN_IN),
-    _form("/office/sign-out", sign_in.sign_out, Access.ANYONE),
-    _page("/office/link/{secret}", staff.link, Access.ANYONE, _SIGN_IN),
-    _form("/office/link/{secret}", staff.follow, Access.ANYONE, _SIGN_IN),
-    _page("/office/second-step", security.ask_second_step, Access.ENTERING, text("Second step")),
-    _form("/office/second-step", security.second_step, Access.ENTERING, text("Second step")),
-    _page("/office/prove", step_up.ask, StaffRight.OVERVIEW, step_up.TITLE, before_second_step=True),
-    _form("/office/prove", step_up.prove, StaffRight.OVERVIEW, step_up.TITLE, before_second_step=True),
-)
-SECURITY = (
-    _security_page("/office/security", security.show),
-    _security_page("/office/security/app", security.app),
-    _security_page("/office/security/passkeys/new", security.new_passkey, title=text("New passkey")),
-    _security_form("/office/security/sessions/{session:int}/end", security.end_one),
-    _security_form("/office/security/sessions/end", security.end_others),
-    _security_form("/office/security/preferences", security.prefer),
-    _security_change("/office/security/password", security.change_password),
-    _security_change("/office/security/app", security.turn_app_on),
-    _security_change("/office/security/app/off", security.turn_app_off),
-    _security_change("/office/security/passkeys", security.add_passkey),
-    _security_change("/office/security/passkeys/{passkey:int}/remove", security.remove_passkey),
-    _security_change("/office/security/recovery-codes", security.recovery_codes),
-)
 
 _see_catalogue = partial(_page, who=StaffRight.SEE_CATALOGUE)
 _catalogue_page = partial(_page, who=StaffRight.CATALOGUE)
@@ -267,8 +234,9 @@ MONEY = (
 )
 
 ROUTES = (
-    *ENTRANCE,
-    *SECURITY,
+    *sign_in_routes("/office", StaffRight.OVERVIEW),
+    _page("/office/link/{secret}", staff.link, Access.ANYONE, text("Sign in")),
+    _form("/office/link/{secret}", staff.follow, Access.ANYONE, text("Sign in")),
     # Today
     _page("/office", overview.show, StaffRight.OVERVIEW, text("Overview"), Group.TODAY, "house"),
     # Customers and gifts
