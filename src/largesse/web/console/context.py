@@ -208,8 +208,8 @@ class PageContext:
         person = session.person if session else None
         is_staging = isinstance(person, Person) and person.environment == "staging"
         menu = layout.menu(self.language, person, path)
-        current = next((item.path for _, items in menu for item in items if item.is_current), "").removeprefix(
-            self.base
+        current = next(
+            (item.path.removeprefix(self.base) for _, group in menu for item in group if item.is_current), ""
         )
         return {
             "form": self.form,

@@ -1,6 +1,7 @@
 """GET /products, /products/{id}, /collections, /collections/{id} and /wrappings."""
 
 from decimal import Decimal
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -170,30 +171,27 @@ def _exact(amount: float | UnsetType) -> Decimal | None:
     return None if amount is UNSET else Decimal(repr(amount))
 
 
+_operation = partial(Operation, tag="Catalogue", scope=READ)
 OPERATIONS = (
-    Operation(
+    _operation(
         "GET",
         "/products",
         "listProducts",
         "List the products that can be sent to a country",
         _products,
-        "Catalogue",
         at_once=_products_at_once,
-        scope=READ,
         description="Those that everybody may send, and those that are sold to this customer alone, in the order of their ids. A page with "
         "fewer than `limit` is the last.",
         shape=list[ProductShape],
         query=ProductsQuery,
         example=[_PRODUCT],
     ),
-    Operation(
+    _operation(
         "GET",
         "/products/{id}",
         "getProduct",
         "Show one product",
         _product,
-        "Catalogue",
-        scope=READ,
         description="As sent to `country`; a physical gift's `totalPrice` holds postage and VAT to there.",
         shape=ProductInFullShape,
         query=ProductQuery,
@@ -206,41 +204,35 @@ OPERATIONS = (
             "terms": "Valid for 12 months. No refunds.",
         },
     ),
-    Operation(
+    _operation(
         "GET",
         "/collections",
         "listCollections",
         "List curated collections and the customer's own",
         _collections,
-        "Catalogue",
-        scope=READ,
         description="Each is sent in a country and a currency of its own.",
         shape=list[CollectionShape],
         query=CollectionsQuery,
         example=[_COLLECTION],
     ),
-    Operation(
+    _operation(
         "GET",
         "/collections/{id}",
         "getCollection",
         "Show one collection",
         _collection,
-        "Catalogue",
-        scope=READ,
         description="A curated collection, or one of the customer's own.",
         shape=CollectionShape,
         path_types=ID_IN_PATH,
         problems=(NotFound,),
         example=_COLLECTION,
     ),
-    Operation(
+    _operation(
         "GET",
         "/wrappings",
         "listWrappings",
         "List the known wrappings",
         _wrappings,
-        "Catalogue",
-        scope=READ,
         shape=list[WrappingShape],
         description="How a gift can be wrapped: first the wrappings of your own, then those of everybody. Any other key is kept with the order, and looks like `default`. "
         + ADDITION,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -278,28 +279,25 @@ _NEW_EXAMPLE = {
     "groups": ["Sales"],
 }
 
+_operation = partial(Operation, tag="Contacts", scope=CONTACTS)
 OPERATIONS = (
-    Operation(
+    _operation(
         "GET",
         "/contacts",
         "listContacts",
         "List contacts",
         _contacts,
-        "Contacts",
-        scope=CONTACTS,
         description=f"Those of the customer in the key's environment, without postal addresses. {ADDITION}",
         shape=list[ContactShape],
         query=ContactsQuery,
         example=[_EXAMPLE],
     ),
-    Operation(
+    _operation(
         "POST",
         "/contacts",
         "createContact",
         "Create a contact",
         _create,
-        "Contacts",
-        scope=CONTACTS,
         status=201,
         description=f"400 for an address or an external id that another contact has. {ADDITION}",
         shape=ContactShape,
@@ -307,14 +305,12 @@ OPERATIONS = (
         body=NewContact,
         body_examples={"contact": _NEW_EXAMPLE},
     ),
-    Operation(
+    _operation(
         "POST",
         "/contacts/bulk",
         "saveContacts",
         "Create and change several contacts",
         _bulk,
-        "Contacts",
-        scope=CONTACTS,
         description="Each is found by its `externalId`, else by its address, and created where there is none. All are saved, or none: "
         f"`errors` names what is wrong with each, of the first 100. {ADDITION}",
         shape=SavedContacts,
@@ -322,28 +318,24 @@ OPERATIONS = (
         body=BulkContacts,
         body_examples={"contacts": {"contacts": [_NEW_EXAMPLE]}},
     ),
-    Operation(
+    _operation(
         "GET",
         "/contacts/{id}",
         "getContact",
         "Get a contact",
         _one,
-        "Contacts",
-        scope=CONTACTS,
         description=ADDITION,
         shape=ContactShape,
         path_types=ID_IN_PATH,
         problems=(NotFound,),
         example={**_EXAMPLE, "address": "1 High Street\nLeeds\nLS1 1AA"},
     ),
-    Operation(
+    _operation(
         "PATCH",
         "/contacts/{id}",
         "changeContact",
         "Change a contact",
         _patch,
-        "Contacts",
-        scope=CONTACTS,
         description=f"What is left out stays, and null removes it. {ADDITION}",
         shape=ContactShape,
         path_types=ID_IN_PATH,
@@ -352,14 +344,12 @@ OPERATIONS = (
         body=ChangedContact,
         body_examples={"change": {"groups": ["Sales"]}},
     ),
-    Operation(
+    _operation(
         "DELETE",
         "/contacts/{id}",
         "deleteContact",
         "Delete a contact",
         _delete,
-        "Contacts",
-        scope=CONTACTS,
         description=f"For good. Gifts that were sent stay as they are. {ADDITION}",
         status=204,
         path_types=ID_IN_PATH,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -151,14 +152,14 @@ async def _trigger(services: Services, call: Call) -> Reply:
     return Reply(encode_json(triggered), 201)
 
 
+_operation = partial(Operation, tag="Test lab")
 OPERATIONS = (
-    Operation(
+    _operation(
         "POST",
         "/test/events",
         "triggerEvent",
         "Make an event happen",
         _trigger,
-        "Test lab",
         scope=WEBHOOKS,
         status=201,
         shape=TriggeredEventShape,
@@ -171,26 +172,24 @@ OPERATIONS = (
         },
         body_examples={"claim": {"event": GIFT_CLAIMED.name}},
     ),
-    Operation(
+    _operation(
         "GET",
         "/test/clock",
         "getTestClock",
         "Read the test clock",
         _clock,
-        "Test lab",
         scope=SEND,
         shape=ClockShape,
         description="Returns when the first of what the customer waits for is due: a scheduled order, a retry of a webhook or a mail, a "
         f"claim-by date, the expiry of a claimed gift. {_ONLY_STAGING}",
         example=_CLOCK,
     ),
-    Operation(
+    _operation(
         "POST",
         "/test/clock",
         "advanceTestClock",
         "Advance the test clock",
         _advance,
-        "Test lab",
         scope=SEND,
         shape=AdvancedClockShape,
         body=Advance,
@@ -201,13 +200,12 @@ OPERATIONS = (
         example={**_CLOCK, "advancedSeconds": 21600.0, "moved": 1},
         body_examples={"hours": {"advanceSeconds": 21600}, "schedule": {"to": "2030-01-09T09:00:00Z"}},
     ),
-    Operation(
+    _operation(
         "POST",
         "/test/claim",
         "claimTestGift",
         "Claim a gift as its recipient",
         _claim,
-        "Test lab",
         scope=SEND,
         shape=ClaimedGiftShape,
         body=TestClaim,

@@ -1,6 +1,7 @@
 """GET and POST /webhooks, DELETE /webhooks/{id}."""
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -140,15 +141,14 @@ async def _rotate(services: Services, call: Call) -> Reply:
     return Reply(in_shape(rotated, RotatedSecretShape))
 
 
+_operation = partial(Operation, tag="Webhooks", scope=WEBHOOKS)
 OPERATIONS = (
-    Operation(
+    _operation(
         "POST",
         "/webhooks",
         "createWebhook",
         "Subscribe a URL to an event",
         _subscribe,
-        "Webhooks",
-        scope=WEBHOOKS,
         status=201,
         shape=SubscriptionShape,
         body=Subscribe,
@@ -157,14 +157,12 @@ OPERATIONS = (
         example={"id": _EXAMPLE_ID, "event": ORDER_CREATED.name, "targetUrl": _EXAMPLE_URL, "secret": "whsec_…"},
         body_examples={"subscription": {"targetUrl": _EXAMPLE_URL, "event": ORDER_CREATED.name}},
     ),
-    Operation(
+    _operation(
         "GET",
         "/webhooks",
         "listWebhooks",
         "List subscriptions, newest first",
         _subscriptions,
-        "Webhooks",
-        scope=WEBHOOKS,
         description="Those of the customer in the key's environment; secrets are not shown again.",
         shape=list[ListedSubscription],
         example=[
@@ -176,27 +174,23 @@ OPERATIONS = (
             }
         ],
     ),
-    Operation(
+    _operation(
         "DELETE",
         "/webhooks/{id}",
         "deleteWebhook",
         "Stop deliveries to a subscription",
         _unsubscribe,
-        "Webhooks",
-        scope=WEBHOOKS,
         description="Nothing more is sent to it.",
         status=204,
         path_types=UUID_IN_PATH,
         problems=(NotFound,),
     ),
-    Operation(
+    _operation(
         "POST",
         "/webhooks/{id}/rotate-secret",
         "rotateWebhookSecret",
         "Replace a subscription's secret",
         _rotate,
-        "Webhooks",
-        scope=WEBHOOKS,
         shape=RotatedSecretShape,
         path_types=UUID_IN_PATH,
         problems=(NotFound,),
