@@ -10,18 +10,8 @@ from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.roles import Right
-from largesse.ledger.accounts import (
-    LONGEST_NAME,
-    MOST_ACCOUNTS,
-    MOST_WATCHERS,
-    AccountRefused,
-    Why,
-    close_account,
-    create_account,
-    open_account,
-    rename_account,
-    watch_balance,
-)
+from largesse.ledger import accounts
+from largesse.ledger.accounts import AccountRefused, Why
 from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
@@ -40,28 +30,28 @@ _WHO = text("Choose who gets the mail. At most %(most)s people.")
 
 async def ask(context: RequestContext) -> Response:
     """Shows the form for a new account."""
-    accounts = await context.read(list_seen_accounts, *context.customer, user_id=None)
+    seen = await context.read(list_seen_accounts, *context.customer, user_id=None)
     names = context.language.locale.currencies
     choices = [(code, f"{code} {names.get(code, '')}".strip()) for code in await _currencies(context)]
     return context.page(
         "new_account.html",
         choices=choices,
-        usual=accounts[0].currency if accounts else "",
+        usual=seen[0].currency if seen else "",
         is_invoiced=context.person.funding != "balance",
-        most=LONGEST_NAME,
+        most=accounts.LONGEST_NAME,
     )
 
 
 async def create(context: RequestContext) -> Response:
     """Creates an account."""
     form = context.form
-    name = form.text("name", LONGEST_NAME)
+    name = form.text("name", accounts.LONGEST_NAME)
     currency = form.choice("currency", await _currencies(context))
     if not form.errors:
         try:
-            await create_account(context.actor, currency=currency, name=name)
+            await accounts.create_account(context.actor, currency=currency, name=name)
         except AccountRefused as refused:
-            form.error("name", context.say(_SAID[refused.why], most=MOST_ACCOUNTS))
+            form.error("name", context.say(_SAID[refused.why], most=accounts.MOST_ACCOUNTS))
     if form.errors:
         return await ask(context)
     said = context.say("%(name)s was created. Top it up, or transfer money to it.", name=name)
@@ -76,10 +66,10 @@ async def show(context: RequestContext) -> Response:
 async def rename(context: RequestContext) -> Response:
     """Renames an account. Raises NotFound."""
     account = await _account(context)
-    name = context.form.text("name", LONGEST_NAME)
+    name = context.form.text("name", accounts.LONGEST_NAME)
     if not context.form.errors:
         try:
-            await rename_account(context.actor, account.id, name)
+            await accounts.rename_account(context.actor, account.id, name)
         except AccountRefused as refused:
             context.form.error("name", context.say(_SAID[refused.why]))
     if context.form.errors:
@@ -89,12 +79,12 @@ async def rename(context: RequestContext) -> Response:
 
 async def close(context: RequestContext) -> Response:
     """Closes an account whose balance is zero. Raises NotFound."""
-    return await _switch(context, close_account, text("%(name)s is closed."))
+    return await _switch(context, accounts.close_account, text("%(name)s is closed."))
 
 
 async def reopen(context: RequestContext) -> Response:
     """Opens a closed account. Raises NotFound."""
-    return await _switch(context, open_account, text("%(name)s is open again."))
+    return await _switch(context, accounts.open_account, text("%(name)s is open again."))
 
 
 async def _switch(context: RequestContext, act: Callable[[Actor, int], Awaitable[object]], said: str) -> Response:
@@ -115,9 +105,9 @@ async def set_watch(context: RequestContext) -> Response:
         watch = Watch(below_minor, tuple(sorted(set(form.numbers("who")))))
     try:
         if not form.errors:
-            await watch_balance(context.actor, account.id, watch)
+            await accounts.watch_balance(context.actor, account.id, watch)
     except InvalidRequest:
-        form.error("who", context.say(_WHO, most=MOST_WATCHERS))
+        form.error("who", context.say(_WHO, most=accounts.MOST_WATCHERS))
     if form.errors:
         return await _show(context, account)
     return context.see(f"/app/funding/{account.id}/account", context.say("Saved."))

@@ -15,22 +15,8 @@ from largesse.base.text import whole_number
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
 from largesse.db.scope import Scope
-from largesse.ledger.receivables import (
-    MOST_MONTHS,
-    AmountDue,
-    AmountDueMonth,
-    list_amounts_due,
-    list_payments,
-    read_months,
-)
-from largesse.ledger.statements import (
-    Statement,
-    StatementEntry,
-    month_of,
-    read_statement,
-    statement_entries,
-    statement_page,
-)
+from largesse.ledger import receivables, statements
+from largesse.ledger.statements import Statement, StatementEntry
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
 from largesse.ledger.top_ups import list_top_ups
 from largesse.ledger.transfer_references import spelled_reference
@@ -74,7 +60,7 @@ def _orders_of(context: RequestContext) -> int | None:
 async def show(context: RequestContext) -> Response:
     """Shows the accounts as cards, and the top-ups that wait for a transfer. Raises NotFound if the person sees no account `account`."""
     person = context.person
-    since, _ = month_of(clock.now())
+    since, _ = statements.month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
         accounts = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
         named = context.parameters.number("account")
@@ -88,7 +74,7 @@ async def show(context: RequestContext) -> Response:
             only=("spent_minor", "refunded_minor"),
         )
         top_ups = await list_top_ups(connection, *context.customer, waiting=True)
-        owed = await list_amounts_due(connection, *context.customer) if person.may(Right.SEE_OWED) else []
+        owed = await receivables.list_amounts_due(connection, *context.customer) if person.may(Right.SEE_OWED) else []
     seen = {account.id for account in accounts}
     return context.page(
         "funding.html",
@@ -153,10 +139,10 @@ async def _read(
     since, until = month_in_address(context)
     async with context.database.snapshot(context.person.scope) as connection:
         account = await _account(context, connection)
-        statement = await read_statement(
+        statement = await statements.read_statement(
             connection, context.person.customer_id, account.id, since, until, orders_of=_orders_of(context)
         )
-        entries = await statement_page(connection, statement, after, most + 1)
+        entries = await statements.statement_page(connection, statement, after, most + 1)
     return account, statement, entries
 
 
@@ -168,7 +154,7 @@ def shown_month(context: PageContext, entries: list[StatementEntry], most: int) 
         "more": entries[most - 1].id if len(entries) > most else None,
         "is_first": context.parameters.number("after", INT64) is None,
         "month": since,
-        "earlier": month_of(since, -1)[0],
+        "earlier": statements.month_of(since, -1)[0],
         "later": until if until <= clock.now() else None,
         "kinds": {kind: context.say(name) for kind, name in _KINDS.items()},
         "month_name": _month_name(context),
@@ -184,7 +170,7 @@ async def statement_csv(context: RequestContext) -> Response:
     since, until = month_in_address(context)
     async with context.database.connection(context.person.scope) as connection:
         account = await _account(context, connection)
-        statement = await read_statement(
+        statement = await statements.read_statement(
             connection, context.person.customer_id, account.id, since, until, orders_of=_orders_of(context)
         )
     return await send_statement(context, account.name, context.person.scope, statement, account.currency)
@@ -194,7 +180,7 @@ async def send_statement(
     context: PageContext, name: str, scope: Scope, statement: Statement, currency: str
 ) -> Response:
     """Sends a month of an account as a CSV file."""
-    rows = _rows(context, statement_entries(context.database, scope, statement), currency)
+    rows = _rows(context, statements.statement_entries(context.database, scope, statement), currency)
     return await context.csv(
         f"{name} {month_in_address(context)[0]:%Y-%m}.csv", [context.say(one) for one in _COLUMNS], rows
     )
@@ -226,22 +212,22 @@ async def _account(context: RequestContext, connection: Connection) -> SeenAccou
 def month_in_address(context: PageContext) -> tuple[datetime, datetime]:
     """Returns the month in the address, in UTC; the current month if the address has none."""
     named = context.parameters.day("month")
-    return month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())
+    return statements.month_of(datetime(named.year, named.month, 1, tzinfo=UTC) if named else clock.now())
 
 
 async def show_owed(context: RequestContext) -> Response:
     """Shows the last two years."""
     owed = []
     async with context.database.snapshot(context.person.scope) as connection:
-        for one in await list_amounts_due(connection, *context.customer):
-            months = await read_months(connection, context.person.customer_id, one, _MONTHS_SHOWN)
-            payments = await list_payments(connection, context.person.customer_id, one)
+        for one in await receivables.list_amounts_due(connection, *context.customer):
+            months = await receivables.read_months(connection, context.person.customer_id, one, _MONTHS_SHOWN)
+            payments = await receivables.list_payments(connection, context.person.customer_id, one)
             owed.append((one, months, payments[:_PAYMENTS_SHOWN]))
     return context.page(
         "owed.html",
         owed=owed,
         month_name=_month_name(context),
-        last_day=lambda since: (month_of(since)[1] - timedelta(days=1)).date(),
+        last_day=lambda since: (statements.month_of(since)[1] - timedelta(days=1)).date(),
     )
 
 
@@ -249,12 +235,12 @@ async def download_owed(context: RequestContext) -> Response:
     """Sends all months as a CSV file."""
     rows: list[Sequence[object]] = []
     async with context.database.snapshot(context.person.scope) as connection:
-        for one in await list_amounts_due(connection, *context.customer):
-            months = await read_months(connection, context.person.customer_id, one, MOST_MONTHS)
+        for one in await receivables.list_amounts_due(connection, *context.customer):
+            months = await receivables.read_months(connection, context.person.customer_id, one, receivables.MOST_MONTHS)
             rows += [_row_owed(one, month) for month in months]
     return await context.csv("owed.csv", [context.say(one) for one in _COLUMNS_OWED], rows)
 
 
-def _row_owed(owed: AmountDue, month: AmountDueMonth) -> Sequence[object]:
+def _row_owed(owed: receivables.AmountDue, month: receivables.AmountDueMonth) -> Sequence[object]:
     amounts = (month.opening_minor, month.charged_minor, month.paid_minor, month.closing_minor)
     return (f"{month.since:%Y-%m}", *(to_decimal(amount, owed.currency) for amount in amounts), owed.currency)

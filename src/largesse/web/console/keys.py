@@ -12,18 +12,9 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
 from largesse.base.settings import Network, parse_network
-from largesse.customers.api_keys import (
-    MOST_NAME,
-    AlreadyReplaced,
-    NewKey,
-    create_key,
-    delete_key,
-    narrow_key,
-    replace_key,
-)
+from largesse.customers import api_keys, restrictions
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts
 from largesse.customers.key_store import ApiKey, NameTaken, list_keys, no_such_key
-from largesse.customers.restrictions import MOST_NETWORKS, SCOPES, networks_text, scopes_text, stored_scopes
 from largesse.web.console.context import RequestContext
 
 # The labels of the scopes in the form.
@@ -52,9 +43,9 @@ def read_scopes(context: RequestContext) -> list[str] | None:
     given = context.form.all("scope")
     if not given:
         context.form.error("scope", context.say(_NO_SCOPE))
-    elif not set(given) <= set(SCOPES):
+    elif not set(given) <= set(restrictions.SCOPES):
         context.form.error("scope", context.say(_UNKNOWN_SCOPE))
-    return stored_scopes(given)
+    return restrictions.stored_scopes(given)
 
 
 def read_networks(context: RequestContext) -> list[Network] | None:
@@ -69,8 +60,8 @@ def read_networks(context: RequestContext) -> list[Network] | None:
             wrong.append(_meant(typed))
     if wrong:
         context.form.error("networks", context.say(_NO_NETWORK, found=", ".join(wrong[:_SHOWN_WRONG])))
-    elif len(found) > MOST_NETWORKS:
-        context.form.error("networks", context.say(_TOO_MANY, most=MOST_NETWORKS))
+    elif len(found) > restrictions.MOST_NETWORKS:
+        context.form.error("networks", context.say(_TOO_MANY, most=restrictions.MOST_NETWORKS))
     return list(found) or None
 
 
@@ -102,8 +93,8 @@ async def download(context: RequestContext) -> Response:
         (
             key.key,
             key.service_account_name,
-            context.say("Everything") if key.scopes is None else scopes_text(key.scopes),
-            context.say("Every network") if key.networks is None else networks_text(key.networks),
+            context.say("Everything") if key.scopes is None else restrictions.scopes_text(key.scopes),
+            context.say("Every network") if key.networks is None else restrictions.networks_text(key.networks),
             context.instant(key.created_at),
             key.made_by or context.say("Created by the operator"),
             context.instant(key.last_seen_at),
@@ -118,12 +109,14 @@ async def create(context: RequestContext) -> Response:
     """Creates an API key, and shows its secret once."""
     form = context.form
     accounts = {str(one.id): one for one in await _accounts(context) if one.active}
-    name = form.text("name", MOST_NAME)
+    name = form.text("name", api_keys.MOST_NAME)
     account_id = form.choice("service_account", list(accounts))
     scopes, networks = read_scopes(context), read_networks(context)
     if not form.errors:
         try:
-            made = await create_key(context.actor, accounts[account_id], name, scopes=scopes, networks=networks)
+            made = await api_keys.create_key(
+                context.actor, accounts[account_id], name, scopes=scopes, networks=networks
+            )
             return _made(context, made)
         except NameTaken:
             form.error("name", context.say(_TAKEN, name=name))
@@ -149,7 +142,7 @@ async def narrow(context: RequestContext) -> Response:
     scopes, networks = read_scopes(context), read_networks(context)
     if context.form.errors:
         return await one(context)
-    key = await narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
+    key = await api_keys.narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
     done = context.say("The key %(name)s was changed. The change applies from its next request.", name=key.key)
     return context.see(f"/app/keys/{key.id}", done)
 
@@ -158,8 +151,8 @@ async def replace(context: RequestContext) -> Response:
     """Creates a second key to replace a key, and shows its secret once. Raises NotFound."""
     key_id = context.number("key")
     try:
-        return _made(context, await replace_key(context.actor, key_id))
-    except AlreadyReplaced:
+        return _made(context, await api_keys.replace_key(context.actor, key_id))
+    except api_keys.AlreadyReplaced:
         return context.see(f"/app/keys/{key_id}", context.say("There is a second key already."))
 
 
@@ -170,13 +163,13 @@ async def ask_deletion(context: RequestContext) -> Response:
 
 async def remove(context: RequestContext) -> Response:
     """Deletes a key, which stops working at once. Raises NotFound."""
-    key = await delete_key(context.actor, context.number("key"))
+    key = await api_keys.delete_key(context.actor, context.number("key"))
     return context.see(
         "/app/keys", context.say("The key %(name)s was deleted. Requests that use it are refused.", name=key.key)
     )
 
 
-def _made(context: RequestContext, made: NewKey) -> Response:
+def _made(context: RequestContext, made: api_keys.NewKey) -> Response:
     address = context.services.settings.public_url_of(context.person.environment)
     command = f'curl {address}/me -H "Authorization: Bearer {made.secret}"'
     return context.page("key_made.html", key_id=made.id, name=made.name, secret=made.secret, command=command)
@@ -200,7 +193,7 @@ async def _accounts(context: RequestContext) -> list[ServiceAccount]:
 
 def _narrowing(context: RequestContext, key: ApiKey | None) -> dict[str, Any]:
     """Returns the scopes and networks that the form shows: the typed ones, otherwise those of the key."""
-    scopes = context.form.all("scope") if context.form["token"] else (key and key.scopes) or SCOPES
+    scopes = context.form.all("scope") if context.form["token"] else (key and key.scopes) or restrictions.SCOPES
     return {
         "scope_names": NAMES,
         "scopes": scopes,

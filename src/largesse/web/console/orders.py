@@ -9,20 +9,10 @@ from largesse.base.money import to_decimal
 from largesse.base.text import whole_number
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection
-from largesse.reports import filters
+from largesse.reports import filters, listing
 from largesse.reports.filters import Added, OrderFilter
 from largesse.reports.finder import MOST_SORTED, place_of
-from largesse.reports.listing import (
-    ListedOrder,
-    OrderPage,
-    Sort,
-    list_page,
-    list_selected,
-    read_choices,
-    search_page,
-    search_sums,
-    sorted_page,
-)
+from largesse.reports.listing import ListedOrder, Sort
 from largesse.web.console.context import RequestContext
 from largesse.web.console.order_filters import (
     chips_of,
@@ -55,7 +45,7 @@ async def show(context: RequestContext) -> Response:
     own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
     async with context.database.connection(person.scope) as connection:
         page, sums, is_all = await _read(context, connection, wanted, sort)
-        choices = await read_choices(connection, *context.customer, user_id=own)
+        choices = await listing.read_choices(connection, *context.customer, user_id=own)
         views = await filters.list_views(connection, *context.customer, person.user_id)
     query = query_of_view(context)
     file = list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
@@ -85,16 +75,16 @@ async def show(context: RequestContext) -> Response:
 
 async def _read(
     context: RequestContext, connection: Connection, wanted: OrderFilter, sort: Sort
-) -> tuple[OrderPage, list[Added], bool]:
+) -> tuple[listing.OrderPage, list[Added], bool]:
     """Returns a page of the list, the sums of the orders that match, and whether the sums are complete."""
     before, after = context.parameters.number("before"), context.parameters.number("after")
     is_search = bool(wanted.search.strip())
     if is_search and sort is Sort.NEWEST:
         places = [None if id_ is None else await place_of(connection, wanted, id_) for id_ in (before, after)]
-        return await search_page(connection, wanted, _AT_ONCE, before=places[0], after=places[1])
-    page = await sorted_page(connection, wanted, sort, _AT_ONCE, before=before, after=after)
+        return await listing.search_page(connection, wanted, _AT_ONCE, before=places[0], after=places[1])
+    page = await listing.sorted_page(connection, wanted, sort, _AT_ONCE, before=before, after=after)
     if is_search:
-        return page, *await search_sums(connection, wanted)
+        return page, *await listing.search_sums(connection, wanted)
     added = await filters.add_up(connection, wanted, only=("orders", "spent_minor"))
     return page, [one for one in added if one.sums.orders], True
 
@@ -144,7 +134,7 @@ async def download(context: RequestContext) -> Response:
 async def _chosen(
     context: RequestContext, wanted: OrderFilter, references: Sequence[str]
 ) -> AsyncIterator[Sequence[object]]:
-    for order in await context.read(list_selected, wanted, references):
+    for order in await context.read(listing.list_selected, wanted, references):
         yield _row(context, order)
 
 
@@ -152,7 +142,7 @@ async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[S
     before, left = None, MOST_OF_FILE
     while left > 0:
         async with context.database.connection(context.person.scope) as connection:
-            page = await list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
+            page = await listing.list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
             before = None if page.next is None else await place_of(connection, wanted, page.next)
         for order in page.orders:
             yield _row(context, order)

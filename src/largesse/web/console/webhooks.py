@@ -12,15 +12,8 @@ from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import CHANGED, Choices, Text
 from largesse.web.kit.query import INT64
+from largesse.webhooks import service
 from largesse.webhooks.delivery_store import AttemptRecord, DeliveryRecord, list_deliveries, order_references
-from largesse.webhooks.service import (
-    create_subscription,
-    redeliver,
-    redeliver_failed,
-    remove_subscription,
-    rotate_secret,
-    send_sample,
-)
 from largesse.webhooks.store import MAX_SUBSCRIPTIONS, SubscriptionRecord, list_subscription_records
 
 STATES = {
@@ -117,7 +110,7 @@ async def create(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     try:
-        created = await create_subscription(
+        created = await service.create_subscription(
             context.actor,
             services.vault,
             subscription.target_url,
@@ -199,7 +192,7 @@ async def test(context: RequestContext) -> Response:
     subscription = await _subscription(context)
     try:
         event = context.form["event"] or None
-        await send_sample(context.actor, context.services.delivery_throttle, subscription.id, event)
+        await service.send_sample(context.actor, context.services.delivery_throttle, subscription.id, event)
     except TooManyRequests:
         return _back(context, subscription, context.say("Too many attempts. Wait a minute and try again."))
     return _back(context, subscription, context.say("The sample is being sent. Reload this page in a moment."))
@@ -211,9 +204,9 @@ async def again(context: RequestContext) -> Response:
     count, delivery = 1, context.form["delivery"]
     try:
         if delivery == "failed":
-            count = await redeliver_failed(context.actor, throttle, subscription.id)
+            count = await service.redeliver_failed(context.actor, throttle, subscription.id)
         elif delivery.isdecimal() and len(delivery) < 19:
-            await redeliver(context.actor, throttle, subscription.id, int(delivery))
+            await service.redeliver(context.actor, throttle, subscription.id, int(delivery))
         else:
             raise NotFound("There is no such delivery.")
     except TooManyRequests:
@@ -228,7 +221,7 @@ async def rotate(context: RequestContext) -> Response:
     # If the secret were replaced twice, the one that receivers have would end at once.
     if context.form["until"] != str(subscription.rotates_until or ""):
         return _back(context, subscription, context.say(CHANGED))
-    rotated = await rotate_secret(context.actor, context.services.vault, subscription.id)
+    rotated = await service.rotate_secret(context.actor, context.services.vault, subscription.id)
     return context.page("webhook_made.html", made=rotated, until=rotated.previous_until, verifying=VERIFYING)
 
 
@@ -239,7 +232,7 @@ async def ask_removal(context: RequestContext) -> Response:
 
 async def remove(context: RequestContext) -> Response:
     """Removes a subscription and its waiting deliveries. Raises NotFound."""
-    await remove_subscription(context.actor, context.uuid("subscription"))
+    await service.remove_subscription(context.actor, context.uuid("subscription"))
     return context.see("/app/webhooks", context.say("The webhook was removed. No more events are sent to it."))
 
 

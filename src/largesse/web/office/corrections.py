@@ -11,23 +11,7 @@ from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
-from largesse.ledger.corrections import (
-    KINDS,
-    LONGEST_REASON,
-    MAX_WAITING,
-    AccountClosed,
-    CorrectionEnded,
-    MoreThanOrder,
-    NewCorrection,
-    NoSuchOrder,
-    OwnCorrection,
-    PaidElsewhere,
-    TooManyWaiting,
-    approve_correction,
-    decline_correction,
-    propose_correction,
-    withdraw_correction,
-)
+from largesse.ledger import corrections
 from largesse.ledger.corrections_store import find_correctable, find_correction, list_corrections, list_waiting
 from largesse.staff.model import StaffRight
 from largesse.staff.service import list_staff
@@ -57,27 +41,29 @@ async def show(context: OfficeContext) -> Response:
     """Lists the corrections that wait for a second person, and the newest ones."""
     async with context.database.connection(OFFICE) as connection:
         waiting = await list_waiting(connection, _SHOWN)
-        corrections = await list_corrections(connection, context.parameters.number("before"), _SHOWN + 1)
+        found = await list_corrections(connection, context.parameters.number("before"), _SHOWN + 1)
         words = await _words(context, connection)
-    more = corrections[_SHOWN - 1].id if len(corrections) > _SHOWN else None
-    return context.page("corrections.html", waiting=waiting, corrections=corrections[:_SHOWN], more=more, **words)
+    more = found[_SHOWN - 1].id if len(found) > _SHOWN else None
+    return context.page("corrections.html", waiting=waiting, corrections=found[:_SHOWN], more=more, **words)
 
 
 async def ask(context: OfficeContext) -> Response:
     """Shows the form for a correction of an account. Raises NotFound."""
     account = await context.read(find_correctable, context.number("account"))
     return context.page(
-        "correction_form.html", account=account, kinds=[(one, context.say(KIND_NAMES[one])) for one in KINDS]
+        "correction_form.html",
+        account=account,
+        kinds=[(one, context.say(KIND_NAMES[one])) for one in corrections.KINDS],
     )
 
 
 class CorrectionForm(msgspec.Struct):
     """The typed fields of a correction."""
 
-    kind: Annotated[str, Choice(KINDS)]
+    kind: Annotated[str, Choice(corrections.KINDS)]
     amount: Annotated[str, Text(40)]
     order: Annotated[str, Text(40, required=False)]
-    reason: Annotated[str, Text(LONGEST_REASON, lines=True)]
+    reason: Annotated[str, Text(corrections.LONGEST_REASON, lines=True)]
 
 
 async def propose(context: OfficeContext) -> Response:
@@ -91,23 +77,23 @@ async def propose(context: OfficeContext) -> Response:
         context.form.error("order", context.say("Only a refund names an order."))
     if context.form.errors:
         return await ask(context)
-    new = NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order.upper() or None)
+    new = corrections.NewCorrection(account_id, form.kind, amount_minor, form.reason, form.order.upper() or None)
     try:
-        proposed = await propose_correction(context.actor, new)
-    except NoSuchOrder:
+        proposed = await corrections.propose_correction(context.actor, new)
+    except corrections.NoSuchOrder:
         context.form.error("order", context.say("The company has no order with that reference."))
-    except PaidElsewhere:
+    except corrections.PaidElsewhere:
         context.form.error("order", context.say("This order was paid from another account. Correct that one."))
-    except MoreThanOrder as refusal:
+    except corrections.MoreThanOrder as refusal:
         left = context.language.amount(refusal.left_minor, account.currency)
         said = context.say(
             "At most %(left)s of the order can be refunded. Cancel gifts that nobody has claimed instead.", left=left
         )
         context.form.error("amount", said)
-    except AccountClosed:
+    except corrections.AccountClosed:
         context.form.error("kind", context.say(_CLOSED))
-    except TooManyWaiting:
-        most = context.language.number(MAX_WAITING)
+    except corrections.TooManyWaiting:
+        most = context.language.number(corrections.MAX_WAITING)
         context.form.error("kind", context.say("%(most)s corrections wait already. Decide some first.", most=most))
     else:
         said = context.say("Proposed. Somebody else has to approve it within 14 days.")
@@ -139,32 +125,32 @@ async def one(context: OfficeContext, wrong: str = "", status: int | None = None
 
 async def approve(context: OfficeContext) -> Response:
     """Approves somebody else's correction, and posts it. Raises NotFound."""
-    return await _decide(context, approve_correction, context.say("Approved and posted."))
+    return await _decide(context, corrections.approve_correction, context.say("Approved and posted."))
 
 
 async def decline(context: OfficeContext) -> Response:
     """Declines somebody else's correction. Raises NotFound."""
-    return await _decide(context, decline_correction, context.say("Declined. Nothing was posted."))
+    return await _decide(context, corrections.decline_correction, context.say("Declined. Nothing was posted."))
 
 
 async def withdraw(context: OfficeContext) -> Response:
     """Withdraws the person's own correction. Raises NotFound."""
-    return await _decide(context, withdraw_correction, context.say("Withdrawn."))
+    return await _decide(context, corrections.withdraw_correction, context.say("Withdrawn."))
 
 
 async def _decide(context: OfficeContext, decide: Callable[[Actor, int], Awaitable[object]], said: str) -> Response:
     correction_id = context.number("correction")
     try:
         await decide(context.actor, correction_id)
-    except OwnCorrection:
+    except corrections.OwnCorrection:
         wrong = context.say("You proposed this correction. Somebody else has to decide.")
-    except CorrectionEnded:
+    except corrections.CorrectionEnded:
         wrong = context.say("This correction was decided or expired meanwhile.")
     except InsufficientBalance:
         wrong = context.say("The account does not hold that much. Nothing was posted.")
-    except AccountClosed:
+    except corrections.AccountClosed:
         wrong = context.say(_CLOSED)
-    except MoreThanOrder:
+    except corrections.MoreThanOrder:
         wrong = context.say("Less of the order is left to refund by now. Decline it, and propose another amount.")
     else:
         return context.see(f"{HERE}/{correction_id}", said)

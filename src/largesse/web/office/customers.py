@@ -9,18 +9,9 @@ from starlette.responses import Response
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.base.settings import ENVIRONMENTS
+from largesse.customers import customers
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies, read_customer, search_customers
-from largesse.customers.customers import (
-    LONGEST_NOTE,
-    MOST_CUSTOMER_NAME,
-    MOST_NOTES,
-    PLANS,
-    add_note,
-    change_customer,
-    erase_note,
-    list_notes,
-)
 from largesse.customers.members import Invitation
 from largesse.db.scope import OFFICE
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, AccountRefused, Why, create_account, open_customer
@@ -49,8 +40,8 @@ _REFUSALS = {
 class TermsForm(msgspec.Struct):
     """The name, the plan and the funding of a customer."""
 
-    name: Annotated[str, Text(MOST_CUSTOMER_NAME)]
-    plan: Annotated[str, Choice(PLANS)]
+    name: Annotated[str, Text(customers.MOST_CUSTOMER_NAME)]
+    plan: Annotated[str, Choice(customers.PLANS)]
     funding: Annotated[str, Choice(tuple(SOURCES))]
 
 
@@ -91,15 +82,15 @@ async def show(context: OfficeContext) -> Response:
     """Shows the customers, newest first, or the results of a search."""
     before = context.parameters.number("before")
     found = await context.read(search_customers, context.query("q"), before=before or INT32, limit=_PAGE + 1)
-    customers = found[:_PAGE]
+    shown = found[:_PAGE]
     return page(
         context,
         "customers.html",
-        customers=customers,
+        customers=shown,
         query=context.query,
         plans=PLAN_NAMES,
         fundings=FUNDING_NAMES,
-        older=context.here(before=customers[-1].id) if len(found) > _PAGE else None,
+        older=context.here(before=shown[-1].id) if len(found) > _PAGE else None,
         newest=context.here(before=None) if before is not None else None,
     )
 
@@ -143,7 +134,7 @@ async def one(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         customer = await read_customer(connection, context.number("customer"))
         accounts = await list_accounts(connection, [customer.key])
-        notes = await list_notes(connection, customer.id)
+        notes = await customers.list_notes(connection, customer.id)
         currencies = await list_currencies(connection, customer.id)
     held = sorted(unspendable(accounts, customer.funding).items())
     return page(
@@ -165,7 +156,7 @@ async def change(context: OfficeContext) -> Response:
     form = context.form.read(TermsForm)
     if context.form.errors:
         return await one(context)
-    await change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
+    await customers.change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
     return context.see(_here(context), context.say("%(name)s was changed.", name=form.name))
 
 
@@ -188,15 +179,17 @@ async def add_account(context: OfficeContext) -> Response:
 async def note(context: OfficeContext) -> Response:
     """Adds a note. Raises NotFound."""
     form = context.form
-    written = form.text("note", LONGEST_NOTE, lines=True)
+    written = form.text("note", customers.LONGEST_NOTE, lines=True)
     if form.errors:
         return await one(context)
     try:
-        await add_note(acting_for(context), written)
+        await customers.add_note(acting_for(context), written)
     except InvalidRequest:
         form.error(
             "note",
-            context.say("This customer has reached its limit of %(most)s notes. Erase one first.", most=MOST_NOTES),
+            context.say(
+                "This customer has reached its limit of %(most)s notes. Erase one first.", most=customers.MOST_NOTES
+            ),
         )
         return await one(context)
     return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
@@ -204,7 +197,7 @@ async def note(context: OfficeContext) -> Response:
 
 async def unnote(context: OfficeContext) -> Response:
     """Erases a note. Raises NotFound."""
-    await erase_note(acting_for(context), context.number("note"))
+    await customers.erase_note(acting_for(context), context.number("note"))
     return context.see(f"{_here(context)}#notes", context.say("The note was erased."))
 
 

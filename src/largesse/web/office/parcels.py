@@ -9,22 +9,9 @@ from starlette.responses import Response
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
 from largesse.db.scope import OFFICE
+from largesse.fulfilment import parcels
 from largesse.fulfilment.inventory import Upload
-from largesse.fulfilment.parcels import (
-    RETURN_REASONS,
-    AddressErased,
-    NotBack,
-    NotOnItsWay,
-    ParcelState,
-    correct_number,
-    count_parcels,
-    find_parcel,
-    find_tracked,
-    list_parcels,
-    list_to_pick,
-    note_return,
-)
-from largesse.fulfilment.parcels import send_again as operation_send_again
+from largesse.fulfilment.parcels import ParcelState
 from largesse.fulfilment.shipments import COLUMNS, Sent, import_shipments, pack_parcels, send_parcels
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
@@ -57,18 +44,20 @@ _TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick â€
 
 async def show(context: OfficeContext) -> Response:
     """Lists the parcels that wait, were sent or came back, or those with a tracking number."""
-    environment, asked = context.services.settings.environment, context.query("state")
+    environment, asked = _environment(context), context.query("state")
     state = ParcelState(asked) if asked in set(ParcelState) else ParcelState.WAITING
     words = context.query("q").strip()
     async with context.database.connection(OFFICE) as connection:
         beyond = context.parameters.number("after")
         found = (
-            await find_tracked(connection, environment, words)
+            await parcels.find_tracked(connection, environment, words)
             if words
-            else await list_parcels(connection, environment, state, beyond, SHOWN + 1)
+            else await parcels.list_parcels(connection, environment, state, beyond, SHOWN + 1)
         )
-        to_pick = await list_to_pick(connection, environment) if state is ParcelState.WAITING and not words else []
-        counts = await count_parcels(connection, environment)
+        to_pick = (
+            await parcels.list_to_pick(connection, environment) if state is ParcelState.WAITING and not words else []
+        )
+        counts = await parcels.count_parcels(connection, environment)
     return context.page(
         "parcels.html",
         query=context.query,
@@ -97,7 +86,7 @@ async def pack(context: OfficeContext) -> Response:
     if not chosen or context.form.errors:
         context.form.error("parcel", context.say(_CHOOSE))
         return await show(context)
-    environment = context.services.settings.environment
+    environment = _environment(context)
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
     unreadable = ", ".join(map(str, packed.unreadable))
     if form.to == "csv":
@@ -112,12 +101,12 @@ async def pack(context: OfficeContext) -> Response:
 
 async def ask_numbers(context: OfficeContext) -> Response:
     """Shows the form for the tracking numbers of packed parcels."""
-    environment = context.services.settings.environment
-    parcels = await context.read(
-        list_parcels, environment, ParcelState.WAITING, context.parameters.number("after"), SHOWN + 1
+    environment = _environment(context)
+    found = await context.read(
+        parcels.list_parcels, environment, ParcelState.WAITING, context.parameters.number("after"), SHOWN + 1
     )
-    more = parcels[SHOWN - 1].id if len(parcels) > SHOWN else None
-    return context.page("parcels_send.html", parcels=parcels[:SHOWN], more=more, most=MOST_SENT)
+    more = found[SHOWN - 1].id if len(found) > SHOWN else None
+    return context.page("parcels_send.html", parcels=found[:SHOWN], more=more, most=MOST_SENT)
 
 
 class CarrierForm(msgspec.Struct):
@@ -142,7 +131,7 @@ async def send(context: OfficeContext) -> Response:
         return await ask_numbers(context)
     try:
         done, before = await send_parcels(
-            context.actor, context.services.vault, context.services.settings.environment, "parcels on a page", sent
+            context.actor, context.services.vault, _environment(context), "parcels on a page", sent
         )
     except FileRefused as refusal:
         context.form.error("carrier", refused(context, refusal))
@@ -155,7 +144,7 @@ async def import_file(context: OfficeContext) -> Response:
     content = uploaded(context, MOST_BYTES)
     if content is None:
         return await ask_numbers(context)
-    environment, file = context.services.settings.environment, Upload(file_name(context), content)
+    environment, file = _environment(context), Upload(file_name(context), content)
     try:
         done, before = await import_shipments(context.actor, context.services.vault, environment, file, most=MOST_SENT)
     except FileRefused as refusal:
@@ -174,14 +163,14 @@ def _said(context: OfficeContext, done: int, before: int) -> str:
 
 async def one(context: OfficeContext) -> Response:
     """Shows a parcel. Raises NotFound."""
-    parcel = await context.read(find_parcel, context.services.settings.environment, _id(context))
+    parcel = await context.read(parcels.find_parcel, _environment(context), _id(context))
     kind, word = STATES[parcel.state]
     return context.page(
         "parcel.html",
         parcel=parcel,
         kind=kind,
         word=context.say(word),
-        reasons=[(one, context.say(REASONS[one])) for one in RETURN_REASONS],
+        reasons=[(one, context.say(REASONS[one])) for one in parcels.RETURN_REASONS],
         may_change=context.person.may(StaffRight.PARCELS),
     )
 
@@ -198,10 +187,10 @@ async def send_one(context: OfficeContext) -> Response:
     form = context.form.read(SentForm)
     if context.form.errors:
         return await one(context)
-    parcel = await context.read(find_parcel, context.services.settings.environment, _id(context))
+    parcel = await context.read(parcels.find_parcel, _environment(context), _id(context))
     sent = Sent(str(parcel.id), form.carrier, form.tracking_number or None, 1)
     done, before = await send_parcels(
-        context.actor, context.services.vault, context.services.settings.environment, f"parcel {parcel.id}", [sent]
+        context.actor, context.services.vault, _environment(context), f"parcel {parcel.id}", [sent]
     )
     return context.see(f"{HERE}/{parcel.id}", _said(context, done, before))
 
@@ -211,14 +200,10 @@ async def correct(context: OfficeContext) -> Response:
     form = context.form.read(SentForm)
     if not context.form.errors:
         try:
-            parcel = await correct_number(
-                context.actor,
-                context.services.settings.environment,
-                _id(context),
-                form.carrier,
-                form.tracking_number or None,
+            parcel = await parcels.correct_number(
+                context.actor, _environment(context), _id(context), form.carrier, form.tracking_number or None
             )
-        except NotOnItsWay:
+        except parcels.NotOnItsWay:
             context.form.error("carrier", context.say("This parcel is not on its way."))
         else:
             return context.see(f"{HERE}/{parcel.id}", context.say("Tracking number corrected."))
@@ -228,7 +213,7 @@ async def correct(context: OfficeContext) -> Response:
 class ReturnForm(msgspec.Struct):
     """The reason why a parcel came back."""
 
-    reason: Annotated[str, Choice(RETURN_REASONS)]
+    reason: Annotated[str, Choice(parcels.RETURN_REASONS)]
 
 
 async def came_back(context: OfficeContext) -> Response:
@@ -236,8 +221,8 @@ async def came_back(context: OfficeContext) -> Response:
     form = context.form.read(ReturnForm)
     if not context.form.errors:
         try:
-            parcel = await note_return(context.actor, context.services.settings.environment, _id(context), form.reason)
-        except NotOnItsWay:
+            parcel = await parcels.note_return(context.actor, _environment(context), _id(context), form.reason)
+        except parcels.NotOnItsWay:
             context.form.error("reason", context.say("This parcel is not on its way."))
         else:
             return context.see(f"{HERE}/{parcel.id}", context.say("Return recorded."))
@@ -248,10 +233,10 @@ async def send_again(context: OfficeContext) -> Response:
     """Adds a returned parcel to those to send again. Raises NotFound."""
     parcel_id = _id(context)
     try:
-        await operation_send_again(context.actor, context.services.settings.environment, parcel_id)
-    except AddressErased:
+        await parcels.send_again(context.actor, _environment(context), parcel_id)
+    except parcels.AddressErased:
         said = context.say("The address was erased, so the parcel cannot be sent again.")
-    except NotBack:
+    except parcels.NotBack:
         said = context.say("This parcel did not come back, or waits to be sent already.")
     else:
         said = context.say("The parcel is among those to send.")
@@ -260,3 +245,8 @@ async def send_again(context: OfficeContext) -> Response:
 
 def _id(context: OfficeContext) -> int:
     return context.number("parcel", highest=INT64)
+
+
+def _environment(context: OfficeContext) -> str:
+    """Returns the environment whose parcels this process sends."""
+    return context.services.settings.environment

@@ -11,19 +11,8 @@ from largesse.base.errors import InvalidRequest, NotFound, OperatorError, StateC
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
-from largesse.privacy import store
-from largesse.privacy.requests import (
-    EARLIEST_DAYS,
-    MOST_OPEN,
-    SOON_DAYS,
-    Kind,
-    Outcome,
-    erase_for,
-    export_for,
-    finish,
-    receive,
-    shown_email,
-)
+from largesse.privacy import requests, store
+from largesse.privacy.requests import Kind, Outcome
 from largesse.privacy.store import PrivacyRequest
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Email, Text
@@ -50,15 +39,15 @@ async def show(context: OfficeContext) -> Response:
     """Shows the open requests, by due date, and the completed ones."""
     before = context.parameters.number("before")
     async with context.database.connection(OFFICE) as connection:
-        due = await store.list_open(connection, limit=MOST_OPEN)
+        due = await store.list_open(connection, limit=requests.MOST_OPEN)
         done = await store.list_done(connection, before=before or INT32, limit=_PAGE + 1)
         today = await store.read_today(connection)
     return context.page(
         "privacy.html",
-        due=[(one, shown_email(context.services.vault, one)) for one in due],
+        due=[(one, requests.shown_email(context.services.vault, one)) for one in due],
         done=done[:_PAGE],
         today=today,
-        soon_days=SOON_DAYS,
+        soon_days=requests.SOON_DAYS,
         kinds=named(context, _KINDS),
         outcomes={str(one): said for one, said in _OUTCOMES.items()},
         older=context.here(before=done[_PAGE - 1].id) if len(done) > _PAGE else None,
@@ -75,11 +64,11 @@ async def take_in(context: OfficeContext) -> Response:
     if context.form.errors or received_on is None:
         return await show(context)
     try:
-        request_id = await receive(
+        request_id = await requests.receive(
             context.actor, context.services.vault, Kind(form.kind), form.email, received_on, customer_id
         )
     except InvalidRequest:
-        said = context.say("Choose today, or one of the last %(days)s days.", days=EARLIEST_DAYS)
+        said = context.say("Choose today, or one of the last %(days)s days.", days=requests.EARLIEST_DAYS)
         context.form.error("received", said)
         return await show(context)
     return context.see(f"/office/privacy/{request_id}", context.say("The request was taken in."))
@@ -94,9 +83,9 @@ async def one(context: OfficeContext, template: str = "privacy_request.html") ->
         template,
         request=request,
         kind=context.say(_KINDS[Kind(request.kind)]),
-        email=shown_email(context.services.vault, request),
+        email=requests.shown_email(context.services.vault, request),
         receipt=receipt,
-        soon_days=SOON_DAYS,
+        soon_days=requests.SOON_DAYS,
         outcome=request.outcome and context.say(_OUTCOMES[Outcome(request.outcome)]),
         outcomes=[(str(one), context.say(_OUTCOMES[one])) for one in outcomes],
         may_act=context.person.may(StaffRight.PRIVACY) and request.done_at is None,
@@ -108,7 +97,7 @@ async def download(context: OfficeContext) -> Response:
     request = await _request(context)
     try:
         async with context.patient_actor() as actor:
-            exported = await export_for(actor, context.services.vault, request)
+            exported = await requests.export_for(actor, context.services.vault, request)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     except NotFound:
@@ -129,7 +118,7 @@ async def erase(context: OfficeContext) -> Response:
     request = await _request(context)
     try:
         async with context.patient_actor() as actor:
-            await erase_for(actor, context.services.vault, request)
+            await requests.erase_for(actor, context.services.vault, request)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     except NotFound:
@@ -143,7 +132,7 @@ async def close(context: OfficeContext) -> Response:
     if context.form.errors:
         return await one(context)
     try:
-        await finish(context.actor, context.number("request"), Outcome(outcome))
+        await requests.finish(context.actor, context.number("request"), Outcome(outcome))
     except InvalidRequest:
         context.form.error("outcome", context.say("A request to erase is done by erasing."))
         return await one(context)

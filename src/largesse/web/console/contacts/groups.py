@@ -7,20 +7,7 @@ from starlette.responses import Response
 from largesse.automations.store import list_automations
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
-from largesse.contacts.groups import (
-    NameTaken,
-    TooManyFields,
-    TooManyGroups,
-    create_field,
-    create_group,
-    list_fields,
-    list_groups,
-    read_group,
-    remove_field,
-    remove_group,
-    rename_field,
-    rename_group,
-)
+from largesse.contacts import groups
 from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, MOST_MEMBERS_COUNTED, Group, OwnField
 from largesse.web.console.contacts.contacts import too_many
 from largesse.web.console.context import RequestContext
@@ -31,13 +18,13 @@ _TOO_MANY_FIELDS = text("A company defines at most %(most)s fields. Delete one f
 
 async def show(context: RequestContext) -> Response:
     """Shows the groups."""
-    groups = await context.read(list_groups, context.customer)
-    return context.page("contacts/groups.html", groups=groups, most=MAX_GROUP, most_members=MOST_MEMBERS_COUNTED)
+    found = await context.read(groups.list_groups, context.customer)
+    return context.page("contacts/groups.html", groups=found, most=MAX_GROUP, most_members=MOST_MEMBERS_COUNTED)
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a group."""
-    if not await _is_saved(context, MAX_GROUP, lambda name: create_group(context.actor, name)):
+    if not await _is_saved(context, MAX_GROUP, lambda name: groups.create_group(context.actor, name)):
         return await show(context)
     return context.see("/app/contacts/groups", context.say("The group was created."))
 
@@ -58,26 +45,26 @@ async def one(context: RequestContext) -> Response:
 async def rename(context: RequestContext) -> Response:
     """Renames a group. Raises NotFound."""
     group_id = context.number("group")
-    if not await _is_saved(context, MAX_GROUP, lambda name: rename_group(context.actor, group_id, name)):
+    if not await _is_saved(context, MAX_GROUP, lambda name: groups.rename_group(context.actor, group_id, name)):
         return await one(context)
     return context.see("/app/contacts/groups", context.say("The group was renamed."))
 
 
 async def remove(context: RequestContext) -> Response:
     """Deletes a group. Raises NotFound."""
-    await remove_group(context.actor, context.number("group"))
+    await groups.remove_group(context.actor, context.number("group"))
     return context.see("/app/contacts/groups", context.say("The group was deleted. Its contacts stay."))
 
 
 async def show_fields(context: RequestContext) -> Response:
     """Shows the fields that the company defined."""
-    fields = await context.read(list_fields, context.customer)
+    fields = await context.read(groups.list_fields, context.customer)
     return context.page("contacts/fields.html", fields=fields, most=MAX_FIELD_NAME, most_fields=MOST_FIELDS)
 
 
 async def define(context: RequestContext) -> Response:
     """Defines a field."""
-    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: create_field(context.actor, name)):
+    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: groups.create_field(context.actor, name)):
         return await show_fields(context)
     return context.see("/app/contacts/fields", context.say("The field was created."))
 
@@ -90,14 +77,14 @@ async def show_field(context: RequestContext) -> Response:
 async def name_field(context: RequestContext) -> Response:
     """Renames a field. Raises NotFound."""
     key = context.request.path_params["field"]
-    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: rename_field(context.actor, key, name)):
+    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: groups.rename_field(context.actor, key, name)):
         return await show_field(context)
     return context.see("/app/contacts/fields", context.say("The field was renamed."))
 
 
 async def drop_field(context: RequestContext) -> Response:
     """Deletes a field with its values. Raises NotFound."""
-    await remove_field(context.actor, context.request.path_params["field"])
+    await groups.remove_field(context.actor, context.request.path_params["field"])
     return context.see("/app/contacts/fields", context.say("The field was deleted."))
 
 
@@ -108,17 +95,17 @@ async def _is_saved(context: RequestContext, most: int, save: Callable[[str], Aw
     if not form.errors:
         try:
             await save(name)
-        except NameTaken:
+        except groups.NameTaken:
             form.error("name", context.say(_TAKEN))
-        except TooManyGroups as refusal:
+        except groups.TooManyGroups as refusal:
             form.error("name", too_many(context, refusal))
-        except TooManyFields:
+        except groups.TooManyFields:
             form.error("name", context.say(_TOO_MANY_FIELDS, most=MOST_FIELDS))
     return not form.errors
 
 
 async def _group(context: RequestContext) -> Group:
-    found = await context.read(read_group, context.customer, context.number("group"))
+    found = await context.read(groups.read_group, context.customer, context.number("group"))
     if found is None:
         raise NotFound("There is no such group.")
     return found
@@ -126,7 +113,7 @@ async def _group(context: RequestContext) -> Group:
 
 async def _field(context: RequestContext) -> OwnField:
     key = context.request.path_params["field"]
-    found = next((one for one in await context.read(list_fields, context.customer) if one.key == key), None)
+    found = next((one for one in await context.read(groups.list_fields, context.customer) if one.key == key), None)
     if found is None:
         raise NotFound("There is no such field.")
     return found

@@ -19,14 +19,7 @@ from largesse.catalogue.store import OwnCollection, read_details
 from largesse.web.claim.pages import Previews
 from largesse.web.claim.rendering import brand_styles
 from largesse.web.console.context import RequestContext, typed_amount
-from largesse.web.console.gifts.browsing import (
-    country_asked,
-    currencies_in,
-    for_template,
-    pictured,
-    products_of,
-    rights,
-)
+from largesse.web.console.gifts import browsing
 from largesse.web.console.gifts.picking import id_of
 from largesse.web.console.send.opening import caller_and_catalogue
 from largesse.web.console.send.preview import brand_of, of_claim
@@ -43,9 +36,9 @@ async def show(context: RequestContext) -> Response:
         "gifts/collections.html",
         own=sorted((one for one in found if one.customer_id), key=lambda one: one.name.casefold()),
         curated=[one for one in found if not one.customer_id],
-        pictured=pictured(snapshot, found, customer_id),
-        request_template=for_template(context),
-        **rights(context),
+        pictured=browsing.pictured(snapshot, found, customer_id),
+        request_template=browsing.for_template(context),
+        **browsing.rights(context),
     )
 
 
@@ -55,12 +48,12 @@ async def one(context: RequestContext) -> Response:
     response = context.page(
         "gifts/collection.html",
         collection=collection,
-        products=products_of(snapshot, collection, context.person.customer_id),
+        products=browsing.products_of(snapshot, collection, context.person.customer_id),
         amounts=[(canonical(minor, collection.currency), minor) for minor in _values(collection)],
         value_minor=_value(context, collection),
         here_value=canonical(_value(context, collection), collection.currency),
         shown_in=LANGUAGES.get(context.query("lang")) or language_of_country(collection.country),
-        **rights(context),
+        **browsing.rights(context),
     )
     response.headers.update(OF_FORMS_WITH_FRAMES)
     return response
@@ -72,7 +65,7 @@ async def claim(context: RequestContext) -> Response:
     customer_id, value_minor = context.person.customer_id, _value(context, collection)
     choices = [
         product
-        for product in products_of(snapshot, collection, customer_id)
+        for product in browsing.products_of(snapshot, collection, customer_id)
         if can_become(product, collection.country, collection.currency, value_minor, customer_id)
     ]
     details = await context.read(read_details, [product.id for product in choices])
@@ -225,10 +218,10 @@ def _terms(context: RequestContext, snapshot: Snapshot) -> _Terms:
     country = (
         form["country"].upper()
         if form["country"].upper() in countries
-        else country_asked(context, snapshot, customer_id)
+        else browsing.country_asked(context, snapshot, customer_id)
     )
     currency = form["currency"]
-    if currency not in currencies_in(snapshot, customer_id, country):
+    if currency not in browsing.currencies_in(snapshot, customer_id, country):
         currency = _usual_currency(snapshot, customer_id, country)
     value_minor = typed_amount(context, "value", currency) or None
     return _Terms(country, currency, value_minor)
@@ -316,6 +309,6 @@ async def _show(
         others=others[:MOST_OFFERED],
         more=max(0, len(others) - MOST_OFFERED),
         countries=context.language.in_order(snapshot.countries(customer_id)),
-        currencies=currencies_in(snapshot, customer_id, terms.country),
+        currencies=browsing.currencies_in(snapshot, customer_id, terms.country),
         most_name=service.MAX_NAME,
     )

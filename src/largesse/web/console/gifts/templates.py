@@ -20,14 +20,7 @@ from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
 from largesse.orders.request import TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
-from largesse.templates.service import (
-    MAX_EXPIRY_DAYS,
-    MAX_NAME,
-    MOST_TEMPLATES,
-    TooManyTemplates,
-    create_template,
-    remove_template,
-)
+from largesse.templates import service
 from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
@@ -76,7 +69,7 @@ async def ask_removal(context: RequestContext) -> Response:
 async def remove(context: RequestContext) -> Response:
     """Removes a template. It can no longer be sent. Raises NotFound."""
     template = await read_own(context)
-    await remove_template(context.actor, template.id)
+    await service.remove_template(context.actor, template.id)
     return context.see("/app/templates", context.say("The template %(name)s was deleted.", name=called(template)))
 
 
@@ -135,9 +128,9 @@ async def create(context: RequestContext) -> Response:
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said)
     try:
-        template_id = await create_template(context.actor, typed.content)
-    except TooManyTemplates:
-        context.form.error("name", context.say(_TOO_MANY, most=MOST_TEMPLATES))
+        template_id = await service.create_template(context.actor, typed.content)
+    except service.TooManyTemplates:
+        context.form.error("name", context.say(_TOO_MANY, most=service.MOST_TEMPLATES))
         return await _show(context, typed.picked, typed.said)
     return context.see(f"/app/templates/{template_id}", context.say(_SAVED))
 
@@ -215,7 +208,7 @@ async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, be
     if picked is None:
         raise NotFound("There is no such gift.")
     choice, gift = await priced(context, caller, picked)
-    name = form.text("name", MAX_NAME, required=not _looks(context))
+    name = form.text("name", service.MAX_NAME, required=not _looks(context))
     said = form.read(MessageForm)
     check_wrapping(context, await offered_wrappings(context))
     draft = DraftContent(wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None)
@@ -252,8 +245,8 @@ def _days(context: RequestContext) -> int | None:
     if not context.form["expiry_after_days"].strip():
         return None
     days = context.form.number("expiry_after_days") or 0
-    if not 1 <= days <= MAX_EXPIRY_DAYS:
-        context.form.error("expiry_after_days", context.say(_NO_DAYS, most=MAX_EXPIRY_DAYS))
+    if not 1 <= days <= service.MAX_EXPIRY_DAYS:
+        context.form.error("expiry_after_days", context.say(_NO_DAYS, most=service.MAX_EXPIRY_DAYS))
     return days
 
 
@@ -284,7 +277,7 @@ async def _show(
         saved_name=called(template) if template else "",
         amounts=amount_values(context, picked) if picked else None,
         gift=picked and (picked.product or picked.collection),
-        name=context.say("Copy of %(name)s", name=name)[:MAX_NAME] if like else name,
+        name=context.say("Copy of %(name)s", name=name)[: service.MAX_NAME] if like else name,
         value=_value(context, start, picked),
         wrappings=wrappings,
         wrapping=chosen_wrapping(context.form["wrapping_key"] or (start.wrapping_key if start else None), wrappings),
@@ -292,7 +285,7 @@ async def _show(
         now=_now(context, template) if template else {},
         shown=shown,
         shown_in=language,
-        most_name=MAX_NAME,
+        most_name=service.MAX_NAME,
         most_from_name=MAX_FROM_NAME,
         most_message=MAX_MESSAGE,
     )
