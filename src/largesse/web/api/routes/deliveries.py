@@ -92,17 +92,14 @@ class AttemptRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
     started_at: Annotated[datetime, Meta(tz=True)]
     duration_ms: int
     status: Annotated[int, Meta(description="The receiver's HTTP status")] | None
-    error: (
-        Annotated[
-            str,
-            Meta(
-                description="Why there was no status: `timeout`, `dns`, `connect`, `tls`, `connection_lost`, `bad_answer`, "
-                "`forbidden_address` or `forbidden_target`",
-                examples=["timeout"],
-            ),
-        ]
-        | None
-    )
+    error: Annotated[
+        str | None,
+        Meta(
+            description="Why there was no status: `timeout`, `dns`, `connect`, `tls`, `connection_lost`, `bad_answer`, "
+            "`forbidden_address` or `forbidden_target`",
+            examples=["timeout"],
+        ),
+    ]
     answer: Annotated[str, Meta(description="The first 2 KiB of the receiver's answer")] | None
 
 
@@ -111,12 +108,10 @@ class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
 
     id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
     event: str
-    order_id: (
-        Annotated[
-            int, Meta(description="The order record's `id`; null for a sample and for an event that is about no order")
-        ]
-        | None
-    )
+    order_id: Annotated[
+        int | None,
+        Meta(description="The order record's `id`; null for a sample and for an event that is about no order"),
+    ]
     state: Annotated[
         str,
         Meta(
@@ -166,20 +161,17 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
             examples=["sent"],
         ),
     ]
-    reason: (
-        Annotated[str, Meta(description="What the mail server said, when it did not take it; or why it is held")] | None
-    )
-    fault: (
-        Annotated[
-            str,
-            Meta(
-                description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or "
-                "refuses whatever it is given, which is tried again",
-                examples=["server"],
-            ),
-        ]
-        | None
-    )
+    reason: Annotated[
+        str | None, Meta(description="What the mail server said, when it did not take it; or why it is held")
+    ]
+    fault: Annotated[
+        str | None,
+        Meta(
+            description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or "
+            "refuses whatever it is given, which is tried again",
+            examples=["server"],
+        ),
+    ]
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
     sent_at: Annotated[datetime, Meta(tz=True)] | None
     attempts: int
@@ -226,17 +218,14 @@ class DeliveriesQuery(msgspec.Struct, frozen=True):
 class SampleQuery(msgspec.Struct, frozen=True):
     """Which event of the subscription to send a sample of."""
 
-    event: (
-        Annotated[
-            str,
-            Meta(
-                description="One of the subscription's events; the first by default",
-                examples=[ORDER_CREATED.name],
-                extra_json_schema={"enum": list(EVENTS)},
-            ),
-        ]
-        | None
-    ) = None
+    event: Annotated[
+        str | None,
+        Meta(
+            description="One of the subscription's events; the first by default",
+            examples=[ORDER_CREATED.name],
+            extra_json_schema={"enum": list(EVENTS)},
+        ),
+    ] = None
 
 
 async def _deliveries(services: Services, call: Call) -> Reply:

@@ -44,27 +44,21 @@ class TriggeredEventShape(msgspec.Struct, rename="camel"):
 class Advance(msgspec.Struct, rename="camel"):
     """Body of POST /test/clock: one of the two members."""
 
-    advance_seconds: (
-        Annotated[
-            int,
-            Meta(
-                description="How many seconds pass, at most 3,660 days",
-                examples=[21_600],
-                extra_json_schema={"minimum": 0, "maximum": int(MOST_ADVANCE.total_seconds())},
-            ),
-        ]
-        | None
-    ) = None
-    to: (
-        Annotated[
-            datetime,
-            Meta(
-                description="What is due at this instant is due now; without an offset it is UTC",
-                extra_json_schema={"format": "date-time"},
-            ),
-        ]
-        | None
-    ) = None
+    advance_seconds: Annotated[
+        int | None,
+        Meta(
+            description="How many seconds pass, at most 3,660 days",
+            examples=[21_600],
+            extra_json_schema={"minimum": 0, "maximum": int(MOST_ADVANCE.total_seconds())},
+        ),
+    ] = None
+    to: Annotated[
+        datetime | None,
+        Meta(
+            description="What is due at this instant is due now; without an offset it is UTC",
+            extra_json_schema={"format": "date-time"},
+        ),
+    ] = None
 
 
 class ClockShape(msgspec.Struct, rename="camel"):

@@ -79,23 +79,20 @@ class OrdersQuery(msgspec.Struct, frozen=True, rename="camel"):
         ]
         | None
     ) = None
-    external_reference: (
-        Annotated[
-            str,
-            Meta(
-                description="Returns the one order that holds this idempotency key, or an empty list. Surrounding blanks are trimmed, "
-                "as in a send.",
-                examples=["payroll-2030-12-1138"],
-                extra_json_schema={
-                    "minLength": 1,
-                    "maxLength": MAX_REFERENCE,
-                    # Not blank, and no control characters.
-                    "pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$",
-                },
-            ),
-        ]
-        | None
-    ) = None
+    external_reference: Annotated[
+        str | None,
+        Meta(
+            description="Returns the one order that holds this idempotency key, or an empty list. Surrounding blanks are trimmed, "
+            "as in a send.",
+            examples=["payroll-2030-12-1138"],
+            extra_json_schema={
+                "minLength": 1,
+                "maxLength": MAX_REFERENCE,
+                # Not blank, and no control characters.
+                "pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$",
+            },
+        ),
+    ] = None
 
 
 class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):

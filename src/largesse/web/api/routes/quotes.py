@@ -58,9 +58,9 @@ class QuoteShape(msgspec.Struct, kw_only=True, rename="camel"):
     total_cost: Annotated[float, Meta(description="What would be charged, in the order currency")]
     delivery_mode: Annotated[str, Meta(description="`send` or `manual`", examples=["send"])]
     scheduled_for: Annotated[datetime, Meta(tz=True, description="Null when sent immediately")] | None
-    balance_after: (
-        Annotated[float, Meta(description="What the funding account would hold then; null when invoiced")] | None
-    )
+    balance_after: Annotated[
+        float | None, Meta(description="What the funding account would hold then; null when invoiced")
+    ]
     expires_at: Annotated[datetime, Meta(tz=True, description="Until when `quote` holds")]
     quote: Annotated[str, Meta(description="Send it with the order, which is then placed as quoted")]
 
