@@ -44,7 +44,6 @@ _STATES = {
 }
 _ENDED = text("This send no longer waits for approval: it was approved, declined or changed meanwhile.")
 _CHANGED = text("This send changed after approval was requested. Its sender has to request approval again.")
-_OWN = text("Nobody approves their own send.")
 _AGAIN = text("You approved this send before. Your answer was not changed.")
 _SENT = text("Approved. The order was placed.")
 _MORE = text("You approved it. Somebody else has to approve it too.")
@@ -100,7 +99,7 @@ async def answer(context: RequestContext) -> Response:
     try:
         request = await service.decide(context.actor, found.request.id, note, seen_round=seen_round, approves=approves)
     except service.OwnRequest:
-        return context.trouble(403, context.say(_OWN))
+        return context.trouble(403, context.say("Nobody approves their own send."))
     except service.AlreadyDecided:
         return context.see(_PATH + found.request.id, context.say(_AGAIN))
     except service.RequestEnded:

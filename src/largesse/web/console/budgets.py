@@ -23,7 +23,6 @@ MOST_FIELDS = service.MOST_PEOPLE + 20
 _PERIODS = {"month": text("A month"), "quarter": text("A quarter"), "total": text("In all")}
 _ROLES = {"member": text("All members together"), "admin": text("All administrators together")}
 _GROUP = "group"
-_NOT_OFFERED = text("Choose one of the options.")
 
 
 class SeenBudget(msgspec.Struct, frozen=True):
@@ -258,4 +257,4 @@ def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency:
                 "of", context.say("Choose one from the list, and an account in the currency of the budget.")
             )
         case _:
-            context.form.error("name", context.say(_NOT_OFFERED))
+            context.form.error("name", context.say("Choose one of the options."))

@@ -44,19 +44,11 @@ _LINES = {
     "cancelled": ("bad", text("Cancelled")),
     "": ("good", text("Claimed")),
 }
-_NAMED = text("Another campaign has this name.")
 _TOO_MANY = text("Your company has %(most)s campaigns. End one first.")
 _RESERVED = text("Its gifts are reserved: it cannot be changed any more. You can pause or end it.")
 _GIFTS = text("Type a whole number from 1 to %(most)s.")
-_TEMPLATE = text("Choose a template from the list.")
-_ACCOUNT = text("Choose an account that you can use.")
-_WHEN = text("Choose a day and a time.")
-_TOO_FAR = text("Choose a time at most %(most)s days from now.")
-_DAY_WANTED = text("Choose a day.")
 _CLOSES = text("Choose a day that has not passed and is not before it opens.")
-_TOO_LONG = text("Choose a day at most %(most)s days after it opens.")
 _NO_PLACEHOLDER = text("Remove %(placeholders)s: visitors are not contacts, so nothing can replace it.")
-_WHO = text("Type domains here, or addresses below: one of the two.")
 _NO_DOMAIN = text("This is not a domain: %(wrong)s.")
 _MANY_DOMAINS = text("Name at most %(most)s domains.")
 _NO_ADDRESS = text("This is not an e-mail address: %(wrong)s.")
@@ -248,9 +240,9 @@ async def _read(context: RequestContext) -> CampaignRule:
         accounts = await list_funding_accounts(connection, context.principal)
     template_id, account_id = form.number("template"), form.number("account")
     if template_id not in {one.id for one in templates}:
-        form.error("template", say(_TEMPLATE))
+        form.error("template", say("Choose a template from the list."))
     if accounts and account_id not in {one.id for one in accounts}:
-        form.error("account", say(_ACCOUNT))
+        form.error("account", say("Choose an account that you can use."))
     await check_template(context)
     if placeholders := unknown_placeholders(typed.greeting, ()):
         form.error("greeting", say(_NO_PLACEHOLDER, placeholders=", ".join(placeholders)))
@@ -274,16 +266,16 @@ def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
     form = context.form
     opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
     if opens_at is None or opens_at < now - model.MOST_AHEAD:  # browsers post a half-typed year such as 0026
-        form.error("opens", context.say(_WHEN))
+        form.error("opens", context.say("Choose a day and a time."))
     elif opens_at > now + model.MOST_AHEAD:
-        form.error("opens", context.say(_TOO_FAR, most=model.MOST_AHEAD.days))
+        form.error("opens", context.say("Choose a time at most %(most)s days from now.", most=model.MOST_AHEAD.days))
     if closes_at is None:
-        form.error("closes", context.say(_DAY_WANTED))
+        form.error("closes", context.say("Choose a day."))
     opens_at, closes_at = opens_at or now, closes_at or now
     if closes_at <= max(now, opens_at):
         form.error("closes", context.say(_CLOSES))
     elif closes_at - max(now, opens_at) > model.LONGEST:
-        form.error("closes", context.say(_TOO_LONG, most=model.LONGEST.days))
+        form.error("closes", context.say("Choose a day at most %(most)s days after it opens.", most=model.LONGEST.days))
     return opens_at, closes_at
 
 
@@ -304,7 +296,7 @@ async def _invited(context: RequestContext, typed: CampaignForm) -> tuple[tuple[
         most = number(model.MOST_ADDRESSES)
         form.error("addresses", say(_NO_ADDRESS, wrong=wrong) if wrong else say(_MANY_ADDRESSES, most=most))
     if bool(typed.domains) == bool(typed.addresses):
-        form.error("domains", say(_WHO))
+        form.error("domains", say("Type domains here, or addresses below: one of the two."))
     return domains, mailboxes
 
 
@@ -315,7 +307,7 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
     elif isinstance(refusal, model.CampaignFault) and refusal.field != "name":
         context.form.error(refusal.field, context.say(_CLOSES))  # the end passed after the form was checked
     else:
-        context.form.error("name", context.say(_NAMED))
+        context.form.error("name", context.say("Another campaign has this name."))
 
 
 async def _form(context: RequestContext, campaign: Campaign | None) -> Response:

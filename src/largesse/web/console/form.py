@@ -32,10 +32,6 @@ REQUIRED = text("Fill this in.")
 _IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3})*")
 _BETWEEN_THOUSANDS = re.compile(r"[^0-9]")
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
-_UNFIT = text("This has characters that are not allowed. Type it again.")
-_NO_EMAIL = text("Type an e-mail address, such as name@example.com.")
-_NOT_OFFERED = text("Choose one of the options.")
-_CHOOSE_SOME = text("Choose at least one of the options.")
 CHANGED = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
 CHANGED_TOO = text("Somebody else changed this meanwhile to: %(value)s")
 
@@ -55,7 +51,7 @@ class Text(msgspec.Struct, frozen=True):
         if len(value) > self.most:
             form.error(name, form.say(_TOO_LONG, found=len(value), most=self.most))
         if unfit(value, line_breaks=self.lines):
-            form.error(name, form.say(_UNFIT))
+            form.error(name, form.say("This has characters that are not allowed. Type it again."))
         return value
 
 
@@ -70,7 +66,7 @@ class Email(msgspec.Struct, frozen=True):
                 return normalise_email(value)
         except EmailError:
             pass
-        form.error(name, form.say(_NO_EMAIL if value else REQUIRED))
+        form.error(name, form.say("Type an e-mail address, such as name@example.com." if value else REQUIRED))
         return ""
 
 
@@ -82,7 +78,7 @@ class Choice(msgspec.Struct, frozen=True):
     def read(self, form: Form, name: str) -> str:
         """Returns the submitted value, even if it was not offered."""
         if form[name] not in self.offered:
-            form.error(name, form.say(_NOT_OFFERED))
+            form.error(name, form.say("Choose one of the options."))
         return form[name]
 
 
@@ -95,7 +91,7 @@ class Choices(msgspec.Struct, frozen=True):
         """Returns the submitted values that were offered, in the order of the offer."""
         given = set(form.all(name))
         if not given or not given <= set(self.offered):
-            form.error(name, form.say(_CHOOSE_SOME))
+            form.error(name, form.say("Choose at least one of the options."))
         return [one for one in self.offered if one in given]
 
 

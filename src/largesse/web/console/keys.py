@@ -32,8 +32,6 @@ _COLUMNS = (
 )
 _SHOWN_WRONG = 5
 _BETWEEN = re.compile(r"[\s,;]+")
-_NO_SCOPE = text("Choose at least one scope.")
-_UNKNOWN_SCOPE = text("Choose one of the options.")
 _NO_NETWORK = text("Not a network: %(found)s. Type an address, such as 192.0.2.7, or a range, such as 198.51.100.0/24.")
 _TOO_MANY = text("At most %(most)s networks are allowed.")
 
@@ -42,9 +40,9 @@ def read_scopes(context: RequestContext) -> list[str] | None:
     """Returns the scopes in the form; None for all. Adds errors to the form."""
     given = context.form.all("scope")
     if not given:
-        context.form.error("scope", context.say(_NO_SCOPE))
+        context.form.error("scope", context.say("Choose at least one scope."))
     elif not set(given) <= set(restrictions.SCOPES):
-        context.form.error("scope", context.say(_UNKNOWN_SCOPE))
+        context.form.error("scope", context.say("Choose one of the options."))
     return restrictions.stored_scopes(given)
 
 
@@ -76,9 +74,6 @@ def _meant(typed: str) -> str:
         return f"{typed[:50]} ({ipaddress.ip_network(typed, strict=False)}?)"
     except ValueError:
         return typed[:50]
-
-
-_TAKEN = text("You have a key called %(name)s already. Give this one another name.")
 
 
 async def show(context: RequestContext) -> Response:
@@ -119,7 +114,9 @@ async def create(context: RequestContext) -> Response:
             )
             return _made(context, made)
         except NameTaken:
-            form.error("name", context.say(_TAKEN, name=name))
+            form.error(
+                "name", context.say("You have a key called %(name)s already. Give this one another name.", name=name)
+            )
     return await show(context)
 
 

@@ -22,9 +22,7 @@ from largesse.web.console.layout import browser_zone, zone_choices
 from largesse.web.console.sign_in import new_password
 from largesse.web.console.step_up import asked, refused
 
-_NOT_THAT_CODE = text("The code does not match. Wait for the next one and try again.")
 _MOST_PASSKEY = 60
-_NOT_MADE = text("No passkey was created. Try again.")
 _LAST = text("A second step is required. Set up another one first.")
 _ENOUGH = text("You already have this passkey, or %(most)s of them. Remove one first.")
 
@@ -79,7 +77,7 @@ async def turn_app_on(context: PageContext) -> Response:
         return context.see(f"{_here(context)}/app")
     codes = await context.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
     if codes is None:
-        context.form.error("code", context.say(_NOT_THAT_CODE))
+        context.form.error("code", context.say("The code does not match. Wait for the next one and try again."))
         return _app(context, secret)
     if not codes:
         return context.see(
@@ -115,7 +113,7 @@ async def add_passkey(context: PageContext) -> Response:
     try:
         codes = await context.security.add_passkey(context.actor, name, form["passkey"], context.origin)
     except NotThePasskey:
-        form.error("name", context.say(_NOT_MADE))
+        form.error("name", context.say("No passkey was created. Try again."))
     except Unfit:
         form.error("name", context.say(_ENOUGH, most=MOST_PASSKEYS))
     if form.errors:

@@ -25,7 +25,6 @@ MOST_FIELDS = 3
 _ADDED = frozenset({PROOF, "passkey", "username"})
 _SECRET = frozenset({"password", "code", "passkey"})
 NOT_CARRIED = _SECRET | _ADDED | {"token"}
-_NOT_THEM = text("That is not correct. Try again.")
 
 
 async def ask(context: PageContext) -> Response:
@@ -79,7 +78,7 @@ async def asked(context: PageContext) -> str | None:
 
 def refused(context: PageContext, typed: str) -> None:
     """Adds an error to the form: the second step, or the field `typed`, is wrong."""
-    context.form.error("passkey" if context.form["passkey"] else typed, context.say(_NOT_THEM))
+    context.form.error("passkey" if context.form["passkey"] else typed, context.say("That is not correct. Try again."))
 
 
 async def _asking(

@@ -10,9 +10,7 @@ from largesse.ledger.transfers import transfer
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
 
-_SAME = text("Choose a different account from the one you transfer from.")
 _OTHER_CURRENCY = text("This account is in %(currency)s, the other one is not.")
-_HOLDS = text("Balance of %(account)s: %(amount)s.")
 _CHANGED = text("The accounts have changed in the meantime. Check them and try again.")
 
 
@@ -65,13 +63,13 @@ def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Checked | No
     target = _chosen(form, "to", _targets(accounts))
     if source is not None and target is not None:
         if source.id == target.id:
-            form.error("to", context.say(_SAME))
+            form.error("to", context.say("Choose a different account from the one you transfer from."))
         elif source.currency != target.currency:
             form.error("to", context.say(_OTHER_CURRENCY, currency=target.currency))
     amount_minor = 0 if source is None else typed_amount(context, "amount", source.currency)
     if source is not None and amount_minor > source.balance_minor:
         held = context.language.amount(source.balance_minor, source.currency)
-        form.error("amount", context.say(_HOLDS, account=source.name, amount=held))
+        form.error("amount", context.say("Balance of %(account)s: %(amount)s.", account=source.name, amount=held))
     # If the language has changed since the amount was shown, the typed text may mean another amount.
     if form["amount_minor"] and form["amount_minor"] != str(amount_minor):
         form.error("amount", context.say(_CHANGED))

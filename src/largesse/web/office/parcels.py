@@ -37,7 +37,6 @@ STATES: Mapping[ParcelState, tuple[str, str]] = {
     ParcelState.SENT: ("good", text("Sent")),
     ParcelState.BACK: ("bad", text("Came back")),
 }
-_CHOOSE = text("Choose at least one parcel.")
 _CHOOSE_OTHERS = text("Choose other parcels: these addresses cannot be decrypted: %(parcels)s.")
 _TYPE_NUMBER = text("Type the tracking number of at least one parcel, or tick “sent without a number”.")
 
@@ -84,7 +83,7 @@ async def pack(context: OfficeContext) -> Response:
     """Shows packing slips or labels of waiting parcels, or sends their labels as a CSV file."""
     form, chosen = context.form.read(PackForm), context.form.numbers("parcel")[:SHOWN]
     if not chosen or context.form.errors:
-        context.form.error("parcel", context.say(_CHOOSE))
+        context.form.error("parcel", context.say("Choose at least one parcel."))
         return await show(context)
     environment = _environment(context)
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)

@@ -60,7 +60,6 @@ _LEAP_YEAR = 2000
 _PAGE = 50
 _OF_FILE_AT_ONCE = 1_000
 _STATES = {"active": True, "left": False}
-_NOBODY_NEW = text("Everyone you sent gifts to recently is a contact already.")
 _SAVED = text("The contact was saved.")
 _FIELD = "field_"  # the prefix of form fields for the customer's own fields
 _MOST_NEW_GROUPS = model.MOST_GROUPS_EACH * (model.MAX_GROUP + 4)  # characters, with quotation marks, commas and blanks
@@ -142,7 +141,7 @@ async def add_past(context: RequestContext) -> Response:
     except TooManyContacts as refusal:
         return context.see("/app/contacts", too_many(context, refusal))
     if not saved.created:
-        return context.see("/app/contacts", context.say(_NOBODY_NEW))
+        return context.see("/app/contacts", context.say("Everyone you sent gifts to recently is a contact already."))
     said = context.ngettext("%(count)s contact added.", "%(count)s contacts added.", saved.created)
     return context.see("/app/contacts", said)
 

@@ -12,7 +12,6 @@ from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, MOST
 from largesse.web.console.contacts.contacts import too_many
 from largesse.web.console.context import RequestContext
 
-_TAKEN = text("This name is taken. Choose another.")
 _TOO_MANY_FIELDS = text("A company defines at most %(most)s fields. Delete one first.")
 
 
@@ -96,7 +95,7 @@ async def _is_saved(context: RequestContext, most: int, save: Callable[[str], Aw
         try:
             await save(name)
         except groups.NameTaken:
-            form.error("name", context.say(_TAKEN))
+            form.error("name", context.say("This name is taken. Choose another."))
         except groups.TooManyGroups as refusal:
             form.error("name", too_many(context, refusal))
         except groups.TooManyFields:

@@ -32,8 +32,6 @@ from largesse.web.console.send.recipients import ENCODINGS, columns_in, hidden_r
 
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
 _TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
-_NOBODY = text("The file has no contact to import.")
-_CHANGED = text("Some rows no longer fit your contacts. Check them and import again.")
 _SHOWN = 200  # the most rows to fix that the page shows
 _NAMED = 20  # the most rows with a repeated address that the page lists
 _MOST_VALUE = 60  # the most characters of a wrong value that the page shows
@@ -100,12 +98,12 @@ async def take(context: RequestContext) -> Response:
         return await show()
     checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
     if not checked.changes:
-        context.form.error("email", context.say(_NOBODY))
+        context.form.error("email", context.say("The file has no contact to import."))
         return await show()
     try:
         saved = await save_contacts(context.actor, context.services.vault, checked.changes)
     except ContactFaults as faults:
-        context.form.error("email", context.say(_CHANGED))
+        context.form.error("email", context.say("Some rows no longer fit your contacts. Check them and import again."))
         return await show(checked=_with(checked, faults))
     except (TooManyContacts, TooManyGroups) as refusal:
         context.form.error("email", too_many(context, refusal))

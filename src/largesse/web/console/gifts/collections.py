@@ -127,8 +127,6 @@ def _value(context: RequestContext, collection: Collection) -> int:
 
 MOST_OFFERED = 120  # the page offers this many gifts besides the selected ones; a search finds others
 
-_NOTHING_CHOSEN = text("Select at least one gift.")
-_TOO_MANY_CHOSEN = text("Select at most %(most)s gifts.")
 _CANNOT_BE_HAD = text(
     "%(name)s is not available for this amount in this country and was removed. Check the collection and save it."
 )
@@ -275,9 +273,9 @@ def _chosen(context: RequestContext, snapshot: Snapshot, terms: _Terms, ticked: 
             name = product.name if product else str(product_id)
             form.error("product", context.say(_CANNOT_BE_HAD, name=name))
     if not ticked:
-        form.error("product", context.say(_NOTHING_CHOSEN))
+        form.error("product", context.say("Select at least one gift."))
     elif len(ticked) > service.MOST_PRODUCTS:
-        form.error("product", context.say(_TOO_MANY_CHOSEN, most=service.MOST_PRODUCTS))
+        form.error("product", context.say("Select at most %(most)s gifts.", most=service.MOST_PRODUCTS))
     return chosen if terms.value_minor is not None else list(ticked)
 
 

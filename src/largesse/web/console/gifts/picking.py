@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.base.i18n.languages import text
 from largesse.base.money import to_number
 from largesse.catalogue.model import Collection, Product
 from largesse.catalogue.snapshot import Snapshot
@@ -18,8 +17,6 @@ from largesse.templates.store import Template, read_template
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts.browsing import delivered
 from largesse.web.kit.query import Whole
-
-_NOT_THIS_AMOUNT = text("It cannot be sent for this amount.")
 
 
 class Picked(msgspec.Struct, frozen=True):
@@ -75,7 +72,7 @@ async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tup
     try:
         gift, _ = await context.services.drafts.gift(caller, draft)
     except InvalidRequest:
-        context.form.error("value", context.say(_NOT_THIS_AMOUNT))
+        context.form.error("value", context.say("It cannot be sent for this amount."))
         return choice, None
     return choice, gift
 

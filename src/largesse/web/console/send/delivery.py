@@ -18,16 +18,9 @@ from largesse.web.console.context import RequestContext
 from largesse.web.console.form import DAY, LOCAL
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 
-_NO_TIME = text("Choose a day and a time.")
-_AT_ONCE = text("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time.")
-_PAST = text("This time has passed. Choose a later one.")
-_NO_ACCOUNT = text("Choose the account that pays.")
-_CLAIM_DAY = text("Choose a day, or leave it empty.")
-_CLAIM_EARLY = text("The gifts leave after this day. Choose a later one.")
 _CLAIM_LATE = text("Choose a day at most %(most)s days after the gifts leave.")
 _REMINDERS = text("Type at most %(most)s numbers from 1 to %(days)s, each greater than the one before, such as 3, 10.")
 _REMINDER_LATE = text("The last reminder would leave after the claim-by date. Choose fewer days, or a later date.")
-_UNFIT = text("This has characters that are not allowed. Type it again.")
 
 
 async def show(context: RequestContext) -> Response:
@@ -48,12 +41,12 @@ async def take(context: RequestContext) -> Response:
         offered = {str(account.id): account.id for account in accounts}
         account_id = offered.get(form["account"])
         if form["account"] not in offered:
-            form.error("account", context.say(_NO_ACCOUNT))
+            form.error("account", context.say("Choose the account that pays."))
     reference = form["reference"].strip()
     if len(reference) > MAX_REFERENCE:
         form.text("reference", MAX_REFERENCE, required=False)
     elif unfit_key(reference):
-        form.error("reference", context.say(_UNFIT))
+        form.error("reference", context.say("This has characters that are not allowed. Type it again."))
     claim_by = _claim_day(context, send_at or opened.caller.now)
     reminder_days = reminders_in(context)
     if form.errors:
@@ -85,13 +78,13 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     at = form.time("at", context.zone)
     if form["when"] == "later":
         if at is None:
-            form.error("at", context.say(_NO_TIME))
+            form.error("at", context.say("Choose a day and a time."))
         elif at <= now:
-            form.error("at", context.say(_PAST))
+            form.error("at", context.say("This time has passed. Choose a later one."))
         return at
     is_over = at is not None and at <= now
     if form["at"] and not is_over and form["at"] != _local(context, opened.content.send_at):
-        form.error("at", context.say(_AT_ONCE))
+        form.error("at", context.say("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time."))
     return None
 
 
@@ -102,9 +95,9 @@ def _claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
         return None
     at = form.end_of_day("claim_by", context.zone)
     if at is None:
-        form.error("claim_by", context.say(_CLAIM_DAY))
+        form.error("claim_by", context.say("Choose a day, or leave it empty."))
     elif at <= sent_at:
-        form.error("claim_by", context.say(_CLAIM_EARLY))
+        form.error("claim_by", context.say("The gifts leave after this day. Choose a later one."))
     elif at - sent_at > timedelta(days=MAX_CLAIM_BY_DAYS):
         form.error("claim_by", context.say(_CLAIM_LATE, most=context.language.number(MAX_CLAIM_BY_DAYS)))
     return at

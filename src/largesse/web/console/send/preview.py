@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.errors import TooManyRequests
-from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country, text
+from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country
 from largesse.base.zones import last_whole_day
 from largesse.branding.model import Brand
 from largesse.branding.service import read_brand
@@ -147,9 +147,6 @@ def _claim_page(context: RequestContext, said: Chosen, language: Language, name:
     )
 
 
-_OFTEN = text("Too many attempts. Wait a minute and try again.")
-
-
 def may_try(context: RequestContext) -> bool:
     """Returns whether a test mail can be delivered, to a mail server or to the captured mailbox."""
     return context.services.settings.smtp_url is not None or _is_captured(context)
@@ -163,7 +160,7 @@ async def send_test(context: RequestContext, said: Chosen) -> str:
     try:
         await spend(services.database, services.vault, Allowance.TESTS, b"%d" % person.person_id)
     except TooManyRequests:
-        return context.say(_OFTEN)
+        return context.say("Too many attempts. Wait a minute and try again.")
     public_url, at = services.settings.public_url_of(person.environment), clock.now().timestamp()
     letter = await letter_of(context, said, language_of(context, said), person.name)
     test = replace(

@@ -13,7 +13,7 @@ from largesse.base.email import email_key
 from largesse.base.i18n.languages import text
 from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, bad_rows_file
 from largesse.drafts.columns import Columns, unread_columns
-from largesse.drafts.recipients import FIX_ROWS, SORTS, View, list_rows, suggestions
+from largesse.drafts.recipients import FIX_ROWS, View, list_rows, suggestions
 from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import better_encoding
 from largesse.ledger.store import list_funding_accounts
@@ -173,7 +173,6 @@ async def show_recipients(
         new_rows=[ShownRow(NEW, one, is_open=True) for one in new],
         suggested=list(suggested),
         at=lambda **changes: list_address(context, opened, **changes),
-        sorts=SORTS,
         sheet=sheet,
         checked=checked,
         columns=columns,

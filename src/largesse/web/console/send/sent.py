@@ -36,8 +36,6 @@ _COPIED = (
     "product_id", "collection_id", "value_minor", "currency", "country", "wrapping_key", "from_name", "message",
     "expiry_after_days",
 )  # fmt: skip
-_GONE = text("The gift cannot be sent any more. Choose another.")
-_TOO_MANY = text("Your company has %(most)s templates. Remove one first.")
 _PLACED = text("This send was placed in another window. What you typed was not saved.")
 _LATE = text("The codes are an hour old: read them again on the page of the order.")
 
@@ -77,14 +75,14 @@ async def save_template(context: RequestContext) -> Response:
         order["product_id"] or 0, order["country"], caller.principal.customer_id
     ) or snapshot.collection(order["collection_id"] or 0, caller.principal.customer_id)
     if gift is None:
-        form.error("name", context.say(_GONE))
+        form.error("name", context.say("The gift cannot be sent any more. Choose another."))
     if form.errors or gift is None:
         return await _shown(context, caller, order)
     content = TemplateContent(name=name, gift_name=gift.name, **{member: order[member] for member in _COPIED})
     try:
         await create_template(context.actor, content, of_order=True)
     except TooManyTemplates:
-        form.error("name", context.say(_TOO_MANY, most=MOST_TEMPLATES))
+        form.error("name", context.say("Your company has %(most)s templates. Remove one first.", most=MOST_TEMPLATES))
         return await _shown(context, caller, order)
     said = context.say("Saved as the template %(name)s.", name=name)
     return context.see(f"/app/send/{order['reference']}/sent", said)

@@ -19,8 +19,6 @@ from largesse.web.console.send.opening import Open, open_draft, step
 from largesse.web.console.send.recipients import columns_in, hidden_rows, refused, show_recipients
 
 _MOST_FILE_NAME = 100
-_QUANTITY = text("Type a whole number from 1 to 5000.")
-_COLUMNS = text("Choose a different column for each. One of them must be the e-mail address.")
 
 
 async def take_typed(context: RequestContext) -> Response:
@@ -44,7 +42,7 @@ async def take_quantity(context: RequestContext) -> Response:
     opened = await open_draft(context)
     quantity = context.form.number("quantity") or 0
     if not 1 <= quantity <= MAX_CODES:
-        context.form.error("quantity", context.say(_QUANTITY))
+        context.form.error("quantity", context.say("Type a whole number from 1 to 5000."))
         return await show_recipients(context, opened)
     await context.services.drafts.rows.set_quantity(context.actor, opened.draft.id, quantity)
     return context.see(f"{opened.path}/message")
@@ -66,7 +64,7 @@ async def read_again(context: RequestContext) -> Response:
     sheet = await rows.sheet(principal, opened.draft)
     columns = columns_in(form)
     if columns.email is None or not fits(columns, sheet):
-        form.error("email", context.say(_COLUMNS))
+        form.error("email", context.say("Choose a different column for each. One of them must be the e-mail address."))
         return await show_recipients(context, opened)
     if columns != opened.content.columns:
         await rows.set_columns(context.actor, opened.draft.id, sheet, columns)
@@ -111,7 +109,6 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
 
 
 PAGE = 100
-_NOBODY = text("Choose at least one contact.")
 _TOO_MANY = text("One order has at most %(most)s recipients. Search for fewer contacts.")
 
 
@@ -132,7 +129,7 @@ async def take(context: RequestContext) -> Response:
         chosen = await _ticked(context)
         gone = len(set(form.numbers("contact"))) - len(chosen)
     if not chosen:
-        form.error("contact", context.say(_NOBODY))
+        form.error("contact", context.say("Choose at least one contact."))
     elif len(chosen) > MAX_CODES:
         form.error("contact", context.say(_TOO_MANY, most=context.language.number(MAX_CODES)))
     else:
