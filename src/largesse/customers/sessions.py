@@ -102,6 +102,10 @@ class Person(msgspec.Struct, frozen=True):
         """Returns the reach of a right of the person; None if they do not have it."""
         return RIGHTS[right].get(self.role)
 
+    def if_only_own(self, right: Right) -> int | None:
+        """Returns the person's user id if the right covers only their own things; None for all other rights."""
+        return self.user_id if self.reach(right) is Reach.OWN else None
+
     def may(self, right: Right) -> bool:
         """Returns whether the person has that right, with any reach."""
         return self.reach(right) is not None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from largesse.customers import customer_store
 from largesse.customers.actor import Actor
-from largesse.customers.roles import Reach, Right
+from largesse.customers.roles import Right
 from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Row
 from largesse.encryption.vault import Vault
@@ -50,7 +50,7 @@ async def list_notes(
     connection: Connection, vault: Vault, person: Person, *, before: int | None, limit: int
 ) -> Sequence[Note]:
     """Returns the newest notes that a person may read. If `before` is given, only notes with ids below it."""
-    own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
+    own = person.if_only_own(Right.SEE_ORDERS)
     rows = await store.list_newest(
         connection, person.customer_id, person.environment, user_id=own, before=before or NEWEST, limit=limit
     )

@@ -13,7 +13,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.contacts.groups import list_groups
 from largesse.customers.principal import ADMIN
-from largesse.customers.roles import RIGHTS, Reach, Right
+from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
@@ -184,7 +184,7 @@ async def one(context: RequestContext) -> Response:
         seen=service.seen_of(automation, template),
         upcoming=upcoming,
         past=past,
-        own=person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None,
+        own=person.if_only_own(Right.SEE_ORDERS),
         days=model.PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,

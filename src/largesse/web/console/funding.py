@@ -12,7 +12,7 @@ from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.base.text import whole_number
-from largesse.customers.roles import Reach, Right
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.db.scope import Scope
 from largesse.ledger import receivables, statements
@@ -47,22 +47,13 @@ _COLUMNS_OWED = (
 )
 
 
-def sees_own_of(context: RequestContext) -> int | None:
-    """Returns the person's user id if they see only the accounts that they may use; None if they see all."""
-    return context.person.user_id if context.person.reach(Right.SEE_FUNDS) is Reach.OWN else None
-
-
-def _orders_of(context: RequestContext) -> int | None:
-    """Returns the person's user id if statements name only their own orders to them, otherwise None."""
-    return context.person.user_id if context.person.reach(Right.SEE_ORDERS) is Reach.OWN else None
-
-
 async def show(context: RequestContext) -> Response:
     """Shows the accounts as cards, and the top-ups that wait for a transfer. Raises NotFound if the person sees no account `account`."""
     person = context.person
     since, _ = statements.month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
+        own = person.if_only_own(Right.SEE_FUNDS)
+        accounts = await list_seen_accounts(connection, *context.customer, user_id=own)
         named = context.parameters.number("account")
         # A mail about another customer leads to an account that is not here.
         if named is not None and named not in {one.id for one in accounts}:
@@ -136,14 +127,18 @@ async def _read(
     context: RequestContext, after: int | None, most: int
 ) -> tuple[SeenAccount, Statement, list[StatementEntry]]:
     """Returns a month of the account in the address with its first `most` entries, and one more if there are more."""
-    since, until = month_in_address(context)
     async with context.database.snapshot(context.person.scope) as connection:
-        account = await _account(context, connection)
-        statement = await statements.read_statement(
-            connection, context.person.customer_id, account.id, since, until, orders_of=_orders_of(context)
-        )
+        account, statement = await _statement(context, connection)
         entries = await statements.statement_page(connection, statement, after, most + 1)
     return account, statement, entries
+
+
+async def _statement(context: RequestContext, connection: Connection) -> tuple[SeenAccount, Statement]:
+    """Returns the account and the month in the address. Raises NotFound."""
+    person, account = context.person, await _account(context, connection)
+    own, (since, until) = person.if_only_own(Right.SEE_ORDERS), month_in_address(context)
+    found = await statements.read_statement(connection, person.customer_id, account.id, since, until, orders_of=own)
+    return account, found
 
 
 def shown_month(context: PageContext, entries: list[StatementEntry], most: int) -> dict[str, Any]:
@@ -167,12 +162,8 @@ def _month_name(context: PageContext) -> Callable[[datetime], str]:
 
 async def statement_csv(context: RequestContext) -> Response:
     """Sends a whole month of an account as a CSV file. Raises NotFound."""
-    since, until = month_in_address(context)
     async with context.database.connection(context.person.scope) as connection:
-        account = await _account(context, connection)
-        statement = await statements.read_statement(
-            connection, context.person.customer_id, account.id, since, until, orders_of=_orders_of(context)
-        )
+        account, statement = await _statement(context, connection)
     return await send_statement(context, account.name, context.person.scope, statement, account.currency)
 
 
@@ -205,7 +196,7 @@ async def _rows(
 
 async def _account(context: RequestContext, connection: Connection) -> SeenAccount:
     return await find_seen_account(
-        connection, *context.customer, context.number("account"), user_id=sees_own_of(context)
+        connection, *context.customer, context.number("account"), user_id=context.person.if_only_own(Right.SEE_FUNDS)
     )
 
 

@@ -29,7 +29,6 @@ from largesse.web.console.automations import of_automations
 from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import Figure, change_of, change_of_share, line
 from largesse.web.console.context import RequestContext
-from largesse.web.console.funding import sees_own_of
 from largesse.web.console.layout import is_zone_unknown
 from largesse.web.console.order_words import headline, state_of_order
 from largesse.web.console.periods import months_before, period_of
@@ -170,7 +169,7 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     """Returns the open accounts that the person may see."""
     if not context.person.may(Right.SEE_FUNDS):
         return []
-    seen = await list_seen_accounts(connection, *context.customer, user_id=sees_own_of(context))
+    seen = await list_seen_accounts(connection, *context.customer, user_id=context.person.if_only_own(Right.SEE_FUNDS))
     return [account for account in seen if not account.is_closed]
 
 

@@ -42,7 +42,6 @@ from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console import order_words
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import LOCAL
-from largesse.web.console.funding import sees_own_of
 from largesse.web.console.order_timeline import (
     Claiming,
     Happening,
@@ -263,7 +262,7 @@ def _share(context: RequestContext, part: int, whole: int) -> str:
 
 async def _sees_balances(context: RequestContext, connection: Connection, order: Row) -> bool:
     """Returns whether the person may see the balances of the paying account."""
-    person, own = context.person, sees_own_of(context)
+    person, own = context.person, context.person.if_only_own(Right.SEE_FUNDS)
     if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
     seen = await list_seen_accounts(connection, *context.customer, user_id=own)

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.base.text import whole_number
-from largesse.customers.roles import Reach, Right
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.reports import filters, listing
 from largesse.reports.filters import Added, OrderFilter
@@ -42,7 +42,7 @@ async def show(context: RequestContext) -> Response:
     if context.query("of") == "chosen":
         said = context.say("Choose the orders to export first, at most %(most)s.", most=MOST_CHOSEN)
         context.form.error("order", said)
-    own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
+    own = person.if_only_own(Right.SEE_ORDERS)
     async with context.database.connection(person.scope) as connection:
         page, sums, is_all = await _read(context, connection, wanted, sort)
         choices = await listing.read_choices(connection, *context.customer, user_id=own)

@@ -1,6 +1,6 @@
 """An administrator's pages of the people of the customer: inviting them, changing roles, removing them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -224,11 +224,15 @@ def _invited(context: RequestContext, made: Invitation) -> Response:
     """Shows the link to pass on, unless it was mailed."""
     if context.can_mail:
         return context.see("/app/people", context.say("%(email)s gets a mail with a link.", email=made.email))
-    return context.page(
-        "handed_link.html",
-        title=context.say("Invited"),
-        heading=context.say("%(email)s is invited", email=made.email),
-        said=context.say("Send them this link. It works once, for 7 days, and is not shown again."),
-        address=context.link(f"/app/link/{made.secret}"),
-        back="/app/people",
-    )
+    heading = context.say("%(email)s is invited", email=made.email)
+    return hand_on(context, heading, f"/app/link/{made.secret}", "/app/people", title=context.say("Invited"))
+
+
+def hand_on(
+    context: PageContext, heading: str, link: str, back: str, *, is_reset: bool = False, **values: Any
+) -> Response:
+    """Shows a link once, for somebody to pass on: with `is_reset` for a new password, otherwise an invitation."""
+    for_days = context.say("Send them this link. It works once, for 7 days, and is not shown again.")
+    for_an_hour = context.say("Send them this link. It works once, for an hour, and is not shown again.")
+    values |= {"heading": heading, "said": for_an_hour if is_reset else for_days, "back": back}
+    return context.page("handed_link.html", address=context.link(link), **values)

@@ -13,7 +13,7 @@ from largesse.base import clock
 from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
 from largesse.catalogue.pictures import pictures_of
-from largesse.customers.roles import Reach, Right
+from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.db.statements import planned_at_once
 from largesse.reports.filters import Added, GroupFilter, OrderFilter, add_up, together
@@ -52,7 +52,7 @@ _OF_CLAIMS = (text("Claimed"), text("Codes claimed"), text("Codes"), text("Curre
 def own_filter(context: RequestContext, **more: date) -> OrderFilter:
     """Returns the filter of all orders that the person may see, in a period."""
     person = context.person
-    own = person.user_id if person.reach(Right.SEE_ORDERS) is Reach.OWN else None
+    own = person.if_only_own(Right.SEE_ORDERS)
     return OrderFilter(
         customer_id=person.customer_id,
         environment=person.environment,

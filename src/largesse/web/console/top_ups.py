@@ -9,7 +9,6 @@ from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_acco
 from largesse.ledger.top_ups import MAX_WAITING, TopUp, cancel_top_up, find_top_up, list_top_ups, request_top_up
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.web.console.context import RequestContext, typed_amount
-from largesse.web.console.funding import sees_own_of
 
 STATES = {
     "waiting": ("waiting", text("Waiting for the transfer")),
@@ -89,7 +88,8 @@ def _shown_state(context: RequestContext, top_up: TopUp) -> tuple[str, str]:
 
 
 async def _accounts(context: RequestContext) -> list[SeenAccount]:
-    return await context.read(list_seen_accounts, *context.customer, user_id=sees_own_of(context))
+    own = context.person.if_only_own(Right.SEE_FUNDS)
+    return await context.read(list_seen_accounts, *context.customer, user_id=own)
 
 
 async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
@@ -98,7 +98,9 @@ async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
 
 async def _find(context: RequestContext) -> TopUp:
     """Returns the top-up of the path. Raises NotFound, also if the person may not see its account."""
-    async with context.database.connection(context.person.scope) as connection:
+    person = context.person
+    async with context.database.connection(person.scope) as connection:
         found = await find_top_up(connection, *context.customer, context.request.path_params["reference"])
-        await find_seen_account(connection, *context.customer, found.account_id, user_id=sees_own_of(context))
+        own = person.if_only_own(Right.SEE_FUNDS)
+        await find_seen_account(connection, *context.customer, found.account_id, user_id=own)
     return found

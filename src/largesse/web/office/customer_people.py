@@ -21,7 +21,7 @@ from largesse.customers.service_accounts import (
 )
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
-from largesse.web.console.people import ROLE_NAMES, InvitationForm, list_page, of_list
+from largesse.web.console.people import ROLE_NAMES, InvitationForm, hand_on, list_page, of_list
 from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, shown_limits, switch_as_chosen
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
@@ -108,13 +108,8 @@ async def make_reset(context: OfficeContext) -> Response:
         await members.reset_by_mail(acting_for(context), member.email, second_step=second_step)
         return context.see(_here(context), context.say("%(email)s gets a mail with a link.", email=member.email))
     secret = await members.reset(acting_for(context), member.email, second_step=second_step, mails=False)
-    return context.page(
-        "handed_link.html",
-        heading=context.say("A link for %(email)s", email=member.email),
-        said=context.say("Send them this link. It works once, for an hour, and is not shown again."),
-        address=context.link(f"/app/link/{secret}"),
-        back=_here(context),
-    )
+    heading = context.say("A link for %(email)s", email=member.email)
+    return hand_on(context, heading, f"/app/link/{secret}", _here(context), is_reset=True)
 
 
 async def _member(context: OfficeContext, connection: Connection) -> Member:

@@ -19,6 +19,7 @@ from largesse.ledger.payment_sources import SOURCES
 from largesse.ledger.store import list_accounts, unspendable
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Choices, Email, Text
+from largesse.web.console.people import hand_on
 from largesse.web.kit.query import INT32
 from largesse.web.office.context import OfficeContext
 
@@ -216,13 +217,8 @@ def invited(context: OfficeContext, customer_id: int, made: Invitation, done: st
     if context.can_mail:
         said = context.say("%(email)s gets a mail with a link.", email=made.email)
         return context.see(people, f"{done} {said}".strip())
-    return context.page(
-        "handed_link.html",
-        heading=context.say("%(email)s is invited", email=made.email),
-        said=context.say("Send them this link. It works once, for 7 days, and is not shown again."),
-        address=context.link(f"/app/link/{made.secret}"),
-        back=people,
-    )
+    heading = context.say("%(email)s is invited", email=made.email)
+    return hand_on(context, heading, f"/app/link/{made.secret}", people)
 
 
 def _here(context: OfficeContext) -> str:

@@ -10,6 +10,7 @@ from largesse.base.i18n.languages import text
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, MOST_STAFF, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
+from largesse.web.console.people import hand_on
 from largesse.web.console.sign_in import new_password
 from largesse.web.office.context import ROLE_NAMES, OfficeContext
 
@@ -134,13 +135,5 @@ async def _all(context: OfficeContext) -> list[ListedStaff]:
 
 
 def _link(context: OfficeContext, email: str, secret: str, *, is_reset: bool) -> Response:
-    for_days = context.say("Send them this link. It works once, for 7 days, and is not shown again.")
-    for_an_hour = context.say("Send them this link. It works once, for an hour, and is not shown again.")
-    return context.page(
-        "handed_link.html",
-        title=context.say("A link to hand on"),
-        heading=context.say("A link for %(email)s", email=email),
-        said=for_an_hour if is_reset else for_days,
-        address=context.link(f"/office/link/{secret}"),
-        back=HERE,
-    )
+    heading, title = context.say("A link for %(email)s", email=email), context.say("A link to hand on")
+    return hand_on(context, heading, f"/office/link/{secret}", HERE, is_reset=is_reset, title=title)
