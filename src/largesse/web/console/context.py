@@ -22,12 +22,11 @@ from largesse.customers.sessions import Person, Session, SignedIn, new_secret, s
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.staff.model import StaffMember, StaffRight
-from largesse.web.console.csv_files import csv_lines
 from largesse.web.console.form import Form
 from largesse.web.console.layout import NARROW_MENU, Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import GUIDES, PARAMETERS, PageRoute
 from largesse.web.kit.page_services import PageServices
-from largesse.web.kit.pages import see
+from largesse.web.kit.pages import csv_lines, see
 from largesse.web.kit.query import INT32, query_of
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.security import OF_FORMS

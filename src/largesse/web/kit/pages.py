@@ -1,9 +1,12 @@
-"""Pages for people: their templates, their responses, and how an error becomes a page."""
+"""Pages and CSV files for people: templates, responses, and how an error becomes a page."""
 
 import asyncio
+import csv
+import io
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +20,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from largesse.base.errors import Problem
 from largesse.base.i18n.languages import DEFAULT
 from largesse.base.i18n.templates import CATALOGUES, template_environment
+from largesse.base.text import plain_text
 from largesse.base.timeouts import Timeouts
 from largesse.web.kit.problems import problem_of
 from largesse.web.kit.query import require_fit_path
@@ -133,3 +137,31 @@ def page_templates(
     environment = template_environment(folder, language, catalogues)
     environment.filters.update(filters)
     return environment
+
+
+async def csv_lines(
+    columns: Sequence[str], rows: Iterable[Sequence[object]] | AsyncIterable[Sequence[object]], mark: str
+) -> AsyncIterator[str]:
+    """Yields the lines of a CSV file, without formulas, with the decimal mark `mark`. Where it is a comma, semicolons separate the cells."""
+    # Spreadsheets recognise UTF-8 by the byte order mark.
+    yield "\ufeff" + _line(columns, mark)
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield _line(row, mark)
+    else:
+        for row in rows:
+            yield _line(row, mark)
+
+
+def _line(cells: Sequence[object], mark: str) -> str:
+    line = io.StringIO()
+    csv.writer(line, delimiter=";" if mark == "," else ",").writerow([_cell(cell, mark) for cell in cells])
+    return line.getvalue()
+
+
+def _cell(cell: object, mark: str) -> object:
+    if isinstance(cell, str):
+        return plain_text(cell)
+    if isinstance(cell, Decimal | float):
+        return str(cell).replace(".", mark)
+    return "" if cell is None else cell
