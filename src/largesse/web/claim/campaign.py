@@ -12,8 +12,7 @@ from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day, zones_of
 from largesse.campaigns.model import CODE_LASTS, State
 from largesse.campaigns.visiting import Outcome, Seen, Visit
-from largesse.web.claim.layout import Layout
-from largesse.web.claim.rendering import HEADERS, chosen_tag
+from largesse.web.claim.rendering import HEADERS, Layout, chosen_tag
 from largesse.web.kit.forms import read_form
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see

@@ -22,8 +22,7 @@ from largesse.lines.states import LineKey
 from largesse.lines.store import Deadline
 from largesse.notes.model import MOST_CHARACTERS, NoteTooLong, NoteWithLink, read_note
 from largesse.web.claim.addresses import address_fields, check_address
-from largesse.web.claim.layout import Layout
-from largesse.web.claim.rendering import HEADERS, chosen_by_switch, chosen_tag
+from largesse.web.claim.rendering import HEADERS, Layout, chosen_by_switch, chosen_tag
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see

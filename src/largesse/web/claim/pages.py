@@ -16,8 +16,7 @@ from largesse.fulfilment.gifts import NotPossible
 from largesse.web.claim.campaign import HERE as CAMPAIGNS
 from largesse.web.claim.campaign import CampaignPages
 from largesse.web.claim.gift import GiftPages, PinEntry
-from largesse.web.claim.layout import Layout
-from largesse.web.claim.rendering import Renderer
+from largesse.web.claim.rendering import Layout, Renderer
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.forms import BadForm
 from largesse.web.kit.page_services import PageServices
