@@ -88,9 +88,8 @@ async def create(context: RequestContext) -> Response:
     except (InvalidRequest, NotFound) as refusal:
         _note(context, refusal, currency)
         return await show(context)
-    return context.see(
-        "/app/budgets", context.say("The budget %(name)s was set. It applies from the next order.", name=name)
-    )
+    said = context.say("The budget %(name)s was set. It applies from the next order.", name=name)
+    return context.see("/app/budgets", said)
 
 
 async def one(context: RequestContext) -> Response:
@@ -249,12 +248,10 @@ def _note(context: RequestContext, refusal: InvalidRequest | NotFound, currency:
         case service.BudgetNameTaken():
             context.form.error("name", context.say("Another budget has this name."))
         case service.TooManyBudgets():
-            context.form.error(
-                "name", context.say("Your company has %(most)s budgets. End one first.", most=service.MOST_BUDGETS)
-            )
+            said = context.say("Your company has %(most)s budgets. End one first.", most=service.MOST_BUDGETS)
+            context.form.error("name", said)
         case NotFound():
-            context.form.error(
-                "of", context.say("Choose one from the list, and an account in the currency of the budget.")
-            )
+            said = context.say("Choose one from the list, and an account in the currency of the budget.")
+            context.form.error("of", said)
         case _:
             context.form.error("name", context.say("Choose one of the options."))

@@ -114,9 +114,8 @@ async def create(context: RequestContext) -> Response:
             )
             return _made(context, made)
         except NameTaken:
-            form.error(
-                "name", context.say("You have a key called %(name)s already. Give this one another name.", name=name)
-            )
+            said = context.say("You have a key called %(name)s already. Give this one another name.", name=name)
+            form.error("name", said)
     return await show(context)
 
 
@@ -161,9 +160,8 @@ async def ask_deletion(context: RequestContext) -> Response:
 async def remove(context: RequestContext) -> Response:
     """Deletes a key, which stops working at once. Raises NotFound."""
     key = await api_keys.delete_key(context.actor, context.number("key"))
-    return context.see(
-        "/app/keys", context.say("The key %(name)s was deleted. Requests that use it are refused.", name=key.key)
-    )
+    said = context.say("The key %(name)s was deleted. Requests that use it are refused.", name=key.key)
+    return context.see("/app/keys", said)
 
 
 def _made(context: RequestContext, made: api_keys.NewKey) -> Response:

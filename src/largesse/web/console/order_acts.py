@@ -183,9 +183,8 @@ async def change_schedule(context: RequestContext) -> Response:
         form.error("at", context.say("This time has passed. Choose a later one."))
         return await show(context)
     except schedule.AfterClaimBy:
-        form.error(
-            "at", context.say("The claim-by date is before this time. Move that first, or choose an earlier time.")
-        )
+        said = context.say("The claim-by date is before this time. Move that first, or choose an earlier time.")
+        form.error("at", said)
         return await show(context)
     if at is None:
         return back(context, context.say("The mail leaves now."))

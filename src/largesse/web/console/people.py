@@ -90,12 +90,10 @@ async def send_invitation(context: RequestContext) -> Response:
     except AlreadyThere:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:
-        form.error(
-            "email",
-            context.say(
-                "Your company has reached its limit of %(most)s people. Remove somebody first.", most=MOST_PEOPLE
-            ),
+        said = context.say(
+            "Your company has reached its limit of %(most)s people. Remove somebody first.", most=MOST_PEOPLE
         )
+        form.error("email", said)
     else:
         return _invited(context, made)
     return await show(context)

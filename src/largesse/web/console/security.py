@@ -57,9 +57,8 @@ async def change_password(context: PageContext) -> Response:
     if password is None:
         return await show(context)
     await context.security.change_password(context.actor, password)
-    return context.see(
-        _here(context), context.say("Your password was changed, and your other sessions were signed out.")
-    )
+    said = context.say("Your password was changed, and your other sessions were signed out.")
+    return context.see(_here(context), said)
 
 
 async def app(context: PageContext) -> Response:
@@ -80,9 +79,8 @@ async def turn_app_on(context: PageContext) -> Response:
         context.form.error("code", context.say("The code does not match. Wait for the next one and try again."))
         return _app(context, secret)
     if not codes:
-        return context.see(
-            _here(context), context.say("From now on you need a code from your authenticator app to sign in.")
-        )
+        said = context.say("From now on you need a code from your authenticator app to sign in.")
+        return context.see(_here(context), said)
     return context.page("recovery_codes.html", codes=codes)
 
 

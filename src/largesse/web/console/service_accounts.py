@@ -104,12 +104,10 @@ async def create(context: RequestContext) -> Response:
         try:
             account_id, _ = await create_service_account(context.actor, name)
         except TooManyServiceAccounts:
-            context.form.error(
-                "name",
-                context.say(
-                    "Your company has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
-                ),
+            said = context.say(
+                "Your company has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
             )
+            context.form.error("name", said)
         except NameTaken:
             context.form.error("name", context.say("Another service account has this name."))
         else:

@@ -99,9 +99,8 @@ class Pages:
         except Faulty as faulty:
             note(context, faulty)
             return await self._shown_new(context, currency, is_digital=is_digital, typed=typed)
-        return context.see(
-            f"{self.path}/{object_id}", context.say("Created as a draft. Nobody can send it until you publish it.")
-        )
+        said = context.say("Created as a draft. Nobody can send it until you publish it.")
+        return context.see(f"{self.path}/{object_id}", said)
 
     async def show(
         self,

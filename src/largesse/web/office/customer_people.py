@@ -59,9 +59,8 @@ async def send_invitation(context: OfficeContext) -> Response:
     except members.LastAdministrator:
         context.form.error("role", context.say("A customer needs an administrator: make somebody else one first."))
     except InvalidRequest:
-        context.form.error(
-            "email", context.say("The customer has reached its limit of %(most)s people.", most=members.MOST_PEOPLE)
-        )
+        said = context.say("The customer has reached its limit of %(most)s people.", most=members.MOST_PEOPLE)
+        context.form.error("email", said)
     else:
         return invited(context, actor.customer_id, made)
     return await show(context)
@@ -145,12 +144,10 @@ async def create_service(context: OfficeContext) -> Response:
         try:
             await create_service_account(acting_for(context), name)
         except TooManyServiceAccounts:
-            context.form.error(
-                "name",
-                context.say(
-                    "The customer has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
-                ),
+            said = context.say(
+                "The customer has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
             )
+            context.form.error("name", said)
         except NameTaken:
             context.form.error("name", context.say("Another service account has this name."))
         else:
@@ -172,9 +169,8 @@ async def limit_service(context: OfficeContext) -> Response:
         return await show_services(context, shown, f"{account.id} {currency}")
     if not await limit_as_typed(context, acting_for(context), context.form.number("account") or 0):
         return await show_services(context)
-    return context.see(
-        _here(context, "service-accounts"), context.say("The limits were changed. They apply from the next order.")
-    )
+    said = context.say("The limits were changed. They apply from the next order.")
+    return context.see(_here(context, "service-accounts"), said)
 
 
 async def switch_service(context: OfficeContext) -> Response:

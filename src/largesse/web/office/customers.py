@@ -186,12 +186,10 @@ async def note(context: OfficeContext) -> Response:
     try:
         await customers.add_note(acting_for(context), written)
     except InvalidRequest:
-        form.error(
-            "note",
-            context.say(
-                "This customer has reached its limit of %(most)s notes. Erase one first.", most=customers.MOST_NOTES
-            ),
+        said = context.say(
+            "This customer has reached its limit of %(most)s notes. Erase one first.", most=customers.MOST_NOTES
         )
+        form.error("note", said)
         return await one(context)
     return context.see(f"{_here(context)}#notes", context.say("The note was saved."))
 

@@ -169,9 +169,8 @@ async def end(context: OfficeContext) -> Response:
     """Ends the open view."""
     view = await context.read(find_view, context.person.session_id)
     await end_view(context.actor, context.person.session_id)
-    return context.see(
-        f"/office/customers/{view.customer_id}" if view else "/office/customers", context.say("The view has ended.")
-    )
+    said = context.say("The view has ended.")
+    return context.see(f"/office/customers/{view.customer_id}" if view else "/office/customers", said)
 
 
 async def show(context: OfficeContext) -> Response:

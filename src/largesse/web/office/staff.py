@@ -50,12 +50,10 @@ async def send_invitation(context: OfficeContext) -> Response:
             )
         form.error("email", said)
     except InvalidRequest:
-        form.error(
-            "email",
-            context.say(
-                "The back office has reached its limit of %(most)s people. Deactivate somebody first.", most=MOST_STAFF
-            ),
+        said = context.say(
+            "The back office has reached its limit of %(most)s people. Deactivate somebody first.", most=MOST_STAFF
         )
+        form.error("email", said)
     else:
         return _link(context, read.email, secret, is_reset=False)
     return await show(context)
