@@ -18,17 +18,14 @@ NOTES = (
     _form(notes.HERE, notes.save, Right.SETTINGS),
 )
 
+_RULES = "/app/approvals/rules"
 APPROVALS = (
     _page("/app/approvals", approvals.show, Access.MEMBER, text("Approvals"), Group.GIFTS, "stamp"),
-    _page("/app/approvals/rules", approval_rules.show, Right.SETTINGS, text("Approval rules")),
+    _page(_RULES, approval_rules.show, Right.SETTINGS, text("Approval rules")),
     _step_up(
-        "/app/approvals/rules",
-        approval_rules.create,
-        Right.SETTINGS,
-        text("Approval rules"),
-        most_fields=approval_rules.MOST_FIELDS,
+        _RULES, approval_rules.create, Right.SETTINGS, text("Approval rules"), most_fields=approval_rules.MOST_FIELDS
     ),
-    _step_up("/app/approvals/rules/{rule:int}/end", approval_rules.end, Right.SETTINGS),
+    _step_up(f"{_RULES}/{{rule:int}}/end", approval_rules.end, Right.SETTINGS),
     _page("/app/approvals/{send}", approvals.one, Access.MEMBER, text("Approval")),
     _step_up("/app/approvals/{send}", approvals.answer, Access.MEMBER, text("Approval")),
     _form("/app/approvals/{send}/withdraw", approvals.take_back, Right.SEND),

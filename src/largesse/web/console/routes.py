@@ -207,9 +207,12 @@ SEND = (
 )
 
 
+_SECURITY = text("Security")
+
+
 def sign_in_routes(root: str, who: Right | StaffRight | Access) -> tuple[PageRoute, ...]:
     """Returns the routes by which people sign in and change how they do, here and in the back office. `who` is everybody who signs in."""
-    own = {"who": who, "title": text("Security"), "before_second_step": True}
+    own = {"who": who, "title": _SECURITY, "before_second_step": True}
     page, form, change = partial(_page, **own), partial(_form, **own), partial(_step_up, **own)
     return (
         _page(f"{root}/sign-in", sign_in.sign_in, Access.ANYONE, text("Sign in")),
@@ -234,6 +237,9 @@ def sign_in_routes(root: str, who: Right | StaffRight | Access) -> tuple[PageRou
     )
 
 
+_FUNDING, _BUDGET = "/app/funding/{account:int}", "/app/budgets/{budget:int}"
+_SERVICE, _SERVICE_TITLE = "/app/service-accounts/{account:int}", text("Service account")
+
 ROUTES = (
     # Sign-in
     *sign_in_routes("/app", Access.MEMBER),
@@ -244,12 +250,8 @@ ROUTES = (
     _page("/app/customers", sign_in.customers, Access.SIGNED_IN, text("Choose a company")),
     _form("/app/customers", sign_in.choose_customer, Access.SIGNED_IN),
     _form("/app/environment", sign_in.switch_environment, Access.MEMBER),
-    _step_up(
-        "/app/security/required", security.require_of_all, Right.SETTINGS, text("Security"), before_second_step=True
-    ),
-    _step_up(
-        "/app/security/large-sends", security.confirm_above, Right.SETTINGS, text("Security"), before_second_step=True
-    ),
+    _step_up("/app/security/required", security.require_of_all, Right.SETTINGS, _SECURITY, before_second_step=True),
+    _step_up("/app/security/large-sends", security.confirm_above, Right.SETTINGS, _SECURITY, before_second_step=True),
     # Gifts
     _page("/app", home.show, Access.MEMBER, text("Home"), Group.GIFTS, "house"),
     _page("/app/search", search.show, Access.MEMBER, search.TITLE),
@@ -264,25 +266,19 @@ ROUTES = (
     *GIFTS,
     # Money
     _page("/app/funding", funding.show, Right.SEE_FUNDS, text("Funding"), Group.MONEY, "wallet"),
-    _page("/app/funding/{account:int}", funding.show_statement, Right.SEE_FUNDS, text("Statement")),
-    _page("/app/funding/{account:int}/statement.csv", funding.statement_csv, Right.SEE_FUNDS, text("Statement")),
+    _page(_FUNDING, funding.show_statement, Right.SEE_FUNDS, text("Statement")),
+    _page(f"{_FUNDING}/statement.csv", funding.statement_csv, Right.SEE_FUNDS, text("Statement")),
     _page("/app/funding/accounts/new", accounts.ask, Right.SETTINGS, text("New account")),
     _step_up("/app/funding/accounts", accounts.create, Right.SETTINGS, text("New account")),
-    _page("/app/funding/{account:int}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")),
-    _page("/app/funding/{account:int}/verify", funding.verify, Right.SEE_FUNDS, text("Verify")),
+    _page(f"{_FUNDING}/print", funding.print_statement, Right.SEE_FUNDS, text("Statement")),
+    _page(f"{_FUNDING}/verify", funding.verify, Right.SEE_FUNDS, text("Verify")),
     _page("/app/funding/owed", funding.show_owed, Right.SEE_OWED, text("Amount due")),
     _page("/app/funding/owed.csv", funding.download_owed, Right.SEE_OWED, text("Amount due")),
-    _page("/app/funding/{account:int}/account", accounts.show, Right.TRANSFER, text("Account")),
-    _step_up(
-        "/app/funding/{account:int}/watch",
-        accounts.set_watch,
-        Right.TRANSFER,
-        text("Account"),
-        most_fields=MOST_PEOPLE + 10,
-    ),
-    _step_up("/app/funding/{account:int}/name", accounts.rename, Right.SETTINGS, text("Account")),
-    _step_up("/app/funding/{account:int}/close", accounts.close, Right.SETTINGS),
-    _step_up("/app/funding/{account:int}/open", accounts.reopen, Right.SETTINGS),
+    _page(f"{_FUNDING}/account", accounts.show, Right.TRANSFER, text("Account")),
+    _step_up(f"{_FUNDING}/watch", accounts.set_watch, Right.TRANSFER, text("Account"), most_fields=MOST_PEOPLE + 10),
+    _step_up(f"{_FUNDING}/name", accounts.rename, Right.SETTINGS, text("Account")),
+    _step_up(f"{_FUNDING}/close", accounts.close, Right.SETTINGS),
+    _step_up(f"{_FUNDING}/open", accounts.reopen, Right.SETTINGS),
     _page("/app/funding/transfer", transfers.ask, Right.TRANSFER, text("Transfer money")),
     _step_up("/app/funding/transfers", transfers.make, Right.TRANSFER, text("Transfer money")),
     _page("/app/funding/top-ups", top_ups.list_all, Right.SEE_FUNDS, text("Top-ups")),
@@ -292,12 +288,10 @@ ROUTES = (
     _step_up("/app/funding/top-ups/{reference}/cancel", top_ups.cancel, Right.MOVE_FUNDS),
     _page("/app/budgets", budgets.show, Right.SEE_BUDGETS, text("Budgets"), Group.MONEY, "piggy-bank"),
     _step_up("/app/budgets", budgets.create, Right.SETTINGS, text("Budgets"), most_fields=budgets.MOST_FIELDS),
-    _page("/app/budgets/{budget:int}", budgets.one, Right.SETTINGS, text("Budget")),
-    _step_up(
-        "/app/budgets/{budget:int}", budgets.change, Right.SETTINGS, text("Budget"), most_fields=budgets.MOST_FIELDS
-    ),
-    _page("/app/budgets/{budget:int}/end", budgets.ask_end, Right.SETTINGS, text("End a budget")),
-    _step_up("/app/budgets/{budget:int}/end", budgets.end, Right.SETTINGS),
+    _page(_BUDGET, budgets.one, Right.SETTINGS, text("Budget")),
+    _step_up(_BUDGET, budgets.change, Right.SETTINGS, text("Budget"), most_fields=budgets.MOST_FIELDS),
+    _page(f"{_BUDGET}/end", budgets.ask_end, Right.SETTINGS, text("End a budget")),
+    _step_up(f"{_BUDGET}/end", budgets.end, Right.SETTINGS),
     *REPORTS,
     # Set-up
     _page("/app/webhooks", webhooks.show, Right.SETTINGS, text("Webhooks"), Group.SETUP, "webhook"),
@@ -323,17 +317,10 @@ ROUTES = (
     _page("/app/service-accounts", service_accounts.show, Right.SETTINGS, text("Service accounts"), Group.SETUP, "bot"),
     _page("/app/service-accounts.csv", service_accounts.download, Right.SETTINGS, text("Service accounts")),
     _step_up("/app/service-accounts", service_accounts.create, Right.SETTINGS, text("Service accounts")),
-    _page("/app/service-accounts/{account:int}", service_accounts.one, Right.SETTINGS, text("Service account")),
-    _step_up(
-        "/app/service-accounts/{account:int}/limit", service_accounts.limit, Right.SETTINGS, text("Service account")
-    ),
-    _step_up(
-        "/app/service-accounts/{account:int}/accounts",
-        service_accounts.assign,
-        Right.SETTINGS,
-        most_fields=MOST_ACCOUNTS + 10,
-    ),
-    _step_up("/app/service-accounts/{account:int}/active", service_accounts.switch, Right.SETTINGS),
+    _page(_SERVICE, service_accounts.one, Right.SETTINGS, _SERVICE_TITLE),
+    _step_up(f"{_SERVICE}/limit", service_accounts.limit, Right.SETTINGS, _SERVICE_TITLE),
+    _step_up(f"{_SERVICE}/accounts", service_accounts.assign, Right.SETTINGS, most_fields=MOST_ACCOUNTS + 10),
+    _step_up(f"{_SERVICE}/active", service_accounts.switch, Right.SETTINGS),
     _page("/app/people", people.show, Right.SETTINGS, text("People"), Group.SETUP, "users"),
     _page("/app/people.csv", people.download, Right.SETTINGS, text("People")),
     _step_up("/app/people", people.send_invitation, Right.SETTINGS, text("People")),

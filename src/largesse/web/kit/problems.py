@@ -11,12 +11,13 @@ Rooms raise `largesse.base.errors.Problem`s and know nothing of HTTP. `web` and 
     ├── HeadersTooLarge     431
     └── InternalError       500
 
-A new kind of error is a class there or here, and an entry of `PROBLEMS`. Programs get a problem body; pages for people show the same
+A new kind of error is a class there or here, a row of `PROBLEMS` and its explanation. Programs get a problem body; pages for people show the same
 `Problem` in their own words (`largesse.web.kit.pages`).
 """
 
 import math
 import re
+from collections.abc import Mapping
 
 import msgspec
 import structlog
@@ -94,151 +95,69 @@ class ProblemType(msgspec.Struct, frozen=True):
         return self.raised.slug
 
 
+_EXPLANATIONS: Mapping[type[Problem], str] = {
+    errors.InvalidRequest: "A member of the body or a parameter breaks a rule; the detail names it and the limit.",
+    errors.Unauthorized: "Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. "
+    "A key works in one environment only, and a deleted key in none.",
+    errors.InsufficientBalance: "Nothing was placed and no codes were issued. Top the account up or send less.",
+    errors.PlanRequired: "The API is available on the Pro plan and above.",
+    errors.BudgetExceeded: "The detail names the budget and what is left of it, or the most that a gift may cost. Nothing was placed or charged. "
+    "An administrator of the customer sets budgets; cancelled gifts give back what they cost.",
+    errors.DailyLimit: "The service account may order only so much in a day (UTC). The detail gives the limit and what it has ordered. Nothing was "
+    "placed or charged. The operator of this service sets the limit.",
+    errors.Inactive: "The key is valid, but the service account it acts as has been switched off.",
+    errors.NetworkNotAllowed: "The key may be used from certain networks only, and the request came from another address.",
+    errors.OrderLimit: "The service account may order only so much at once. The detail gives the limit. Nothing was placed or charged. The operator "
+    "of this service sets the limit.",
+    errors.OtherServiceAccount: "Only a key of the service account that placed an order can read its codes again, cancel it or mail it again.",
+    errors.ScopeRequired: "A key may be limited to some scopes, such as `read` or `send`. The detail names the scope that it lacks.",
+    NotFound: "Nothing here is available to this key under that address.",
+    MethodNotAllowed: "The address exists, but not with this method; `Allow` lists those it has.",
+    SlowRequest: "The head of a request must arrive whole within 10 seconds, its body within 30 and without a pause of 10. "
+    "The connection is closed.",
+    errors.QuoteChanged: "The request or its price is no longer what the `quote` was given for. Nothing was placed: ask for a new quote.",
+    errors.QuoteExpired: "A quote is valid until its `expiresAt`. Nothing was placed: ask for a new one.",
+    errors.ReferenceUsed: "An order of this customer has that `externalReference`; `instance` is its address. Nothing was placed again.",
+    errors.StateConflict: "It was done before, or comes too early or too late; the detail says which. Nothing was changed.",
+    TooLarge: "A request body may have at most 4 MiB.",
+    UnsupportedBody: "Send `Content-Type: application/json`, UTF-8, without a content encoding.",
+    Misdirected: "The captured mailbox is for the user of the machine it runs on. It answers to that machine's names alone, so that "
+    "no web page elsewhere can read it under a name of its own.",
+    errors.TooManyRequests: "Wait for the seconds in `Retry-After` and try again.",
+    HeadersTooLarge: "The headers of a request may have at most 32 KiB in all.",
+    InternalError: "The failure was logged under the request id in `X-Request-Id`.",
+    errors.Unavailable: "Try again after the seconds in `Retry-After`. With an `externalReference` a repeated order is never placed twice.",
+}
 # By status, then by slug.
-PROBLEMS = (
-    ProblemType(
-        errors.InvalidRequest,
-        400,
-        "The request is not valid",
-        "A member of the body or a parameter breaks a rule; the detail names it and the limit.",
-    ),
-    ProblemType(
-        errors.Unauthorized,
-        401,
-        "No valid API key",
-        "Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`. "
-        "A key works in one environment only, and a deleted key in none.",
-    ),
-    ProblemType(
-        errors.InsufficientBalance,
-        402,
-        "The funding account cannot cover the order",
-        "Nothing was placed and no codes were issued. Top the account up or send less.",
-    ),
-    ProblemType(
-        errors.PlanRequired,
-        402,
-        "The plan does not include API access",
-        "The API is available on the Pro plan and above.",
-    ),
-    ProblemType(
-        errors.BudgetExceeded,
-        403,
-        "The order exceeds a budget",
-        "The detail names the budget and what is left of it, or the most that a gift may cost. Nothing was placed or charged. "
-        "An administrator of the customer sets budgets; cancelled gifts give back what they cost.",
-    ),
-    ProblemType(
-        errors.DailyLimit,
-        403,
-        "The service account has ordered too much today",
-        "The service account may order only so much in a day (UTC). The detail gives the limit and what it has ordered. Nothing was "
-        "placed or charged. The operator of this service sets the limit.",
-    ),
-    ProblemType(
-        errors.Inactive,
-        403,
-        "The service account is not active",
-        "The key is valid, but the service account it acts as has been switched off.",
-    ),
-    ProblemType(
-        errors.NetworkNotAllowed,
-        403,
-        "The API key may not be used from there",
-        "The key may be used from certain networks only, and the request came from another address.",
-    ),
-    ProblemType(
-        errors.OrderLimit,
-        403,
-        "The order is larger than the service account may place",
-        "The service account may order only so much at once. The detail gives the limit. Nothing was placed or charged. The operator "
-        "of this service sets the limit.",
-    ),
-    ProblemType(
-        errors.OtherServiceAccount,
-        403,
-        "Another service account placed the order",
-        "Only a key of the service account that placed an order can read its codes again, cancel it or mail it again.",
-    ),
-    ProblemType(
-        errors.ScopeRequired,
-        403,
-        "The API key may not be used for that",
-        "A key may be limited to some scopes, such as `read` or `send`. The detail names the scope that it lacks.",
-    ),
-    ProblemType(NotFound, 404, "Not found", "Nothing here is available to this key under that address."),
-    ProblemType(
-        MethodNotAllowed,
-        405,
-        "Method not allowed",
-        "The address exists, but not with this method; `Allow` lists those it has.",
-    ),
-    ProblemType(
-        SlowRequest,
-        408,
-        "The request took too long to arrive",
-        "The head of a request must arrive whole within 10 seconds, its body within 30 and without a pause of 10. "
-        "The connection is closed.",
-    ),
-    ProblemType(
-        errors.QuoteChanged,
-        409,
-        "The order is not what was quoted",
-        "The request or its price is no longer what the `quote` was given for. Nothing was placed: ask for a new quote.",
-    ),
-    ProblemType(
-        errors.QuoteExpired,
-        409,
-        "The quote has expired",
-        "A quote is valid until its `expiresAt`. Nothing was placed: ask for a new one.",
-    ),
-    ProblemType(
-        errors.ReferenceUsed,
-        409,
-        "The external reference is already used",
-        "An order of this customer has that `externalReference`; `instance` is its address. Nothing was placed again.",
-    ),
-    ProblemType(
-        errors.StateConflict,
-        409,
-        "It cannot be done as things stand",
-        "It was done before, or comes too early or too late; the detail says which. Nothing was changed.",
-    ),
-    ProblemType(TooLarge, 413, "The request body is too large", "A request body may have at most 4 MiB."),
-    ProblemType(
-        UnsupportedBody,
-        415,
-        "The request body must be JSON",
-        "Send `Content-Type: application/json`, UTF-8, without a content encoding.",
-    ),
-    ProblemType(
-        Misdirected,
-        421,
-        "This service does not answer to that host name",
-        "The captured mailbox is for the user of the machine it runs on. It answers to that machine's names alone, so that "
-        "no web page elsewhere can read it under a name of its own.",
-    ),
-    ProblemType(
-        errors.TooManyRequests, 429, "Too many requests", "Wait for the seconds in `Retry-After` and try again."
-    ),
-    ProblemType(
-        HeadersTooLarge,
-        431,
-        "The request headers are too large",
-        "The headers of a request may have at most 32 KiB in all.",
-    ),
-    ProblemType(
-        InternalError,
-        500,
-        "Something went wrong on our side",
-        "The failure was logged under the request id in `X-Request-Id`.",
-    ),
-    ProblemType(
-        errors.Unavailable,
-        503,
-        "The service cannot answer just now",
-        "Try again after the seconds in `Retry-After`. With an `externalReference` a repeated order is never placed twice.",
-    ),
+PROBLEMS = tuple(
+    ProblemType(raised, status, title, _EXPLANATIONS[raised])
+    for status, raised, title in (
+        (400, errors.InvalidRequest, "The request is not valid"),
+        (401, errors.Unauthorized, "No valid API key"),
+        (402, errors.InsufficientBalance, "The funding account cannot cover the order"),
+        (402, errors.PlanRequired, "The plan does not include API access"),
+        (403, errors.BudgetExceeded, "The order exceeds a budget"),
+        (403, errors.DailyLimit, "The service account has ordered too much today"),
+        (403, errors.Inactive, "The service account is not active"),
+        (403, errors.NetworkNotAllowed, "The API key may not be used from there"),
+        (403, errors.OrderLimit, "The order is larger than the service account may place"),
+        (403, errors.OtherServiceAccount, "Another service account placed the order"),
+        (403, errors.ScopeRequired, "The API key may not be used for that"),
+        (404, NotFound, "Not found"),
+        (405, MethodNotAllowed, "Method not allowed"),
+        (408, SlowRequest, "The request took too long to arrive"),
+        (409, errors.QuoteChanged, "The order is not what was quoted"),
+        (409, errors.QuoteExpired, "The quote has expired"),
+        (409, errors.ReferenceUsed, "The external reference is already used"),
+        (409, errors.StateConflict, "It cannot be done as things stand"),
+        (413, TooLarge, "The request body is too large"),
+        (415, UnsupportedBody, "The request body must be JSON"),
+        (421, Misdirected, "This service does not answer to that host name"),
+        (429, errors.TooManyRequests, "Too many requests"),
+        (431, HeadersTooLarge, "The request headers are too large"),
+        (500, InternalError, "Something went wrong on our side"),
+        (503, errors.Unavailable, "The service cannot answer just now"),
+    )
 )
 _BY_CLASS = {one.raised: one for one in PROBLEMS}
 

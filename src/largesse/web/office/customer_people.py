@@ -4,7 +4,6 @@ People are invited, get roles and links for new passwords. Service accounts are 
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from starlette.responses import Response
 
@@ -26,7 +25,7 @@ from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, sho
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
 
-_NO_LIMITS: Mapping[str, str] = MappingProxyType({"largest_order": "", "daily": ""})
+_NO_LIMITS: Mapping[str, str] = {"largest_order": "", "daily": ""}
 
 
 async def show(context: OfficeContext) -> Response:

@@ -1,7 +1,6 @@
 """Errors of uploaded files, in the language of the page. They never repeat a number or a name from the file."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
@@ -11,41 +10,37 @@ from largesse.web.office.context import OfficeContext
 
 _MOST_NAME = 100  # the most characters of a file name that pages show
 _TOO_LARGE = text("The file is larger than %(most)s MB.")
-_REFUSED: Mapping[str, str] = MappingProxyType(
-    {
-        "empty": text("Line %(line)s has nothing in the column %(column)s."),
-        "encoding": text(
-            "Line %(line)s: the letters of a number or PIN cannot be read for certain. Save the file as CSV in UTF-8."
-        ),
-        "formula": text(
-            "Line %(line)s has a spreadsheet's error text, such as #N/A or ####. Correct it there, and save the file again."
-        ),
-        "no_csv": text("This is not a CSV file."),
-        "no_heading": text(
-            "The first line must be a heading. These columns are missing: %(lacks)s. It may have: %(may_have)s."
-        ),
-        "no_parcel": text("Line %(line)s names no parcel."),
-        "no_text": text("This is not a text file. Save it as CSV in UTF-8."),
-        "no_value": text(
-            "Line %(line)s does not say what the number is worth. Add a column “value”, or choose an amount."
-        ),
-        "number": text("Line %(line)s: a number has at most %(most)s characters, all of them printable."),
-        "other_value": text("Line %(line)s has an amount at which this gift is not sold."),
-        "over": text("The last day in line %(line)s has passed."),
-        "shortened": text(
-            "Line %(line)s has a number that a spreadsheet shortened to one such as 1.23E+11. Make its column text there, and save the file again."
-        ),
-        "too_large": _TOO_LARGE,
-        "too_long": text("Line %(line)s has a text of more than %(most)s characters."),
-        "too_many_lines": text("The file has more than %(most)s lines. Split it."),
-        "too_wide": text("Line %(line)s has more columns than the heading, or more than %(most)s."),
-        "twice": text("Line %(line)s contradicts line %(first)s about a parcel."),
-        "use_by": text("Line %(line)s: write the last day as 2030-12-31."),
-        "value": text("Line %(line)s has an amount that cannot be read."),
-        "all_other_value": text("This gift is sold at %(amounts)s."),
-        "all_value": text("The amount cannot be read."),
-    }
-)
+_REFUSED: Mapping[str, str] = {
+    "empty": text("Line %(line)s has nothing in the column %(column)s."),
+    "encoding": text(
+        "Line %(line)s: the letters of a number or PIN cannot be read for certain. Save the file as CSV in UTF-8."
+    ),
+    "formula": text(
+        "Line %(line)s has a spreadsheet's error text, such as #N/A or ####. Correct it there, and save the file again."
+    ),
+    "no_csv": text("This is not a CSV file."),
+    "no_heading": text(
+        "The first line must be a heading. These columns are missing: %(lacks)s. It may have: %(may_have)s."
+    ),
+    "no_parcel": text("Line %(line)s names no parcel."),
+    "no_text": text("This is not a text file. Save it as CSV in UTF-8."),
+    "no_value": text("Line %(line)s does not say what the number is worth. Add a column “value”, or choose an amount."),
+    "number": text("Line %(line)s: a number has at most %(most)s characters, all of them printable."),
+    "other_value": text("Line %(line)s has an amount at which this gift is not sold."),
+    "over": text("The last day in line %(line)s has passed."),
+    "shortened": text(
+        "Line %(line)s has a number that a spreadsheet shortened to one such as 1.23E+11. Make its column text there, and save the file again."
+    ),
+    "too_large": _TOO_LARGE,
+    "too_long": text("Line %(line)s has a text of more than %(most)s characters."),
+    "too_many_lines": text("The file has more than %(most)s lines. Split it."),
+    "too_wide": text("Line %(line)s has more columns than the heading, or more than %(most)s."),
+    "twice": text("Line %(line)s contradicts line %(first)s about a parcel."),
+    "use_by": text("Line %(line)s: write the last day as 2030-12-31."),
+    "value": text("Line %(line)s has an amount that cannot be read."),
+    "all_other_value": text("This gift is sold at %(amounts)s."),
+    "all_value": text("The amount cannot be read."),
+}
 
 
 def file_name(context: OfficeContext) -> str:

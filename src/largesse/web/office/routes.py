@@ -104,6 +104,7 @@ STAFF = (
 _CUSTOMERS, _OF_CUSTOMER = "/office/customers", "/office/customers/{customer:int}"
 _SEE_CUSTOMERS, _CHANGE_CUSTOMERS = StaffRight.SEE_CUSTOMERS, StaffRight.CUSTOMERS
 _PEOPLE, _SERVICES, _GIFT = text("People"), text("Service accounts"), text("Gift")
+_OF_PERSON, _OF_SERVICES = f"{_OF_CUSTOMER}/people/{{user:int}}", f"{_OF_CUSTOMER}/service-accounts"
 
 CUSTOMERS = (
     _page(_CUSTOMERS, customers.show, _SEE_CUSTOMERS, text("Customers"), Group.CUSTOMERS, "building-2"),
@@ -116,18 +117,14 @@ CUSTOMERS = (
     _form(f"{_OF_CUSTOMER}/notes/{{note:int}}/erase", customers.unnote, _CHANGE_CUSTOMERS),
     _page(f"{_OF_CUSTOMER}/people", customer_people.show, _SEE_CUSTOMERS, _PEOPLE),
     _step_up(f"{_OF_CUSTOMER}/people", customer_people.send_invitation, _CHANGE_CUSTOMERS, _PEOPLE),
-    _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/invitation", customer_people.send_again, _CHANGE_CUSTOMERS, _PEOPLE),
-    _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/role", customer_people.give_role, _CHANGE_CUSTOMERS),
-    _page(
-        f"{_OF_CUSTOMER}/people/{{user:int}}/reset", customer_people.ask_reset, _CHANGE_CUSTOMERS, text("New password")
-    ),
-    _step_up(f"{_OF_CUSTOMER}/people/{{user:int}}/reset", customer_people.make_reset, _CHANGE_CUSTOMERS, _PEOPLE),
-    _page(f"{_OF_CUSTOMER}/service-accounts", customer_people.show_services, _SEE_CUSTOMERS, _SERVICES),
-    _step_up(f"{_OF_CUSTOMER}/service-accounts", customer_people.create_service, _CHANGE_CUSTOMERS, _SERVICES),
-    _step_up(f"{_OF_CUSTOMER}/service-accounts/limit", customer_people.limit_service, _CHANGE_CUSTOMERS, _SERVICES),
-    _step_up(
-        f"{_OF_CUSTOMER}/service-accounts/{{account:int}}/active", customer_people.switch_service, _CHANGE_CUSTOMERS
-    ),
+    _step_up(f"{_OF_PERSON}/invitation", customer_people.send_again, _CHANGE_CUSTOMERS, _PEOPLE),
+    _step_up(f"{_OF_PERSON}/role", customer_people.give_role, _CHANGE_CUSTOMERS),
+    _page(f"{_OF_PERSON}/reset", customer_people.ask_reset, _CHANGE_CUSTOMERS, text("New password")),
+    _step_up(f"{_OF_PERSON}/reset", customer_people.make_reset, _CHANGE_CUSTOMERS, _PEOPLE),
+    _page(_OF_SERVICES, customer_people.show_services, _SEE_CUSTOMERS, _SERVICES),
+    _step_up(_OF_SERVICES, customer_people.create_service, _CHANGE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_SERVICES}/limit", customer_people.limit_service, _CHANGE_CUSTOMERS, _SERVICES),
+    _step_up(f"{_OF_SERVICES}/{{account:int}}/active", customer_people.switch_service, _CHANGE_CUSTOMERS),
     _page(f"{_OF_CUSTOMER}/see-as", see_as.ask, StaffRight.SEE_AS, text("See as")),
     _form(f"{_OF_CUSTOMER}/see-as", see_as.begin, StaffRight.SEE_AS, text("See as")),
     _form("/office/see-as/end", see_as.end, StaffRight.SEE_AS),
@@ -148,17 +145,14 @@ FIND = (
 )
 
 _DELIVERIES = text("Deliveries")
+_OF_WEBHOOK = "/office/deliveries/webhooks/{customer:int}/{environment}/{subscription}"
 
 DELIVERIES = (
     _page("/office/deliveries", deliveries.show, StaffRight.SEE_DELIVERIES, _DELIVERIES, Group.CUSTOMERS, "send"),
     _page("/office/deliveries/requeue", deliveries.ask, StaffRight.DELIVERIES, text("Send again")),
     _step_up("/office/deliveries/requeue", deliveries.send_again, StaffRight.DELIVERIES, text("Send again")),
     _page("/office/deliveries/webhooks", deliveries.webhooks, StaffRight.SEE_DELIVERIES, text("Failing webhooks")),
-    _form(
-        "/office/deliveries/webhooks/{customer:int}/{environment}/{subscription}",
-        deliveries.deliver_again,
-        StaffRight.DELIVERIES,
-    ),
+    _form(_OF_WEBHOOK, deliveries.deliver_again, StaffRight.DELIVERIES),
 )
 
 _OF_REQUEST = "/office/privacy/{request:int}"
@@ -176,6 +170,7 @@ PRIVACY = (
 # Reads a little more than the limit, so that the page can say beside the form what is too large.
 _OF_FILES = BodyLimits(2 * stock.MOST_BYTES, whole_s=60.0, pause_s=15.0)
 _STOCK_GIFT, _PARCELS, _PARCEL = text("Stock of a gift"), text("Parcels"), text("Parcel")
+_NUMBERS = text("Tracking numbers")
 _OF_STOCKED, _OF_PARCEL = f"{stock.HERE}/{{product:int}}", f"{parcels.HERE}/{{parcel:int}}"
 _upload_form = partial(_form, limits=_OF_FILES, takes_files=True)
 
@@ -186,15 +181,9 @@ GOODS = (
     _form(f"{_OF_STOCKED}/warning", stock.warn, StaffRight.STOCK, _STOCK_GIFT),
     _page(parcels.HERE, parcels.show, StaffRight.SEE_PARCELS, _PARCELS, Group.GOODS, "package"),
     _form(f"{parcels.HERE}/pack", parcels.pack, StaffRight.PARCELS, _PARCELS, most_fields=parcels.MOST_FIELDS),
-    _page(f"{parcels.HERE}/send", parcels.ask_numbers, StaffRight.PARCELS, text("Tracking numbers")),
-    _form(
-        f"{parcels.HERE}/send",
-        parcels.send,
-        StaffRight.PARCELS,
-        text("Tracking numbers"),
-        most_fields=parcels.MOST_FIELDS,
-    ),
-    _upload_form(f"{parcels.HERE}/import", parcels.import_file, StaffRight.PARCELS, text("Tracking numbers")),
+    _page(f"{parcels.HERE}/send", parcels.ask_numbers, StaffRight.PARCELS, _NUMBERS),
+    _form(f"{parcels.HERE}/send", parcels.send, StaffRight.PARCELS, _NUMBERS, most_fields=parcels.MOST_FIELDS),
+    _upload_form(f"{parcels.HERE}/import", parcels.import_file, StaffRight.PARCELS, _NUMBERS),
     _page(_OF_PARCEL, parcels.one, StaffRight.SEE_PARCELS, _PARCEL),
     _form(f"{_OF_PARCEL}/send", parcels.send_one, StaffRight.PARCELS, _PARCEL),
     _form(f"{_OF_PARCEL}/correct", parcels.correct, StaffRight.PARCELS, _PARCEL),
