@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.i18n.languages import Language
 from largesse.base.settings import Settings
-from largesse.branding.model import NO_BRAND, Brand
+from largesse.branding.model import Brand
 from largesse.catalogue.model import Details, Product
 from largesse.fulfilment.gifts import NotPossible
 from largesse.web.claim.campaign import HERE as CAMPAIGNS
@@ -35,11 +35,11 @@ class Previews:
         language: Language,
         *,
         environment: str,
-        wrapping: str | None,
         sender: str | None,
-        recipient: str | None,
-        until: date | None,
-        brand: Brand = NO_BRAND,
+        brand: Brand,
+        wrapping: str | None = None,
+        recipient: str | None = None,
+        until: date | None = None,
     ) -> str:
         """Returns the page of a claim link. Its form and links do nothing."""
         values = {
@@ -62,7 +62,7 @@ class Previews:
         currency: str,
         choices: Sequence[Product],
         details: Mapping[int, Details],
-        brand: Brand = NO_BRAND,
+        brand: Brand,
     ) -> str:
         """Returns the page on which the recipient chooses from a collection. Its forms and links do nothing."""
         values = {

@@ -66,14 +66,14 @@ async def show(context: RequestContext) -> Response:
     """Shows the sends that the person may decide about, and their own."""
     async with context.database.connection(context.person.scope) as connection:
         seen = await service.list_seen(context.actor, connection)
-        names = await _names(context, connection)
+        members = await list_members(connection, context.person.customer_id)
         automations = await waiting_for_approval(context, connection)
     waiting = [one for one in seen if one.may_decide]
     return context.page(
         "approvals.html",
         waiting=waiting,
         others=[one for one in seen if not one.may_decide],
-        names=names,
+        names={one.id: one.name for one in members},
         automations=automations,
         state_of=lambda request: _state(context, request),
         may_set=context.person.may(Right.SETTINGS),
@@ -159,10 +159,6 @@ async def _send(context: RequestContext, request: ApprovalRequest) -> str:
 async def _find(context: RequestContext) -> SeenRequest:
     async with context.database.connection(context.person.scope) as connection:
         return await service.read_request(context.actor, connection, context.request.path_params["send"])
-
-
-async def _names(context: RequestContext, connection: Connection) -> dict[int, str]:
-    return {member.id: member.name for member in await list_members(connection, context.person.customer_id)}
 
 
 async def _priced(context: RequestContext, draft: Draft) -> tuple[Gift, Options] | None:

@@ -160,13 +160,7 @@ async def claim(context: RequestContext) -> Response:
     """Returns a sample claim page with the brand, as a separate document for a frame."""
     brand = await brand_of(context)
     html = Previews(context.services.settings).link(
-        _language(context),
-        environment=context.person.environment,
-        wrapping=None,
-        sender=context.person.name,
-        recipient=None,
-        until=None,
-        brand=brand,
+        _language(context), environment=context.person.environment, sender=context.person.name, brand=brand
     )
     return page(html, of_claim(brand_styles(brand, None)))
 

@@ -87,8 +87,9 @@ async def _stored(context: RequestContext, words: str) -> list[Kind]:
     has_more = page.next is not None or len(page.orders) > MOST_OF_KIND
     orders = [_order(context, order) for order in page.orders[:MOST_OF_KIND]]
     of_templates = (_template(context, one) for one in templates if _fits(words, one.name, one.gift_name))
+    all_orders = f"/app/orders?{urlencode({'q': words})}" if words else "/app/orders"
     return [
-        Kind("orders", context.say("Orders"), orders, _all_orders(words) if has_more else None),
+        Kind("orders", context.say("Orders"), orders, all_orders if has_more else None),
         Kind("recipients", context.say("Recipients"), [_recipient(context, one) for one in found]),
         Kind("templates", context.say("Templates"), list(islice(of_templates, MOST_OF_KIND))),
     ]
@@ -180,10 +181,6 @@ def _template(context: RequestContext, template: Template) -> Hit:
 
 def _joined(parts: Iterable[str | None]) -> str:
     return " · ".join(part for part in parts if part)
-
-
-def _all_orders(words: str) -> str:
-    return f"/app/orders?{urlencode({'q': words})}" if words else "/app/orders"
 
 
 def _day(context: RequestContext, at: datetime) -> str:

@@ -229,7 +229,9 @@ def _describe(document: Json, method: str, path: str, operation: Json, base_url:
         description=prose(operation.get("description", "")),
         needs_key=needs_key,
         parameters=[
-            read_field(p["name"], p["in"], {**p["schema"], **_description(p)}, required=p["required"])
+            read_field(
+                p["name"], p["in"], {**p["schema"], "description": p.get("description", "")}, required=p["required"]
+            )
             for p in parameters
         ],
         body=body["schema"]["$ref"].rpartition("/")[2] if body else "",
@@ -238,10 +240,6 @@ def _describe(document: Json, method: str, path: str, operation: Json, base_url:
         status=f"{status} {HTTPStatus(int(status)).phrase}",
         answers=[_answer(document, status, response) for status, response in operation["responses"].items()],
     )
-
-
-def _description(parameter: Json) -> Json:
-    return {"description": parameter["description"]} if "description" in parameter else {}
 
 
 def _answer(document: Json, status: str, response: Json) -> StatusRow:

@@ -81,7 +81,7 @@ class SeenContext(RequestContext):
     @property
     def actor(self) -> Actor:
         """The viewer as an actor, for checks of what they may see. It refuses every transaction."""
-        return replace(super().actor, begin=_refused)
+        return replace(super().actor, begin=lambda _: _refuse())
 
     @property
     def address(self) -> str:
@@ -106,10 +106,6 @@ class SeenContext(RequestContext):
         path = self.request.url.path.removeprefix(ROOT)
         menu = self._layout.menu(self.language, self.person, path)
         return super().shown({**values, **self._layout.shown, "path": path, "menu": menu})
-
-
-def _refused(_: bool) -> NoReturn:
-    _refuse()
 
 
 def _refuse() -> NoReturn:

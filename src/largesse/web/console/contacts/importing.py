@@ -179,11 +179,9 @@ def _with(checked: CheckedContacts, faults: ContactFaults) -> CheckedContacts:
     found: Mapping[int, tuple[str, str]] = {
         fine[at]: (fault.field, fault.kind) for at, fault in faults.faults.items() if at < len(fine)
     }
-    return msgspec.structs.replace(checked, rows=tuple(_faulty(row, found) for row in checked.rows))
-
-
-def _faulty(row: CheckedContact, found: Mapping[int, tuple[str, str]]) -> CheckedContact:
-    return msgspec.structs.replace(row, faults=(found[row.number],)) if row.number in found else row
+    replace = msgspec.structs.replace
+    rows = (replace(row, faults=(found[row.number],)) if row.number in found else row for row in checked.rows)
+    return replace(checked, rows=tuple(rows))
 
 
 def _sheet_of(context: RequestContext) -> Sheet:
