@@ -6,18 +6,11 @@ from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
 from largesse.base.i18n.languages import text
 from largesse.base.money import to_decimal
+from largesse.customers import service_accounts
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import ServiceAccount, list_service_accounts
 from largesse.customers.key_store import list_keys
 from largesse.customers.restrictions import Limit
-from largesse.customers.service_accounts import (
-    MOST_SERVICE_ACCOUNTS,
-    NameTaken,
-    TooManyServiceAccounts,
-    create_service_account,
-    limit_service_account,
-    switch_service_account,
-)
 from largesse.db.pool import Connection
 from largesse.ledger.accounts import assign_accounts
 from largesse.ledger.statements import month_of
@@ -48,7 +41,9 @@ async def limit_as_typed(context: PageContext, actor: Actor, account_id: int) ->
     )
     if not form.errors:
         try:
-            await limit_service_account(actor, account_id, currency, largest_order_minor=largest, daily_minor=daily)
+            await service_accounts.limit_service_account(
+                actor, account_id, currency, largest_order_minor=largest, daily_minor=daily
+            )
         except OperatorError:
             form.error("currency", context.say("Choose one of the options."))
     return not form.errors
@@ -102,13 +97,14 @@ async def create(context: RequestContext) -> Response:
     name = context.form.text("name", MOST_NAME)
     if not context.form.errors:
         try:
-            account_id, _ = await create_service_account(context.actor, name)
-        except TooManyServiceAccounts:
+            account_id, _ = await service_accounts.create_service_account(context.actor, name)
+        except service_accounts.TooManyServiceAccounts:
             said = context.say(
-                "Your company has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
+                "Your company has reached its limit of %(most)s service accounts.",
+                most=service_accounts.MOST_SERVICE_ACCOUNTS,
             )
             context.form.error("name", said)
-        except NameTaken:
+        except service_accounts.NameTaken:
             context.form.error("name", context.say("Another service account has this name."))
         else:
             said = context.say("%(name)s was created. Choose which accounts it may use, and create a key.", name=name)
@@ -164,7 +160,7 @@ async def switch(context: RequestContext) -> Response:
 async def switch_as_chosen(context: PageContext, actor: Actor) -> str:
     """Switches the service account of the path on or off as the form says, and returns what to say. Raises NotFound."""
     active = context.form["active"] == "yes"
-    name = await switch_service_account(actor, context.number("account"), active=active)
+    name = await service_accounts.switch_service_account(actor, context.number("account"), active=active)
     return context.say(_ON if active else _OFF, name=name)
 
 

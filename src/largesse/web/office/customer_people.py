@@ -8,16 +8,10 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
-from largesse.customers import members
+from largesse.customers import members, service_accounts
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
 from largesse.customers.members import Member
 from largesse.customers.roles import ROLES
-from largesse.customers.service_accounts import (
-    MOST_SERVICE_ACCOUNTS,
-    NameTaken,
-    TooManyServiceAccounts,
-    create_service_account,
-)
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.web.console.people import ROLE_NAMES, InvitationForm, hand_on, list_page, of_list
@@ -141,13 +135,14 @@ async def create_service(context: OfficeContext) -> Response:
     name = context.form.text("name", MOST_NAME)
     if not context.form.errors:
         try:
-            await create_service_account(acting_for(context), name)
-        except TooManyServiceAccounts:
+            await service_accounts.create_service_account(acting_for(context), name)
+        except service_accounts.TooManyServiceAccounts:
             said = context.say(
-                "The customer has reached its limit of %(most)s service accounts.", most=MOST_SERVICE_ACCOUNTS
+                "The customer has reached its limit of %(most)s service accounts.",
+                most=service_accounts.MOST_SERVICE_ACCOUNTS,
             )
             context.form.error("name", said)
-        except NameTaken:
+        except service_accounts.NameTaken:
             context.form.error("name", context.say("Another service account has this name."))
         else:
             said = context.say("The service account %(name)s was created.", name=name)

@@ -25,13 +25,7 @@ from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
-from largesse.web.console.send.message import (
-    MessageForm,
-    check_wrapping,
-    chosen_wrapping,
-    offered_wrappings,
-    placeholders,
-)
+from largesse.web.console.send import message
 from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen, person_as_caller
 from largesse.web.console.send.preview import held
 from largesse.web.kit.security import with_styles
@@ -209,8 +203,8 @@ async def _typed(context: RequestContext, caller: Caller, snapshot: Snapshot, be
         raise NotFound("There is no such gift.")
     choice, gift = await priced(context, caller, picked)
     name = form.text("name", service.MAX_NAME, required=not _looks(context))
-    said = form.read(MessageForm)
-    check_wrapping(context, await offered_wrappings(context))
+    said = form.read(message.MessageForm)
+    message.check_wrapping(context, await message.offered_wrappings(context))
     draft = DraftContent(wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None)
     days = before.expiry_after_days if before else None
     if context.person.plan == "enterprise":
@@ -270,7 +264,7 @@ async def _show(
     language = _shown_in(context, said)
     shown = await held(context, said, language) if said else None
     name = called(start) if start else ""
-    wrappings = await offered_wrappings(context)
+    wrappings = await message.offered_wrappings(context)
     response = context.page(
         "gifts/template.html",
         saved=template,
@@ -280,7 +274,9 @@ async def _show(
         name=context.say("Copy of %(name)s", name=name)[: service.MAX_NAME] if like else name,
         value=_value(context, start, picked),
         wrappings=wrappings,
-        wrapping=chosen_wrapping(context.form["wrapping_key"] or (start.wrapping_key if start else None), wrappings),
+        wrapping=message.chosen_wrapping(
+            context.form["wrapping_key"] or (start.wrapping_key if start else None), wrappings
+        ),
         start=start,
         now=_now(context, template) if template else {},
         shown=shown,
@@ -330,7 +326,7 @@ async def check_template(context: RequestContext) -> None:
     except InvalidRequest:
         form.error("template", context.say(_GONE))
         return
-    known = [name for name, _ in await placeholders(context)]
+    known = [name for name, _ in await message.offered_placeholders(context)]
     if unknown := unknown_placeholders(spec.options.message or "", known):
         form.error("template", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
     accounts = await context.read(list_funding_accounts, caller.principal)

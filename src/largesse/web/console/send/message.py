@@ -11,16 +11,8 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.branding.model import Brand
 from largesse.contacts.groups import list_fields
+from largesse.orders import placeholders
 from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, MAX_WRAPPING_KEY, known_wrapping
-from largesse.orders.placeholders import (
-    COMPANY,
-    FIRST_NAME,
-    NAME,
-    fill_for_nobody,
-    fill_in,
-    has_placeholders,
-    unknown_placeholders,
-)
 from largesse.web.claim.rendering import draw_own_wrapping, draw_wrapping
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
@@ -43,7 +35,11 @@ NAMES = {
 }
 
 
-_BUILT_IN = {FIRST_NAME: text("First name"), NAME: text("Name"), COMPANY: text("Your company")}
+_BUILT_IN = {
+    placeholders.FIRST_NAME: text("First name"),
+    placeholders.NAME: text("Name"),
+    placeholders.COMPANY: text("Your company"),
+}
 _UNKNOWN = text("Unknown: %(placeholders)s. Choose from the placeholders below.")
 
 
@@ -95,7 +91,9 @@ async def take(context: RequestContext) -> Response:
     opened, form = await open_draft(context), context.form
     said = form.read(MessageForm)
     check_wrapping(context, await offered_wrappings(context))
-    if unknown := unknown_placeholders(said.message, [name for name, _ in await placeholders(context)]):
+    if unknown := placeholders.unknown_placeholders(
+        said.message, [name for name, _ in await offered_placeholders(context)]
+    ):
         form.error("message", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
     if form.errors:
         return await _show(context, opened)
@@ -145,7 +143,7 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         from_name=(options.from_name if options else None) or "",
         message=(options.message if options else None) or "",
         shown=shown,
-        placeholders=await placeholders(context),
+        placeholders=await offered_placeholders(context),
         may_try=shown is not None and preview.may_try(context),
         shown_in=language,
         is_batch=opened.content.code_quantity is not None,
@@ -162,15 +160,15 @@ async def _to_first(context: RequestContext, opened: Open) -> tuple[Chosen | Non
     checked = await context.services.drafts.rows.checked(principal, opened.draft)
     first = checked.recipients[:1]
     name = first[0].name if first else None
-    if said is None or said.options.message is None or not has_placeholders(said.options.message):
+    if said is None or said.options.message is None or not placeholders.has_placeholders(said.options.message):
         return said, name
-    message = fill_for_nobody(principal, said.options.message)
+    message = placeholders.fill_for_nobody(principal, said.options.message)
     if first:
-        (message,) = await context.read(fill_in, principal, said.options.message, first)
+        (message,) = await context.read(placeholders.fill_in, principal, said.options.message, first)
     return replace(said, options=msgspec.structs.replace(said.options, message=message or None)), name
 
 
-async def placeholders(context: RequestContext) -> list[tuple[str, str]]:
+async def offered_placeholders(context: RequestContext) -> list[tuple[str, str]]:
     """Returns the placeholders that a message may have, each with its label."""
     fields = await context.read(list_fields, context.customer)
     return [*((name, context.say(said)) for name, said in _BUILT_IN.items()), *((one.key, one.name) for one in fields)]
