@@ -10,21 +10,9 @@ from largesse.approvals.service import list_needing
 from largesse.automations.service import list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
+from largesse.customers import members
 from largesse.customers.key_store import list_keys
-from largesse.customers.members import (
-    MOST_PEOPLE,
-    AlreadyThere,
-    Invitation,
-    Member,
-    count_members,
-    invite,
-    invite_again,
-    list_members,
-    read_member,
-    remove,
-    search_members,
-    set_role,
-)
+from largesse.customers.members import Invitation, Member
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection
@@ -66,7 +54,7 @@ async def download(context: RequestContext) -> Response:
             context.say("Yes") if one.has_second_step else context.say("No"),
             context.instant(one.last_login_at),
         )
-        for one in await context.read(list_members, context.person.customer_id)
+        for one in await context.read(members.list_members, context.person.customer_id)
     ]
     return await context.csv("people.csv", [context.say(one) for one in _COLUMNS], rows)
 
@@ -86,12 +74,14 @@ async def send_invitation(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     try:
-        made = await invite(context.actor, read.email, name=read.name or None, role=read.role, mails=context.can_mail)
-    except AlreadyThere:
+        made = await members.invite(
+            context.actor, read.email, name=read.name or None, role=read.role, mails=context.can_mail
+        )
+    except members.AlreadyThere:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:
         said = context.say(
-            "Your company has reached its limit of %(most)s people. Remove somebody first.", most=MOST_PEOPLE
+            "Your company has reached its limit of %(most)s people. Remove somebody first.", most=members.MOST_PEOPLE
         )
         form.error("email", said)
     else:
@@ -102,8 +92,8 @@ async def send_invitation(context: RequestContext) -> Response:
 async def send_again(context: RequestContext) -> Response:
     """Replaces the link of somebody who was invited. Raises NotFound."""
     try:
-        made = await invite_again(context.actor, context.number("user"), mails=context.can_mail)
-    except AlreadyThere:
+        made = await members.invite_again(context.actor, context.number("user"), mails=context.can_mail)
+    except members.AlreadyThere:
         return context.see("/app/people", context.say("This person has already signed in and needs no new link."))
     return _invited(context, made)
 
@@ -128,7 +118,7 @@ async def give_role(context: RequestContext) -> Response:
     if is_own and context.form["sure"] != "yes":
         return context.see(f"/app/people/{person.user_id}/role?role={role}")
     try:
-        member = await set_role(context.actor, context.number("user"), role)
+        member = await members.set_role(context.actor, context.number("user"), role)
     except InvalidRequest:
         return context.see(people, context.say(_LAST))
     said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))
@@ -173,7 +163,7 @@ async def ask_removal(context: RequestContext) -> Response:
 async def take_away(context: RequestContext) -> Response:
     """Removes a member, and ends their sessions. Raises NotFound."""
     try:
-        member = await remove(context.actor, context.number("user"), take_all_accounts)
+        member = await members.remove(context.actor, context.number("user"), take_all_accounts)
     except InvalidRequest:
         return context.see("/app/people", context.say(_LAST))
     said = context.say("%(name)s was removed, and is signed out everywhere.", name=member.name)
@@ -181,7 +171,7 @@ async def take_away(context: RequestContext) -> Response:
 
 
 async def _member(context: RequestContext) -> Member:
-    member = await context.read(read_member, context.person.customer_id, context.number("user"))
+    member = await context.read(members.read_member, context.person.customer_id, context.number("user"))
     if not member.is_active:
         raise NotFound("The customer has no such person.")
     return member
@@ -204,10 +194,10 @@ async def list_page(connection: Connection, context: PageContext, customer_id: i
     words, page = context.query("q").strip(), max(context.parameters.number("page") or 1, 1)
     state = None if words else "removed" if context.query("state") == "removed" else "active"
     is_active = None if state is None else state == "active"
-    found = await search_members(
+    found = await members.search_members(
         connection, customer_id, words, is_active=is_active, offset=(page - 1) * _PAGE, limit=_PAGE + 1
     )
-    active, removed = await count_members(connection, customer_id)
+    active, removed = await members.count_members(connection, customer_id)
     tabs = [("active", context.say("Current people"), active), ("removed", context.say("Removed people"), removed)]
     return ListedMembers(
         found[:_PAGE],
