@@ -331,7 +331,9 @@ class GiftPages:
         form = await read_form(request)
         session = await self._session(request)
         if session is None or not is_form_of(self._services.vault, session.cookie, form.get("key", "")):
-            request.state.typed = "\n".join(form[name] for name in form if name not in _NOT_TYPED and form[name])
+            request.state.typed = "\n".join(
+                form[name] for name in reversed(form) if name not in _NOT_TYPED and form[name]
+            )
             raise BadForm
         return session, form
 
