@@ -126,7 +126,7 @@ async def test_which_line_took_which_is_listed_without_the_number(database: Data
         first, second = await list_taken(connection, ONE, None, 2)
         [third] = await list_taken(connection, ONE, second.id, 2)
         assert await list_taken(connection, MANY, None, 2) == []
-    assert (first.line, second.line, third.line, first.customer) == (3, 2, 1, "acme")
+    assert (first.line, second.line, third.line, first.customer) == (3, 2, 1, "Acme")
     assert "SECRET" not in repr((first, second, third))
 
 

@@ -261,7 +261,7 @@ COUNT_TAKEN = """
         LIMIT 100000) AS counted
 """
 TAKEN = """
-    SELECT v.id, v.value_minor, c.key AS customer, v.customer_id, v.order_id, v.number, v.handed_at, v.added_at
+    SELECT v.id, v.value_minor, c.name AS customer, v.customer_id, v.order_id, v.number, v.handed_at, v.added_at
     FROM vouchers v JOIN customers c ON c.id = v.customer_id
     WHERE v.product_id = $1 AND v.order_id IS NOT NULL AND NOT v.is_test
       AND ($2::bigint IS NULL OR (v.handed_at, v.id) < (SELECT handed_at, id FROM vouchers WHERE id = $2))

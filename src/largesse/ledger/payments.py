@@ -82,7 +82,7 @@ def _match(
 
     def match(outcome: str, why: Why | None, top_up: TopUp | None = None, amount_minor: int | None = None) -> Match:
         reference = None if top_up is None else top_up.reference
-        account = None if top_up is None else f"{top_up.customer}: {top_up.account}"
+        account = None if top_up is None else f"{top_up.customer_name}: {top_up.account}"
         return Match(line.line, outcome, reference, line.amount, line.currency, account, why, amount_minor)
 
     ours = [one for one in line.named if one in found]

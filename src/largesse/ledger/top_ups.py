@@ -28,7 +28,7 @@ _PREFIX = "RF"
 _MAX_LISTED = 1_000
 
 _SELECT = Fragment("""
-    SELECT t.reference, c.key AS customer, t.customer_id, t.environment, t.account_id, a.name AS account, a.currency,
+    SELECT t.reference, c.key AS customer, c.name AS customer_name, t.customer_id, t.environment, t.account_id, a.name AS account, a.currency,
            t.amount_minor, t.credited_minor,
            CASE WHEN t.state = 'waiting' AND t.expires_at <= clock_now() THEN 'expired' ELSE t.state END AS state,
            t.requested_at, u.name AS requested_by, t.expires_at, t.ended_at, t.bank_line
@@ -55,7 +55,7 @@ _OF_ALL = (
 )
 _WAITING = compose(
     """
-    {select} WHERE t.state = 'waiting' AND ($1 = '' OR c.key = $1 OR t.reference = $2)
+    {select} WHERE t.state = 'waiting' AND ($1 = '' OR c.key = $1 OR position(lower($1) IN lower(c.name)) > 0 OR t.reference = $2)
       AND ($3::text IS NULL OR (t.requested_at, t.reference) > (SELECT requested_at, reference FROM top_ups WHERE reference = $3))
     ORDER BY t.requested_at, t.reference LIMIT $4
 """,
@@ -86,7 +86,8 @@ class TopUp(msgspec.Struct, frozen=True):
     """A top-up; amounts in minor units of its account's currency."""
 
     reference: str
-    customer: str
+    customer: str  # its key
+    customer_name: str
     customer_id: int
     environment: str
     account_id: int
@@ -125,7 +126,7 @@ async def list_all_top_ups(connection: Connection, *, customer: str | None = Non
 async def list_waiting_top_ups(connection: Connection, words: str, after: int | None, most: int) -> list[TopUp]:
     """Returns top-ups that wait or have expired, oldest first, after the one whose reference has those digits.
 
-    `words` are a reference or a customer's key.
+    `words` are a reference or a customer's key or a part of its name.
     """
     reference = "".join(filter(str.isalnum, words)).upper()
     before = None if after is None else f"{_PREFIX}{after:014d}"

@@ -80,6 +80,7 @@ def test_labels_have_room_on_a_phone_and_stay_in_the_picture() -> None:
     root = chart(*(Bar(f"{day} Mar", (day,), "") for day in range(1, 32)))
     texts = list(root.iter("text"))
     assert [text.text for text in texts[:5]] == ["£0", "£10", "£20", "£30", "£40"]
+    assert {text.get("x") for text in texts[:5]} == {"-8"}, "values stand before the first bar, not on it"
     labels = texts[5:]
     assert len(labels) == 8
     assert [label.get("class") for label in labels] == [None, "minor"] * 4
@@ -171,6 +172,8 @@ def test_a_report_is_of_any_days(ada: Browser, service: Service, filled: dict[st
     long_ago = today - timedelta(days=400)
     ada.sees(f"/app/reports?period=days&since={long_ago}&until={today}&by=user", "Cem 1 £30.00", "API keys ")
     ada.says("Compared with")
+    yesterday = f"{today - timedelta(days=1):%-d %B %Y}"
+    ada.sees(f"/app/reports?period=days&since={today}&until={today}", f"Compared with {yesterday}.")
     assert "HR bot " in ada.read(f"/app/reports?period=days&since={long_ago}&until={today}&by=service_account")
     assert "People 1 £30.00" in ada.text
     # Typed beside a choice that was left as it was; and a choice after days.

@@ -233,10 +233,10 @@ def test_top_ups_are_listed_page_by_page(service: Service, fay: Browser) -> None
 def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> None:
     [reference], before = wait_for(service, 1), balance(service)
     here = f"/office/money/top-ups/{reference}"
-    for typed in (reference, "-".join((reference[:4], reference[4:8], reference[8:12], reference[12:])).lower()):
+    for typed in (reference, "-".join((reference[:4], reference[4:8], reference[8:12], reference[12:])).lower(), "ACM"):
         assert reference in fay.get("/office/money?q=" + typed).text
     nothing = fay.read("/office/money?q=nothing")
-    assert "No top-up that waits has this reference or company key." in nothing
+    assert "No top-up that waits has this reference or customer." in nothing
     assert "No top-up waits for its transfer." not in nothing
     assert fay.submit(here, amount="nonsense").status_code == 422
     fay.get(here)

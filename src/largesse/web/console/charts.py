@@ -37,9 +37,8 @@ def bars(title: str, description: str, points: Sequence[Bar], scale: Callable[[i
     rules = -(-highest // apart)
     step = 100 / max(len(points), 1)
     label_every = -(-len(points) // _LABELS) or 1
-    # SVG paints in document order: the values of the axis are above the bars.
-    drawn = [_place(point, at * step, step, rules * apart or 1) for at, point in enumerate(points)]
-    drawn += [_rule(at * apart, at / max(rules, 1), scale) for at in range(rules + 1)]
+    drawn = [_rule(at * apart, at / max(rules, 1), scale) for at in range(rules + 1)]
+    drawn += [_place(point, at * step, step, rules * apart or 1) for at, point in enumerate(points)]
     for at, point in enumerate(points):
         if at % label_every == 0:
             drawn.append(_label(point.label, at * step + step * 0.1, is_minor=at // label_every % 2 == 1))
@@ -77,8 +76,8 @@ def line(title: str, description: str, values: Sequence[int], *, is_stepped: boo
 def _rule(value: int, height: float, scale: Callable[[int], str]) -> Markup:
     y = _FLOOR - height * (_FLOOR - _CEILING)
     return Markup(
-        '<line class="axis" x1="0" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/><text x="0" y="{above:.1f}">{text}</text>'
-    ).format(y=y, above=y - 5, text=scale(value))
+        '<line class="axis" x1="0" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/><text class="value" x="-8" y="{below:.1f}">{text}</text>'
+    ).format(y=y, below=y + 4, text=scale(value))
 
 
 def _label(label: str, x: float, *, is_minor: bool) -> Markup:

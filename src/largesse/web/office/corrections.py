@@ -81,7 +81,7 @@ async def propose(context: OfficeContext) -> Response:
     try:
         proposed = await corrections.propose_correction(context.actor, new)
     except corrections.NoSuchOrder:
-        context.form.error("order", context.say("The company has no order with that reference."))
+        context.form.error("order", context.say("The customer has no order with that reference."))
     except corrections.PaidElsewhere:
         context.form.error("order", context.say("This order was paid from another account. Correct that one."))
     except corrections.MoreThanOrder as refusal:
