@@ -47,9 +47,7 @@ async def fill(url: str, admin_url: str) -> None:
     await session.execute("INSERT INTO alembic_version VALUES ('0044')")
     await session.close()
     session = await asyncpg.connect(admin_url)
-    await session.execute(
-        "SET session_replication_role = replica; TRUNCATE currencies, catalogue_version, clock CASCADE"
-    )
+    await session.execute("SET session_replication_role = replica; TRUNCATE catalogue_version, clock CASCADE")
     await session.execute(DUMP.read_text("utf-8"))
     await session.close()
 
