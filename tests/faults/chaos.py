@@ -121,6 +121,8 @@ class Chaos:
         for task in self._lasting:
             task.cancel()
         await asyncio.gather(*self._lasting, return_exceptions=True)
+        for proxy in self.proxies:
+            await proxy.restore()
 
     async def _break(self, kind: str, ends_at: float) -> None:
         proxy = self.moments.choice(self.proxies)
@@ -210,6 +212,22 @@ def mails_by_recipient(envelopes: list[Any]) -> dict[str, Counter[bytes]]:
         for recipient in envelope.rcpt_tos:
             got.setdefault(recipient, Counter())[found[1]] += 1
     return got
+
+
+def slots_of(installation: Any, proxies: Sequence[Proxy]) -> list[Slot]:
+    """The serving process and the worker of each machine."""
+    return [
+        Slot(command, installation, proxy, f"{command}-{number}")
+        for number, proxy in enumerate(proxies)
+        for command in ("serve", "worker")
+    ]
+
+
+async def start_all(slots: Sequence[Slot]) -> None:
+    """Starts them, and waits until all that serve do."""
+    for slot in slots:
+        slot.start()
+    await until(lambda: all(slot.url for slot in slots if slot.command == "serve"), lambda: "not serving")
 
 
 async def until(question: Callable[[], bool], otherwise: Callable[[], str]) -> None:

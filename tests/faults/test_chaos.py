@@ -15,11 +15,13 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.faults.chaos import Chaos, Slot, crowd_of, mails_by_recipient, subscribe, until
+from tests.faults.chaos import Chaos, crowd_of, mails_by_recipient, slots_of, start_all, subscribe, until
 from tests.faults.load import Load, order
 from tests.faults.proxy import Proxy
-from tests.mail.conftest import PostOffice
-from tests.webhooks.conftest import Receiver
+from tests.mail.conftest import PostOffice, mail_server
+from tests.webhooks.conftest import Receiver, receiver
+
+__all__ = ["mail_server", "receiver"]
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "4"))
 SEEDS = range(1, 1 + int(os.environ.get("CHAOS_SEEDS", "1")))
@@ -41,22 +43,6 @@ FORMS = [
 ]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 + 4 * SECONDS)]
-
-
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    receiver = Receiver()
-    await receiver.start()
-    yield receiver
-    await receiver.close()
-
-
-@pytest.fixture
-async def mail_server() -> AsyncIterator[PostOffice]:
-    server = PostOffice()
-    await server.start()
-    yield server
-    await server.close()
 
 
 @pytest.fixture
@@ -86,24 +72,16 @@ async def test_whatever_breaks_nothing_is_lost(
     installation = await asyncio.to_thread(start_installation, url=proxies[0].target_url)
     installation.environ["LARGESSE_SMTP_URL"] = mail_server.url
     installation.environ["LARGESSE_WEBHOOK_ALLOWED_NETWORKS"] = "127.0.0.0/8"
-    slots = [
-        Slot(command, installation, proxy, f"{command}-{number}")
-        for number, proxy in enumerate(proxies)
-        for command in ("serve", "worker")
-    ]
+    slots = slots_of(installation, proxies)
     chaos = Chaos(slots, proxies, moments, longest_s=min(LONGEST_S, SECONDS / 2))
     load = crowd_of(Load)(installation)
     load.slots, load.moments, load.pause_s = slots, moments, PAUSE_S
     try:
-        for slot in slots:
-            slot.start()
-        await until(lambda: all(slot.url for slot in slots if slot.command == "serve"), lambda: "not serving")
+        await start_all(slots)
         for key in ("acme-prod", "globex-prod"):
             await subscribe(installation, slots[0].url or "", key, receiver.url())
         async with load.running(CLIENTS, hang_up_s=10.0 if "stop serve" in kinds else 45.0):
             await chaos.rage(SECONDS, kinds)
-            for proxy in proxies:
-                await proxy.restore()
         delivered = Delivered(installation, load, receiver, mail_server)
         await until(delivered.is_whole, delivered.missing)
         found = await Found.read(proxies[0].target_url, load)

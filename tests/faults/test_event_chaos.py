@@ -18,7 +18,7 @@ import aiohttp
 import asyncpg
 import pytest
 from aiohttp import web
-from tests.faults.chaos import Chaos, Slot, crowd_of, until
+from tests.faults.chaos import Chaos, Slot, crowd_of, slots_of, start_all, until
 from tests.faults.load import Load, Reply
 from tests.faults.proxy import Proxy
 from tests.faults.test_chaos import BROKEN, CLIENTS, LONGEST_S, PAUSE_S, SECONDS, SEEDS, mail_server, proxies, receiver
@@ -122,26 +122,18 @@ async def test_every_event_is_recorded_once_and_delivered(
     installation = await asyncio.to_thread(start_installation, url=proxies[0].target_url)
     installation.environ["LARGESSE_SMTP_URL"] = mail_server.url
     installation.environ["LARGESSE_WEBHOOK_ALLOWED_NETWORKS"] = "127.0.0.0/8"
-    slots = [
-        Slot(command, installation, proxy, f"{command}-{number}")
-        for number, proxy in enumerate(proxies)
-        for command in ("serve", "worker")
-    ]
+    slots = slots_of(installation, proxies)
     chaos = Chaos(slots, proxies, moments, longest_s=min(LONGEST_S, SECONDS / 2))
     load = crowd_of(Load)(installation)
     load.slots, load.moments, load.pause_s = slots, moments, 2 * PAUSE_S
     actions = Actions(installation, [slot for slot in slots if slot.command == "serve"], moments)
     try:
-        for slot in slots:
-            slot.start()
-        await until(lambda: all(slot.url for slot in slots if slot.command == "serve"), lambda: "not serving")
+        await start_all(slots)
         for key in ("acme-prod", "globex-prod"):
             await _subscribe_to_all(installation, slots[0].url or "", key, listener.url())
         following = asyncio.create_task(actions.follow(load))
         async with load.running(CLIENTS // 2, hang_up_s=10.0):
             await chaos.rage(SECONDS, BROKEN)
-            for proxy in proxies:
-                await proxy.restore()
         await asyncio.wait_for(following, 120)
         recorded = await _delivered(proxies[0].target_url, listener)
         moved = Counter(row for row in await _rows(proxies[0].target_url, _MOVES) if row[2] in EVENTS)

@@ -18,7 +18,7 @@ from tests.budgets.conftest import perform
 from tests.campaigns.conftest import WORLD, reserve
 from tests.campaigns.test_crowd import codes_of
 from tests.closing import closing
-from tests.faults.chaos import Chaos, Slot, crowd_of, until
+from tests.faults.chaos import Chaos, Slot, crowd_of, slots_of, start_all, until
 from tests.faults.load import Load
 from tests.faults.proxy import Proxy
 from tests.faults.test_chaos import BROKEN, LONGEST_S, PAUSE_S, SECONDS, SEEDS, mail_server, proxies
@@ -111,24 +111,16 @@ async def test_campaigns_and_budgets_are_exact(
     bot = place.ids["service_accounts"]["hr-bot"]
     budget = NewBudget(name="Bot", currency="GBP", limit_minor=LIMIT_MINOR, kind="service_account", subject_id=bot)
     await asyncio.to_thread(perform, place, create_budget, budget)
-    slots = [
-        Slot(command, installation, proxy, f"{command}-{number}")
-        for number, proxy in enumerate(proxies)
-        for command in ("serve", "worker")
-    ]
+    slots = slots_of(installation, proxies)
     serving = [slot for slot in slots if slot.command == "serve"]
     chaos = Chaos(slots, proxies, moments, longest_s=min(LONGEST_S, SECONDS / 2))
     load = crowd_of(Load)(installation, _budgeted)
     load.slots, load.moments, load.pause_s = serving, moments, PAUSE_S
     try:
-        for slot in slots:
-            slot.start()
-        await until(lambda: all(slot.url for slot in serving), lambda: "not serving")
+        await start_all(slots)
         visiting = asyncio.create_task(_visit(place, f"/claim/campaign/{token}", serving, moments))
         async with load.running(CLIENTS, hang_up_s=10.0):
             await chaos.rage(SECONDS, BROKEN)
-            for proxy in proxies:
-                await proxy.restore()
             await until(lambda: 403 in load.statuses(), lambda: "no order was too much for the budget")
         given = await asyncio.wait_for(visiting, 240)
         await until(lambda: place.sql(_SENT)[0][0] == GIFTS, lambda: "the gifts' mails were not sent")

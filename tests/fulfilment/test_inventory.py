@@ -33,7 +33,7 @@ async def database(database: Database) -> Database:
         OPERATOR,
         """
         INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor)
-        VALUES ('one', 'One', true, 'GBP', '{GB}', '{1000}', NULL, NULL), ('many', 'Many', true, 'GBP', '{GB}', '{500,1000}', NULL, NULL),
+        VALUES ('one', 'One', true, 'GBP', '{GB}', '{1000}', NULL, NULL), ('many', 'Many Things', true, 'GBP', '{GB}', '{500,1000}', NULL, NULL),
                ('range', 'Range', true, 'JPY', '{JP}', '{}', 500, 3000)
         """,
     )

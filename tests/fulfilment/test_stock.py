@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 from tests.chained import actor_on
 from tests.distributed import IS_DISTRIBUTED
+from tests.fulfilment.test_inventory import database
 
 from largesse.base.errors import FileRefused, InvalidRequest, NotFound
 from largesse.db.pool import Database
@@ -26,26 +27,11 @@ from largesse.fulfilment.stock import (
 )
 from largesse.fulfilment.tasks import measure_inventory
 
+__all__ = ["database"]
+
 VAULT = Vault((b"k" * 32,))
 ONE, MANY, RANGE, BOX = 1, 2, 3, 4
 TODAY = datetime.now(UTC).date()
-
-
-@pytest.fixture
-async def database(database: Database) -> Database:
-    await database.execute(
-        OPERATOR,
-        """
-        INSERT INTO products (key, name, is_digital, currency, countries, denominations_minor, min_amount_minor, max_amount_minor)
-        VALUES ('one', 'One', true, 'GBP', '{GB}', '{1000}', NULL, NULL), ('many', 'Many Things', true, 'GBP', '{GB}', '{500,1000}', NULL, NULL),
-               ('range', 'Range', true, 'JPY', '{JP}', '{}', 500, 3000)
-        """,
-    )
-    await database.execute(
-        OPERATOR,
-        "INSERT INTO products (key, name, is_digital, currency, cost_minor) VALUES ('box', 'Box', false, 'GBP', 1)",
-    )
-    return database
 
 
 async def bring(

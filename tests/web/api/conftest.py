@@ -4,13 +4,15 @@ A module's tests share one service, as long as a world is dear to load: what a t
 module. A module that wants another world gives it as `WORLD`.
 """
 
+import asyncio
 import os
 import secrets
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +26,7 @@ from msgspec.structs import replace
 from tests.background import Statements, run_in_thread
 from tests.chained import chain_of
 from tests.closing import closing
+from tests.distributed import WAITING
 from tests.keys import create_key
 from tests.web.api.rich_world import RICH_WORLD
 
@@ -311,6 +314,36 @@ def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, An
             return await work(connection)
 
     return run_in_thread(work_on_one())
+
+
+@contextmanager
+def held(service: Service, query: str, *values: Any) -> Iterator[Callable[[int], bool]]:
+    """Holds rows locked. `waits(n)` returns whether so many sessions wait for locks, soon."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        async def work(connection: asyncpg.Connection) -> None:
+            async with connection.transaction():
+                await connection.execute(query, *values)
+                ready.set()
+                await asyncio.to_thread(done.wait, 20)
+
+        on_database(service.database_url, work)
+
+    def waits(count: int) -> bool:
+        until = time.monotonic() + 1.5  # no lock is waited for longer than 3 seconds
+        while service.sql(WAITING)[0][0] < count and time.monotonic() < until:
+            time.sleep(0.02)
+        return bool(service.sql(WAITING)[0][0] >= count)
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(hold)
+        try:
+            assert ready.wait(20)
+            yield waits
+        finally:
+            done.set()
+            holding.result()
 
 
 @pytest.fixture

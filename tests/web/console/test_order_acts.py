@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,13 +13,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import httpx
 import pytest
-from tests.distributed import WAITING
 from tests.orders.test_cancelling import claim
-from tests.waiting import wait_until
-from tests.web.api.conftest import Service, on_database
+from tests.web.api.conftest import Service, held
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, send, sent_mail, work
@@ -65,33 +61,11 @@ def due(service: Service, reference: str) -> tuple[datetime, datetime]:
 
 
 @contextmanager
-def held(service: Service, query: str, reference: str) -> Iterator[Callable[[int], None]]:
-    """Holds rows of an order locked: `query` gets its customer and id. `waits(n)` returns once so many sessions wait for locks."""
+def held_of(service: Service, query: str, reference: str) -> Iterator[Callable[[int], bool]]:
+    """`held` for rows of an order: `query` gets its customer and id."""
     [key] = service.sql("SELECT customer_id, id FROM orders WHERE reference = $1", reference)
-    ready, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        async def work_(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-            async with connection.transaction():
-                await connection.execute(query, *key)
-                ready.set()
-                await connection.execute("SELECT 1")
-                while not done.is_set():
-                    await connection.execute("SELECT pg_sleep(0.01)")
-
-        on_database(service.database_url, work_)
-
-    def waits(count: int) -> None:
-        wait_until(lambda: service.sql(WAITING)[0][0] >= count)
-
-    with ThreadPoolExecutor(1) as pool:
-        holding = pool.submit(hold)
-        try:
-            assert ready.wait(20)
-            yield waits
-        finally:
-            done.set()
-            holding.result()
+    with held(service, query, *key) as waits:
+        yield waits
 
 
 def test_one_recipient_is_cancelled_and_refunded_to_the_penny(ada: Browser, service: Service, order: str) -> None:
@@ -180,11 +154,11 @@ def test_of_a_claim_and_a_cancellation_one_wins(ada: Browser, service: Service, 
 
     acts = {"claim": take, "cancel": lambda: ada.post(f"/app/orders/{reference}/recipients/1/cancel")}
     order = [first, "cancel" if first == "claim" else "claim"]
-    with ThreadPoolExecutor(2) as pool, held(service, lock, reference) as waits:
+    with ThreadPoolExecutor(2) as pool, held_of(service, lock, reference) as waits:
         acting: list[Future[Any]] = []
         for at, name in enumerate(order, 1):
             acting.append(pool.submit(acts[name]))
-            waits(at)
+            assert waits(at)
     for one in acting:
         one.result()
     states = service.of_order(reference, "state", "line_states", "AND number = 1")
@@ -302,12 +276,12 @@ def test_of_two_schedule_changes_one_wins(ada: Browser, service: Service, schedu
         tokens.append(ada.token)
     lock = "SELECT FROM mail_jobs WHERE customer_id = $1 AND order_id = $2 FOR UPDATE"
     path, times = f"/app/orders/{scheduled}/schedule", ("2990-01-01T10:00", "2991-01-01T10:00")
-    with ThreadPoolExecutor(2) as pool, held(service, lock, scheduled) as waits:
+    with ThreadPoolExecutor(2) as pool, held_of(service, lock, scheduled) as waits:
         acting = [
             pool.submit(ada.post, path, token=token, **fields, when="later", at=at)
             for token, at in zip(tokens, times, strict=True)
         ]
-        waits(2)
+        assert waits(2)
     assert [one.result().status_code for one in acting] == [303, 303]
     at, due_at = due(service, scheduled)
     assert at == due_at

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
-import asyncpg
 import pytest
-from tests.distributed import WAITING
-from tests.web.api.conftest import Service, on_database
+from tests.web.api.conftest import Service, held
 from tests.web.console.conftest import signed_in
 from tests.web.office.conftest import staff_in
 from tests.web.office.test_money import FILES, balance, bank_file, service, wait_for
@@ -25,36 +21,6 @@ from largesse.privacy import service as privacy_service
 __all__ = ["service"]
 
 STAFF = "staff"  # those of these tests were invited by nobody, and have a second step that does not open
-
-
-@contextmanager
-def held(service: Service, query: str, *values: Any) -> Iterator[Callable[[int], bool]]:
-    """Holds rows locked. `waits(n)` returns whether so many sessions wait for locks, soon."""
-    ready, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        async def work(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-            async with connection.transaction():
-                await connection.execute(query, *values)
-                ready.set()
-                await asyncio.to_thread(done.wait, 20)
-
-        on_database(service.database_url, work)
-
-    def waits(count: int) -> bool:
-        until = time.monotonic() + 1.5  # no lock is waited for longer than 3 seconds
-        while service.sql(WAITING)[0][0] < count and time.monotonic() < until:
-            time.sleep(0.02)
-        return bool(service.sql(WAITING)[0][0] >= count)
-
-    with ThreadPoolExecutor(1) as pool:
-        holding = pool.submit(hold)
-        try:
-            assert ready.wait(20)
-            yield waits
-        finally:
-            done.set()
-            holding.result()
 
 
 @pytest.mark.parametrize("first", ["credit", "dismiss"])
