@@ -16,7 +16,7 @@ from tests.base.i18n.test_catalogues import texts as texts_of_recipients
 from tests.browser.conftest import Demo, let_in, started_demo
 from tests.browser.looks import WIDTHS, every_page, wrong_with
 from tests.walks import tree
-from tests.walks.test_icelandic import LAST
+from tests.walks.test_patches import LAST
 from tests.web.console.test_texts import texts as texts_of_people
 
 TAG = "eo"  # browsers know it, and nothing else speaks it here

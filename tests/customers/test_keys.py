@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
+from typing import Any
 
 import asyncpg
 import pytest
@@ -13,18 +14,24 @@ from hypothesis import strategies as st
 from tests.chained import CHAIN, actor_on
 from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS, WAITING
 from tests.keys import create_key
+from tests.plans import rows_read
+from tests.seed.conftest import load
+from tests.seed.worlds import WHOLE
 from tests.waiting import until
 
 from largesse.base.errors import NotFound, OperatorError, Unauthorized, Unavailable
 from largesse.base.settings import parse_network
 from largesse.customers import authenticator as authenticating
+from largesse.customers import customer_store, key_store
 from largesse.customers.access import FIND_KEYS
 from largesse.customers.api_keys import narrow_key
 from largesse.customers.authenticator import Authenticator, _base62, new_secret, secret_hash, well_formed
 from largesse.customers.key_store import delete_key, list_keys
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
+from largesse.reports import names
 from largesse.seed.load import load_seed
 from largesse.seed.reading import parse_seed
 
@@ -340,3 +347,45 @@ async def test_two_who_narrow_a_key_at_once_narrow_it_in_both_ways(database: Dat
 )
 def test_ipv4_written_as_ipv6_is_ipv4_as_callers_addresses_are(typed: str, network: str) -> None:
     assert parse_network(typed) == ip_network(network)
+
+
+KEYS = 3_000
+# Keys of other customers, and three deleted ones of customer 1.
+_KEYS = """
+    INSERT INTO api_keys (customer_id, service_account_id, key, environment, deleted_at)
+    SELECT CASE WHEN n <= 3 THEN 1 ELSE 1000 + n END, (SELECT min(id) FROM service_accounts), 'old ' || n, 'production', clock_now()
+    FROM generate_series(1, $1::int) AS n
+"""
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what is read of a copied table is not counted under its name")
+@pytest.mark.parametrize(
+    ("role", "statement", "arguments"),
+    [
+        (Role.OFFICE, customer_store._ONE, (1,)),
+        (Role.APP, key_store._LIST, (None, 1, True, None, None)),
+        (Role.APP, names._FOUND, (1, "old", 100)),
+    ],
+    ids=["a customer's page", "the requests of a customer", "a search of the audit log"],
+)
+async def test_a_customer_s_keys_are_found_by_an_index(
+    connection: asyncpg.Connection, role: Role, statement: str, arguments: tuple[Any, ...]
+) -> None:
+    await load(connection, WHOLE)
+    await connection.execute("SET session_replication_role = replica")  # the other customers are not needed
+    await connection.execute(_KEYS, KEYS)
+    await connection.execute("ANALYZE api_keys")
+    own = await connection.fetchval("SELECT count(*) FROM api_keys WHERE customer_id = 1")
+    assert await rows_read(connection, role, "api_keys", statement, *arguments) == own >= 3
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what is read of a copied table is not counted under its name")
+async def test_a_list_of_customers_reads_each_key_once(connection: asyncpg.Connection) -> None:
+    await load(connection, WHOLE)
+    await connection.execute("SET session_replication_role = replica")
+    await connection.execute(_KEYS, KEYS)
+    await connection.execute(
+        "INSERT INTO customers (key, name, plan, funding) SELECT 'c' || n, 'C', 'pro', 'balance' FROM generate_series(1, 500) AS n"
+    )
+    await connection.execute("ANALYZE")
+    assert await rows_read(connection, Role.OPERATOR, "api_keys", customer_store._LIST) <= KEYS + 100

@@ -12,14 +12,17 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import asyncpg
+import asyncpg.connection
 import pytest
 from tests.closing import closing
 from tests.faults.proxy import Proxy
 from tests.waiting import until
 
 from largesse.base.database_address import DatabaseAddress
+from largesse.base.errors import OperatorError
 from largesse.db import session
-from largesse.db.pool import Database, connect_once
+from largesse.db.migrate import upgrade
+from largesse.db.pool import Database, connect_once, read_in_parts
 from largesse.db.postmaster import end_orphans
 from largesse.db.scope import OPERATOR
 from largesse.db.session import REQUESTS, Dialer, Limits
@@ -344,3 +347,34 @@ async def test_a_new_session_does_not_ask_the_server_for_the_types_of_arrays(
             await connection.fetch("SELECT ARRAY[1.5]")  # it asks for others
     await database.close()
     assert asked == [1231]
+
+
+@pytest.fixture
+async def pooled_database(database_url: str) -> AsyncIterator[Database]:
+    """The pool as it is behind PgBouncer, without one in between."""
+    mark = "&" if "?" in database_url else "?"
+    database = await Database.connect(f"{database_url}{mark}pgbouncer=true")
+    yield database
+    await database.close()
+
+
+async def test_nothing_is_prepared_for_later_behind_pgbouncer(pooled_database: Database) -> None:
+    async with pooled_database.connection(OPERATOR) as connection:
+        assert await connection.fetchval("SELECT $1::int + 1", 1) == 2
+        assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements") == 0
+
+
+async def test_a_cursor_works_where_another_process_left_its_statement(pooled_database: Database) -> None:
+    async with pooled_database.transaction(OPERATOR) as connection:
+        drawn = int(asyncpg.connection._uid)  # type: ignore[attr-defined]  # the driver of every process counts from 0
+        for number in range(drawn + 1, drawn + 20):
+            await connection.execute(f'PREPARE "__asyncpg_stmt_{number:x}__" AS SELECT 1')
+        parts = [part async for part in read_in_parts(connection, "SELECT * FROM generate_series(1, 5)", 2)]
+        assert [[row[0] for row in part] for part in parts] == [[1, 2], [3, 4], [5]]
+        assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE NOT from_sql") == 0
+
+
+async def test_migrating_through_pgbouncer_is_refused(database_url: str) -> None:
+    mark = "&" if "?" in database_url else "?"
+    with pytest.raises(OperatorError, match="not of PgBouncer"):
+        await upgrade(f"{database_url}{mark}pgbouncer=true")

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
+from largesse.db.rights import TABLES
 from largesse.orders.ids import is_reference, new_reference
-from largesse.orders.options import Options
+from largesse.orders.options import OPTIONS, PERSONAL, Options
 from largesse.orders.recipients import Recipient, read_recipients
 from largesse.orders.request import (
     MAX_REFERENCE,
@@ -170,3 +171,16 @@ def test_references_of_one_hour_begin_alike_and_tell_nothing_more() -> None:
     assert new_reference(NOW + timedelta(hours=1))[:4] not in starts
     positions = zip(*(new_reference(NOW)[4:] for _ in range(500)), strict=True)
     assert all(len(set(position)) > 16 for position in positions)
+
+
+def test_a_text_is_personal_unless_it_says_otherwise() -> None:
+    assert set(OPTIONS) - set(PERSONAL) == {"wrapping_key"}, "name here a text that is not personal"
+
+
+def test_who_erases_may_change_personal_texts_and_no_others() -> None:
+    erased = {f"UPDATE({name})" for name in (*PERSONAL, "external_reference")}
+    marks = {"UPDATE(placed_digest)", "UPDATE(mac)"}
+    assert set(TABLES["orders"].operator.split(", ")) == erased | marks, (
+        "_ERASING of db/rights.py has the personal texts"
+    )
+    assert set(TABLES["orders"].worker.split(", ")) == erased | marks | {"UPDATE(erased_at)"}

@@ -2,8 +2,13 @@
 
 import json
 
+import asyncpg
+import pytest
 from tests.privacy.conftest import ALEX, Run, dump
+from tests.reports.generator import generate
 from tests.web.api.conftest import Service
+
+from largesse.orders.erasing import _TEXTS, find_orders_mentioning
 
 
 def test_an_address_is_not_found_in_a_longer_one(service: Service, run: Run) -> None:
@@ -40,3 +45,14 @@ def test_an_address_is_not_found_in_a_longer_one(service: Service, run: Run) -> 
     assert [receipt[name] for name in ("texts", "drafts", "contacts", "customer_notes")] == [2, 1, 1, 1]
     assert service.client("hr").get(f"/orders/{sent.json()['reference']}/request").json()["message"] == "Ask …"
     assert longer.lower() not in dump(service)
+
+
+@pytest.mark.parametrize("column", _TEXTS)
+async def test_an_address_is_found_in_each_text(connection: asyncpg.Connection, column: str) -> None:
+    await generate(connection, 20)
+    await connection.execute(f"UPDATE orders SET {', '.join(f'{name} = NULL' for name in _TEXTS)}")
+    order = await connection.fetchrow("SELECT customer_id, id FROM orders ORDER BY id DESC LIMIT 1")
+    await connection.execute(f"UPDATE orders SET {column} = 'Ask Ada@Example.com!' WHERE id = $1", order["id"])
+    assert await find_orders_mentioning(connection, "ada@example.com", None) == [tuple(order)]
+    assert await find_orders_mentioning(connection, "ada@example.com", order["customer_id"] + 1) == []
+    assert await find_orders_mentioning(connection, "da@example.com", None) == []

@@ -1,4 +1,4 @@
-"""What holds where Icelandic was added; test_icelandic runs this in a copy of the tree, its texts those in brackets."""
+"""What holds where Icelandic was added; test_patches.py runs this in a copy of the tree, its texts those in brackets."""
 
 import asyncio
 import html
