@@ -28,9 +28,8 @@ def test_an_account_is_made_renamed_closed_and_opened(run: Run, database: str, l
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_is_refused(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    for arguments, said in (
         (("create", "nobody", "X", "--currency", "GBP"), "there is no customer 'nobody'"),
         (("create", "acme", "X", "--currency", "XXX"), "no currency 'XXX'"),
         (("create", "acme", " ", "--currency", "GBP"), "NAME must have 1 to 100 characters"),
@@ -38,14 +37,10 @@ def test_an_account_is_made_renamed_closed_and_opened(run: Run, database: str, l
         (("create", "acme", "a\u202eb", "--currency", "GBP"), "NAME must not contain bidirectional"),
         (("create", "acme", "Acme float", "--currency", "GBP"), "Another account has this name."),
         (("close", "acme/nobody"), "there is no funding account"),
-    ],
-)
-def test_what_is_refused(
-    run: Run, database: str, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
-) -> None:
-    before = sql(database, "SELECT count(*) FROM accounts")
-    assert_refused(run("accounts", *arguments), said)
-    assert sql(database, "SELECT count(*) FROM accounts") == before
+    ):
+        before = sql(database, "SELECT count(*) FROM accounts")
+        assert_refused(run("accounts", *arguments), said)
+        assert sql(database, "SELECT count(*) FROM accounts") == before
 
 
 @pytest.fixture
@@ -97,9 +92,8 @@ def test_a_closed_account_is_assigned_to_nobody(run: Run, database: str, closed:
     assert_refused(run("accounts", "assign", "acme/shared", "--service-account", "hr-bot"), "The account is closed")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_cannot_be_assigned(run: Run, database: str, closed: int) -> None:
+    for arguments, said in (
         (("acme/shared",), "--service-account or --user"),
         (("acme/shared", "--user", "cem@acme.example", "--service-account", "hr-bot"), "--service-account or --user"),
         (("acme/shared", "--user", "nobody@acme.example"), "'acme' has no person"),
@@ -107,11 +101,12 @@ def test_a_closed_account_is_assigned_to_nobody(run: Run, database: str, closed:
         (("globex/shared", "--user", "cem@acme.example"), "'globex' has no person"),
         (("acme/gbp", "--service-account", "hr-bot"), "Acme float is open to everybody"),
         (("acme/no", "--service-account", "hr-bot"), "no funding account"),
-    ],
-)
-def test_what_cannot_be_assigned(run: Run, database: str, closed: int, arguments: tuple[str, ...], said: str) -> None:
-    assert_refused(run("accounts", "assign", *arguments), said)
-    assert (
-        sql(database, "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts")
-        == []
-    )
+    ):
+        assert_refused(run("accounts", "assign", *arguments), said)
+        assert (
+            sql(
+                database,
+                "SELECT account_id FROM account_users UNION ALL SELECT account_id FROM account_service_accounts",
+            )
+            == []
+        )

@@ -59,9 +59,8 @@ def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> N
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_cannot_be_done_is_said_in_a_line(run: Run, loaded: dict[str, Any]) -> None:
+    for arguments, said in (
         (("invite", "no address", "--customer", "acme"), "EMAIL is not an e-mail address"),
         (("invite", "a@acme.example", "--customer", "no"), "there is no customer 'no'"),
         (("invite", "a@acme.example", "--customer", "acme", "--role", "owner"), "--role"),
@@ -70,12 +69,8 @@ def test_roles_are_given_and_places_taken(run: Run, loaded: dict[str, Any]) -> N
         (("set-role", "a@acme.example", "admin", "--customer", "acme"), "'acme' has no person"),
         (("deactivate", "a@acme.example", "--customer", "acme"), "'acme' has no person"),
         (("reset", "a@acme.example"), "Nobody signs in as a@acme.example yet. Invite them instead."),
-    ],
-)
-def test_what_cannot_be_done_is_said_in_a_line(
-    run: Run, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
-) -> None:
-    assert_refused(run("users", *arguments), said)
+    ):
+        assert_refused(run("users", *arguments), said)
 
 
 def test_who_has_their_second_step_forgotten_is_told_by_mail(
@@ -175,9 +170,8 @@ def test_roles_of_staff_are_given_and_places_taken_but_the_last_owners(
     assert verified.exit_code == 0, verified.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_is_wrong_about_staff_is_said(run: Run, loaded: dict[str, Any]) -> None:
+    for arguments, said in (
         (("invite", "no address", "--role", "owner"), "EMAIL is not an e-mail address"),
         (("invite", "a@largesse.example"), "--role"),
         (("invite", "a@largesse.example", "--role", "admin"), "--role"),
@@ -185,9 +179,5 @@ def test_roles_of_staff_are_given_and_places_taken_but_the_last_owners(
         (("set-role", "a@largesse.example", "owner"), "no member of staff has that address"),
         (("deactivate", "a@largesse.example"), "no member of staff has that address"),
         (("reset", "a@largesse.example"), "no member of staff has that address"),
-    ],
-)
-def test_what_is_wrong_about_staff_is_said(
-    run: Run, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
-) -> None:
-    assert_refused(run("staff", *arguments), said)
+    ):
+        assert_refused(run("staff", *arguments), said)

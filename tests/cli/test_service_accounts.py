@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from tests.cli.conftest import Run, assert_refused, sql
 
 LIMIT = ("service-accounts", "limit", "acme/hr-bot", "--currency")
@@ -32,9 +31,8 @@ def test_limits_are_set_listed_and_taken_away(run: Run, database: str, loaded: d
     assert limits(run) == [("hr-bot", None, None, None)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_is_refused(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    for arguments, said in (
         (("acme/hr-bot", "--currency", "GBP"), "--largest-order or --daily"),
         (("acme", "--currency", "GBP", "--daily", "1"), "CUSTOMER/KEY"),
         (("acme/crm", "--currency", "GBP", "--daily", "1"), "no service account 'crm'"),
@@ -44,13 +42,9 @@ def test_limits_are_set_listed_and_taken_away(run: Run, database: str, loaded: d
         (("acme/hr-bot", "--currency", "JPY", "--daily", "0.5"), "--daily"),
         (("acme/hr-bot", "--currency", "GBP", "--daily", "0"), "--daily: “0” is not above zero"),
         (("acme/hr-bot", "--currency", "GBP", "--largest-order", "much"), "--largest-order: “much” is not an amount"),
-    ],
-)
-def test_what_is_refused(
-    run: Run, database: str, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
-) -> None:
-    assert_refused(run("service-accounts", "limit", *arguments), said)
-    assert limits(run) == [("hr-bot", None, None, None)]
+    ):
+        assert_refused(run("service-accounts", "limit", *arguments), said)
+        assert limits(run) == [("hr-bot", None, None, None)]
 
 
 def test_one_is_made_switched_off_and_on(run: Run, database: str, loaded: dict[str, Any]) -> None:
@@ -77,20 +71,15 @@ def test_one_is_made_switched_off_and_on(run: Run, database: str, loaded: dict[s
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_cannot_be_made_or_switched(run: Run, database: str, loaded: dict[str, Any]) -> None:
+    for arguments, said in (
         (("create", "nobody", "Till"), "no customer 'nobody'"),
         (("create", "acme", " "), "NAME must have 1 to 100 characters"),
         (("create", "acme", "Till\x07"), "NAME must not contain"),
         (("create", "acme", "HR BOT"), "Another service account has this name."),
         (("switch-off", "hr-bot"), "CUSTOMER/KEY"),
         (("switch-on", "acme/crm"), "no service account 'crm'"),
-    ],
-)
-def test_what_cannot_be_made_or_switched(
-    run: Run, database: str, loaded: dict[str, Any], arguments: tuple[str, ...], said: str
-) -> None:
-    before = run("service-accounts", "list", "--json").stdout
-    assert_refused(run("service-accounts", *arguments), said)
-    assert run("service-accounts", "list", "--json").stdout == before
+    ):
+        before = run("service-accounts", "list", "--json").stdout
+        assert_refused(run("service-accounts", *arguments), said)
+        assert run("service-accounts", "list", "--json").stdout == before
