@@ -145,14 +145,6 @@ def test_no_order_is_paid_from_a_closed_account(sign_in: SignIn, service: Servic
     assert service.send("gift", "coffee", key="acme", account="team", value=5).status_code == 200
 
 
-def test_nobody_of_elsewhere_finds_an_account(sign_in: SignIn, service: Service) -> None:
-    browser, own = sign_in("gil@globex.example"), account(service, "Acme float")
-    assert browser.get(f"/app/funding/{own}/account").status_code == 404
-    browser.get("/app/funding/accounts/new")
-    for act in ("name", "close", "open"):
-        assert browser.post(f"/app/funding/{own}/{act}", name="Mine").status_code == 404
-
-
 def test_who_is_told_of_a_low_balance_is_said_and_shown(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("finance@acme.example")
     euros = account(service, "Euros")

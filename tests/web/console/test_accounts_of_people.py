@@ -112,26 +112,6 @@ def test_a_member_filters_by_what_they_have_sent_themselves(service: Service, ad
         assert ("Small pot" in page) is is_told
 
 
-@pytest.mark.parametrize("role", ["member", "finance"])
-def test_nobody_else_assigns(service: Service, sign_in: SignIn, role: str) -> None:
-    browser = sign_in("fin@acme.example")
-    user = user_id(service, "fin@acme.example")
-    service.sql("UPDATE users SET role = $2 WHERE id = $1", user, role)
-    browser.get("/app")
-    assert browser.get(f"/app/people/{user}").status_code == 403
-    browser.get("/app")
-    account = str(service.ids["funding_accounts"]["bots"])
-    assert browser.post(f"/app/people/{user}/accounts", may_use=account).status_code == 403
-    assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user) == []
-
-
-def test_who_did_not_just_show_that_it_is_them_does_it_first(service: Service, ada: Browser) -> None:
-    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
-    asked = assign(service, ada, "small", "bots", email="ada@acme.example")
-    assert "This action needs a password" in asked.text
-    assert service.sql("SELECT * FROM account_users WHERE user_id = $1", user_id(service, "ada@acme.example")) == []
-
-
 def test_an_old_window_takes_away_nothing_that_was_assigned_meanwhile(service: Service, ada: Browser) -> None:
     made = service.sql(
         """

@@ -289,14 +289,6 @@ def test_there_are_few_wrappings(ada: Browser) -> None:
     assert wrapping(ada, "One more").status_code == 422
 
 
-def test_another_customers_wrapping_is_none(service: Service, ada: Browser, sign_in: SignIn) -> None:
-    wrapping(ada)
-    gil = sign_in("gil@globex.example")
-    assert "Autumn" not in gil.get("/app/branding").text
-    assert gil.submit("/app/branding", "/app/branding/wrappings/autumn/remove").status_code == 404
-    assert service.sql("SELECT count(*) FROM own_wrappings")[0][0] == 1
-
-
 def test_only_administrators_change_it_and_the_log_says_so(ada: Browser, sign_in: SignIn) -> None:
     for email in ("cem@acme.example", "fin@acme.example"):
         browser = sign_in(email)

@@ -167,23 +167,6 @@ def test_a_long_statement_comes_in_pieces(sign_in: SignIn, service: Service, mon
     assert "Opening balance" not in browser.text
 
 
-def test_nobody_of_elsewhere_finds_anything(sign_in: SignIn, service: Service) -> None:
-    reference = ask(sign_in("admin@acme.example"), service)
-    browser = sign_in("gil@globex.example")
-    assert "Acme" not in browser.read("/app/funding")
-    own = account(service, "gbp")
-    for path in (
-        f"/app/funding/{own}",
-        f"/app/funding/{own}/statement.csv",
-        f"/app/funding/top-ups/{reference}",
-        "/app/funding/top-ups/RF00",
-    ):
-        assert browser.get(path).status_code == 404
-    browser.get("/app/funding/top-ups/new")
-    assert browser.post("/app/funding/top-ups", account=str(own), amount="1").status_code == 422
-    assert browser.post(f"/app/funding/top-ups/{reference}/cancel").status_code == 404
-
-
 def test_a_top_up_is_asked_for_paid_and_credited(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("finance@acme.example")
     reference = ask(browser, service, "250,50")

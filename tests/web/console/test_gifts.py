@@ -215,21 +215,6 @@ def test_there_are_so_many_templates_at_most(service: Service, ada: Browser, mon
     assert "Delete one first." in answer.text
 
 
-def test_templates_of_others_are_not_there(service: Service, ada: Browser, gil: Browser) -> None:
-    template = made(service, ada)
-    gil.get("/app/templates")
-    for path in ("", "/remove"):
-        assert gil.get(f"/app/templates/{template}{path}").status_code == 404
-    gil.get("/app/templates")
-    assert (
-        gil.post(f"/app/templates/{template}", product="1", value="10", name="Mine", wrapping_key="gold").status_code
-        == 404
-    )
-    assert gil.post(f"/app/templates/{template}/remove").status_code in {404, 403}
-    assert send(service, "template", template, "globex", "globex-gbp").status_code == 400
-    assert send(service, "template", template).status_code == 200
-
-
 def test_a_member_makes_them_too(service: Service, sign_in: SignIn) -> None:
     mia = sign_in("mia@acme.example")
     assert made(service, mia)

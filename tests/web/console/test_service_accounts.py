@@ -121,19 +121,4 @@ def test_accounts_of_others_are_nobodys_to_assign(service: Service, sign_in: Sig
     before = service.sql("SELECT * FROM account_service_accounts ORDER BY 1, 2, 3")
     for given in (str(accounts["globex-gbp"]), str(accounts["test-gbp"]), "x", "0", "9" * 30):
         assert post(ada, crm, "accounts", may_use=given).status_code == 404
-    gil = sign_in("gil@globex.example")
-    assert gil.get(f"/app/service-accounts/{crm}").status_code == 404
-    for what, fields in (("accounts", {}), ("limit", {"currency": "GBP", "daily": "1"})):
-        assert gil.submit("/app/service-accounts", f"/app/service-accounts/{crm}/{what}", **fields).status_code == 404
     assert service.sql("SELECT * FROM account_service_accounts ORDER BY 1, 2, 3") == before
-
-
-@pytest.mark.parametrize(("what", "fields"), [("limit", {"currency": "GBP", "daily": "1"}), ("accounts", {})])
-def test_who_did_not_just_show_that_it_is_them_does_it_first(
-    service: Service, sign_in: SignIn, what: str, fields: dict[str, str]
-) -> None:
-    ada, hr = sign_in("ada@acme.example"), account_id(service, "hr-bot")
-    service.sql("UPDATE sessions SET proved_at = now() - interval '1 day'")
-    assert "This action needs a password" in post(ada, hr, what, **fields).text
-    assert service.sql("SELECT limits FROM service_accounts WHERE id = $1", hr)[0][0] is None
-    assert service.sql("SELECT count(*) FROM account_service_accounts WHERE service_account_id = $1", hr)[0][0] == 1

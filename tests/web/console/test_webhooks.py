@@ -158,18 +158,6 @@ def test_a_refused_address_is_explained_in_the_language_of_the_page(sign_in: Sig
     assert "Saisissez une adresse HTTPS, par exemple https://example.com/hook." in unescape(answer.text)
 
 
-def test_nobody_reaches_what_is_another_customers(service: Service, sign_in: SignIn) -> None:
-    path = subscribe(sign_in("ada@acme.example"))
-    gil = sign_in("gil@globex.example")
-    gil.get("/app/webhooks")
-    assert id_in(path) not in gil.get("/app/webhooks").text
-    assert gil.get(path).status_code == gil.get(f"{path}/remove").status_code == 404
-    for act, fields in (("test", {}), ("again", {"delivery": "failed"}), ("remove", {})):
-        assert gil.submit("/app/webhooks", f"{path}/{act}", **fields).status_code == 404
-    ours = "SELECT count(*) FROM webhook_subscriptions WHERE id = $1::text::uuid"
-    assert service.sql(ours, id_in(path))[0][0] == 1
-
-
 def test_an_address_receives_several_events(service: Service, ada: Browser) -> None:
     page = ada.get("/app/webhooks").text
     assert re.findall(r'name="event" value="([a-z.]+)" checked', page) == ["order.created"]

@@ -142,10 +142,3 @@ def test_failing_webhooks_are_listed_and_delivered_again(service: Service, sign_
     ):
         assert browser.post(wrong).status_code == 404
     service.sql("DELETE FROM webhook_subscriptions WHERE target_url LIKE '%secret-path'")
-
-
-@pytest.mark.parametrize(("role", "status"), [("auditor", 403), ("warehouse", 403), ("finance", 403)])
-def test_only_support_sends_again(sign_in: SignIn, role: str, status: int) -> None:
-    browser = sign_in(role)
-    assert browser.get("/office/deliveries").status_code == (200 if role == "auditor" else 403)
-    assert browser.submit("/office/security", "/office/deliveries/requeue").status_code == status

@@ -362,14 +362,3 @@ def test_a_tracking_number_is_corrected_while_the_parcel_is_on_its_way(service: 
     assert acts[0]["customer_id"], "the customer reads it in its audit log"
     assert wade.submit(here, f"{here}/returned", reason="address").status_code == 303
     assert wade.submit(here, f"{here}/correct", carrier="UPS", tracking_number="D9").status_code == 422
-
-
-@pytest.mark.parametrize(
-    ("role", "stock", "parcels"), [("finance", 403, 403), ("support", 403, 200), ("catalogue", 200, 403)]
-)
-def test_others_see_what_is_theirs_and_change_nothing(service: Service, role: str, stock: int, parcels: int) -> None:
-    browser = staff_in(service, role)
-    assert browser.get("/office/stock").status_code == stock
-    assert browser.get("/office/parcels").status_code == parcels
-    assert browser.submit("/office/security", "/office/parcels/pack", parcel=["1"], to="slips").status_code == 403
-    assert browser.submit("/office/security", "/office/parcels/1/returned", reason="refused").status_code == 403
