@@ -4,6 +4,7 @@ Searches the index of each customer in turn, so that no other index is needed. F
 The audit log of the installation has each search and each look at a gift. The log of the customer has each look at its gifts.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +16,7 @@ from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor
 from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, is_distributed
-from largesse.encryption.vault import Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import CodeError, parse_code
 from largesse.reports.search import whole
 from largesse.staff.model import StaffRight
@@ -119,6 +120,7 @@ async def _find(connection: Connection, statement: Fragment, sought: object) -> 
 
 
 LONGEST_SOUGHT = 254
+_LINK = re.compile(r"/claim/([\w-]+)", re.ASCII)  # recipients have a link rather than a code
 
 
 class By(StrEnum):
@@ -149,9 +151,10 @@ def _look(vault: Vault, by: By, sought: str) -> Callable[[Connection], Awaitable
         return lambda connection: find_by_reference(connection, sought)
     if by is By.TRACKING:
         return lambda connection: find_by_tracking_number(connection, sought)
+    link = _LINK.search(sought)
     try:
-        code = parse_code(sought)
-    except CodeError:
+        code = vault.code_of_token(link[1])[0] if link else parse_code(sought)
+    except (CodeError, DecryptionFailed):
         raise InvalidRequest("This is not a code.") from None
     return lambda connection: find_by_code(connection, vault, code)
 

@@ -65,6 +65,7 @@ def search(browser: Browser, by: str, sought: str) -> Any:
 def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, sign_in: SignIn, gift: str) -> None:
     browser, code = sign_in("support"), code_of(service, gift)
     order = gift.rpartition("/")[0]
+    link = sent_code(service, reference_of(gift), 2)["redemptionUrl"]
     service.sql(
         """
         INSERT INTO shipments (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at, exported_at, shipped_at, sendings, carrier, tracking_number)
@@ -74,8 +75,10 @@ def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, si
     )
     for by, sought, path in (
         ("address", SAM.upper(), gift),
+        ("address", f"Sam Doe <{SAM}>", gift),
         ("reference", reference_of(gift).lower(), order),
         ("code", code.lower(), gift),
+        ("code", f"{link}#pin=123456", gift),
         ("tracking", " TR-4711 ", gift),
         ("tracking", "tr-47 11", gift),
     ):

@@ -18,6 +18,7 @@ from largesse.customers.customer_views import LONGEST_REASON, SHORTEST_REASON, r
 from largesse.customers.principal import Principal, staff_principal
 from largesse.db.pool import Row
 from largesse.db.scope import OFFICE
+from largesse.drafts.mailboxes import read_mailboxes
 from largesse.fulfilment.shipments import Shipped, read_shipment
 from largesse.lines.states import LineKey
 from largesse.mail.recipients import Recipient, add_times, read_recipients
@@ -106,6 +107,8 @@ async def search(context: OfficeContext) -> Response:
     by, sought = form.choice("by", tuple(By)), form.text("sought", LONGEST_SOUGHT)
     if form.errors:
         return await ask(context)
+    if by == By.ADDRESS and len(listed := read_mailboxes(sought) or []) == 1:  # pasted with its name from a mail
+        sought = listed[0][1]
     try:
         _searches.spend(context.person.person_id, "too many searches")
         found = await search_gifts(context.actor, context.services.vault, By(by), sought)
@@ -114,7 +117,7 @@ async def search(context: OfficeContext) -> Response:
         form.error("sought", context.say("Too many searches. Try again in %(seconds)s seconds.", seconds=wait_s))
         return await ask(context, status=429)
     except InvalidRequest:
-        form.error("sought", context.say("This is not a code. It has 17 letters and digits."))
+        form.error("sought", context.say("Type a code of 17 letters and digits, or the link of a gift."))
         return await ask(context)
     return await ask(context, found=found, is_many=len(found) >= MOST_FOUND)
 
