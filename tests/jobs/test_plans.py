@@ -27,6 +27,7 @@ from largesse.mail.outcomes import Sent
 from largesse.mail.outcomes import record as record_sent
 from largesse.webhooks import outcomes, queues
 from largesse.webhooks.outcomes import AttemptResult, Verdict
+from largesse.webhooks.store import cancel_rest
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
 SUBSCRIPTIONS = 50
@@ -140,6 +141,7 @@ STEPS: dict[Step, tuple[Read, Read]] = {
     fan_out_events: (Read(1_500, 3_000), Read(1_500, 3_000)),
     write_deliveries_down: (Read(400, 1_000), Read(400, 1_000)),
     give_queues_back: (Read(500, 1_500), Read(500, 1_500)),
+    cancel_rest: (Read(200, 500), Read(200, 500)),
     write_messages_down: (Read(500, 300), Read(500, 300)),
     measure: (Read(42_000, 60_000), Read(42_000, 60_000)),
 }

@@ -10,11 +10,11 @@ from tests.webhooks.conftest import LOOPBACK, Receiver, World, answering, make_p
 from tests.webhooks.nameserver import name_server
 from tests.webhooks.receivers import broken_receiver
 
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OPERATOR, WORKER
 from largesse.webhooks import resolver
 from largesse.webhooks.deliverer import Deliverer
 from largesse.webhooks.resolver import Resolver
-from largesse.webhooks.store import delete_subscription, insert_subscription
+from largesse.webhooks.store import CANCELLED_AT_ONCE, cancel_rest, delete_subscription, insert_subscription
 from largesse.webhooks.targets import check_target, parse_target
 from largesse.webhooks.transport import HttpTransport
 
@@ -120,6 +120,25 @@ async def test_deleting_a_subscription_cancels_what_is_pending(world: World, rec
     await world.deliver()
     assert receiver.got == []
     assert await world.states() == ["cancelled"] * 2
+
+
+async def test_of_a_subscription_with_many_deliveries_the_worker_cancels_those_that_its_deletion_does_not(
+    world: World, receiver: Receiver
+) -> None:
+    other = await world.queue(receiver.url("/other"))
+    subscription = await world.queue(receiver.url())
+    add = """
+        INSERT INTO deliveries (customer_id, subscription_id, event, sample, due_at, created_at)
+        SELECT $1, $2, 'order.created', '', clock_now(), clock_now() FROM generate_series(1, $3)
+    """
+    await world.database.execute(OPERATOR, add, world.principal.customer_id, subscription.id, 2 * CANCELLED_AT_ONCE)
+    left = "SELECT subscription_id, count(*) FROM deliveries WHERE state = 'pending' GROUP BY subscription_id"
+    async with world.database.connection(OPERATOR) as connection:
+        await delete_subscription(connection, world.principal, subscription.id)
+        assert dict(await connection.fetch(left)) == {other.id: 2, subscription.id: CANCELLED_AT_ONCE + 1}
+    async with world.database.connection(WORKER) as connection:
+        assert [await cancel_rest(connection) for _ in range(3)] == [True, True, False]
+        assert dict(await connection.fetch(left)) == {other.id: 2}
 
 
 async def test_a_dead_receiver_is_tried_12_times_on_schedule(world: World, receiver: Receiver) -> None:

@@ -11,6 +11,7 @@ from largesse.base.confidential import Confidential
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
+from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
 from largesse.events.kinds import EVENTS
 from largesse.webhooks.signing import new_secret
@@ -47,6 +48,9 @@ def select_events(events: str | Sequence[str]) -> Selection:
 
 MAX_SUBSCRIPTIONS = 100  # subscriptions of a customer, in both environments together
 ROTATION_S = 86_400  # how long the previous secret signs too
+CANCELLED_AT_ONCE = (
+    5_000  # pending deliveries of a deleted subscription; a million in one statement would exceed its time limit
+)
 
 _INSERT = """
     INSERT INTO webhook_subscriptions
@@ -61,7 +65,23 @@ _COUNT = "SELECT count(*) FROM webhook_subscriptions WHERE customer_id = $1"
 _DELETE = "DELETE FROM webhook_subscriptions WHERE customer_id = $1 AND id = $2"
 _CANCEL_PENDING = """
     UPDATE deliveries SET state = 'cancelled', finished_at = clock_now()
-    WHERE customer_id = $1 AND subscription_id = $2 AND state = 'pending'
+    WHERE customer_id = $1 AND id = ANY(ARRAY(
+        SELECT id FROM deliveries WHERE customer_id = $1 AND subscription_id = $2 AND state = 'pending' ORDER BY due_at LIMIT $3))
+"""
+# Reads the first pending delivery of each subscription, not all pending deliveries.
+_DELETED_WITH_PENDING = """
+    WITH RECURSIVE waiting AS (
+        (SELECT customer_id, subscription_id FROM deliveries WHERE state = 'pending'
+         ORDER BY customer_id, subscription_id LIMIT 1)
+        UNION ALL
+        SELECT next.customer_id, next.subscription_id FROM waiting CROSS JOIN LATERAL (
+            SELECT customer_id, subscription_id FROM deliveries
+            WHERE state = 'pending' AND (customer_id, subscription_id) > (waiting.customer_id, waiting.subscription_id)
+            ORDER BY customer_id, subscription_id LIMIT 1) AS next)
+    SELECT customer_id, subscription_id FROM waiting
+    WHERE NOT EXISTS (
+        SELECT FROM webhook_subscriptions AS s WHERE s.customer_id = waiting.customer_id AND s.id = waiting.subscription_id)
+    LIMIT 1
 """
 _SUBSCRIPTIONS = """
     SELECT id, event, events, target_url, created_at FROM webhook_subscriptions
@@ -196,10 +216,21 @@ async def own_events(connection: Connection, query: str, principal: Principal, s
 async def end_subscription(connection: Connection, customer_id: int, subscription_id: UUID) -> None:
     """Deletes a subscription and cancels its pending deliveries. Call it inside a transaction.
 
-    Deletes first, as that waits for current fan-outs, so that their deliveries are cancelled too.
+    Deletes first, as that waits for current fan-outs, so that their deliveries are cancelled too. None is attempted any more: the
+    queue is deleted too. Of more than CANCELLED_AT_ONCE, `cancel_rest` cancels the others.
     """
     await connection.execute(_DELETE, customer_id, subscription_id)
-    await connection.execute(_CANCEL_PENDING, customer_id, subscription_id)
+    await connection.execute(_CANCEL_PENDING, customer_id, subscription_id, CANCELLED_AT_ONCE)
+
+
+async def cancel_rest(connection: Connection) -> bool:
+    """Cancels up to CANCELLED_AT_ONCE pending deliveries of one deleted subscription. Returns whether there were any."""
+    async with connection.transaction():
+        await plan_by_index(connection)
+        row = await connection.fetchrow(_DELETED_WITH_PENDING)
+        if row is not None:
+            await connection.execute(_CANCEL_PENDING, *row, CANCELLED_AT_ONCE)
+    return row is not None
 
 
 async def list_subscriptions(connection: Connection, principal: Principal) -> list[Subscription]:

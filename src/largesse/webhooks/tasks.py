@@ -8,10 +8,10 @@ from largesse.db.statements import count_changed
 from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
-from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
+from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext, with_connection
 from largesse.webhooks import queue_store
 from largesse.webhooks.queues import fan_out
-from largesse.webhooks.store import secret_context
+from largesse.webhooks.store import cancel_rest, secret_context
 
 _EVENTS_AT_ONCE = 500
 
@@ -57,6 +57,7 @@ TASKS = RoomTasks(
     periodic=(
         PeriodicTask("fan_out_events", _fan_out_events, finishes=True, on_orders=True),
         PeriodicTask("end_previous_secrets", _end_previous_secrets, every_s=60.0),
+        PeriodicTask("cancel_deliveries", with_connection(cancel_rest), every_s=60.0),
     ),
     retention=(
         Old("delivery_attempts", "started_at", 30),
