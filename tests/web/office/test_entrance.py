@@ -345,20 +345,20 @@ def test_settings_show_no_secret(service: Service) -> None:
     assert service.settings.master_keys[0].hex() not in browser.page.text
 
 
-def test_it_counts_what_waits_and_sees_processes(service: Service) -> None:
-    owner = staff_in(service, "owner")
+def test_it_counts_what_waits_and_sees_processes(own_service: Service) -> None:
+    owner = staff_in(own_service, "owner")
     owner.get("/office")
     assert re.search(r"Processes Well [1-9]\d* connections? to the database", owner.text)
     owner.says("No mail server is set: mail is held", "Nothing waits for you.")
-    acme = service.ids["customers"]["acme"]
-    account = service.ids["funding_accounts"]["gbp"]
-    service.sql(
+    acme = own_service.ids["customers"]["acme"]
+    account = own_service.ids["funding_accounts"]["gbp"]
+    own_service.sql(
         "INSERT INTO top_ups (customer_id, environment, account_id, reference, amount_minor, requested_by, requested_at, expires_at)"
         " VALUES ($1, 'production', $2, 'RF18TEST', 100, $3, now(), now() + interval '1 day')"
         " RETURNING 1",
         acme,
         account,
-        service.sql("SELECT min(id) FROM users WHERE customer_id = $1", acme)[0][0],
+        own_service.sql("SELECT min(id) FROM users WHERE customer_id = $1", acme)[0][0],
     )
     assert "1 top-up waits for its payment" in owner.read("/office")
     assert ">Show<" in owner.page.text
