@@ -160,11 +160,11 @@ def test_late_money_for_an_account_that_was_closed_says_why_it_is_not_credited(s
     service.sql("UPDATE top_ups SET expires_at = now() WHERE reference = $1", late)
     fay.get(FILES)
     here = fay.upload(FILES, bank_file([(spelled_reference(late), "64.00", "GBP")]), decimals="").headers["location"]
-    closing = "UPDATE accounts SET closed_at = CASE WHEN $2::boolean THEN now() END WHERE id = $1"
-    service.sql(closing, account(service), True)
+    closing = "UPDATE accounts SET closed_at = $2 WHERE id = $1"
+    service.sql(closing, account(service), datetime.now(UTC))
     assert fay.submit(here, f"{here}/lines/2/credit").status_code == 303
     assert "or its account is closed." in fay.read(here)
-    service.sql(closing, account(service), False)
+    service.sql(closing, account(service), None)
     assert fay.submit(here, f"{here}/lines/2/credit").status_code == 303
     assert "Credited: 1" in fay.read(here)
 
