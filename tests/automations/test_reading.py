@@ -51,13 +51,19 @@ def test_the_preview_reads_the_contacts_of_its_days(
     assert on_database(service.database_url, read) == pytest.approx(expected, abs=ROUNDED * 3)
 
 
-def test_the_preview_looks_no_further_than_the_gifts_that_it_lists(
-    service: Service, contacts: None, automation: Callable[..., int]
-) -> None:
-    today = service.sql("SELECT (clock_now() AT TIME ZONE 'UTC')::date")[0][0]
+def set_birthdays(service: Service) -> date:
+    """Gives half of the contacts a birthday in 2 days, and half in 22. Returns today."""
+    today: date = service.sql("SELECT (clock_now() AT TIME ZONE 'UTC')::date")[0][0]
     for number in range(2):
         soon = today + timedelta(days=2 + 20 * number)
         service.sql("UPDATE contacts SET birthday = $1 WHERE id % 2 = $2", soon.month * 100 + soon.day, number)
+    return today
+
+
+def test_the_preview_looks_no_further_than_the_gifts_that_it_lists(
+    service: Service, contacts: None, automation: Callable[..., int]
+) -> None:
+    today = set_birthdays(service)
     automation_id = automation()
 
     async def read(connection: Any) -> tuple[int, date]:
@@ -76,10 +82,7 @@ def test_the_preview_looks_no_further_than_the_gifts_that_it_lists(
 def test_the_list_looks_no_further_than_the_next_gift(
     service: Service, contacts: None, automation: Callable[..., int]
 ) -> None:
-    today = service.sql("SELECT (clock_now() AT TIME ZONE 'UTC')::date")[0][0]
-    for number in range(2):
-        soon = today + timedelta(days=2 + 20 * number)
-        service.sql("UPDATE contacts SET birthday = $1 WHERE id % 2 = $2", soon.month * 100 + soon.day, number)
+    today = set_birthdays(service)
     automation_id = automation()
 
     async def find(connection: Any) -> tuple[dict[int, date], int]:
