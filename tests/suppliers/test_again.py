@@ -1,6 +1,7 @@
 """Gifts that no supplier could serve are ordered again, once each time, and get their voucher when one is back."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -15,6 +16,8 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.db.statements import plan_by_index
+from largesse.fulfilment.vouchers import wait_for_stock
+from largesse.lines.states import LineKey
 from largesse.suppliers.buyer import Buyer, ask_again
 from largesse.suppliers.store import DUE_AGAIN, PRODUCTS_WAITING
 
@@ -88,3 +91,12 @@ async def test_lines_that_wait_are_read_when_they_are_due(connection: asyncpg.Co
             await plan_by_index(connection)  # as `ask_again`
             assert await rows_read(connection, Role.WORKER, "voucher_waits", PRODUCTS_WAITING) == 2
             assert await rows_read(connection, Role.WORKER, "voucher_waits", DUE_AGAIN, 1, 100) == lines
+
+
+async def test_suppliers_are_asked_later_after_each_order_and_not_after_sixty(connection: asyncpg.Connection) -> None:
+    await connection.execute("SET session_replication_role = replica")
+    at = datetime(2042, 3, 4, 5, tzinfo=UTC)
+    for number, (orders, minutes) in enumerate(((0, 15), (1, 30), (6, 960), (7, 1440), (59, 1440), (60, None)), 1):
+        await wait_for_stock(connection, LineKey(1, 1, number), 1, 500, at, orders=orders)
+        ask_at = await connection.fetchval("SELECT ask_at FROM voucher_waits WHERE number = $1", number)
+        assert ask_at == (minutes and at + timedelta(minutes=minutes)), orders

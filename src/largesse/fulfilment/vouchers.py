@@ -168,7 +168,7 @@ class TestProvider:
 
 # Lines served in one transaction: few, so that nobody waits long for their locks.
 _SERVED_AT_ONCE = 50
-_ASKED_AFTER = timedelta(minutes=15)  # of a line for whose product there was no supplier
+_MOST_ORDERS = 60  # of a line, at all suppliers
 
 Begin = Callable[[], AbstractAsyncContextManager[Connection]]
 
@@ -192,8 +192,7 @@ async def settle_product(
         return True
     if not await provider.begin_buying(connection, wanted, at):
         is_test = line.environment == "staging"
-        ask_at = at + _ASKED_AFTER
-        await wait_for_stock(connection, line.key, product.id, line.value_minor, at, ask_at=ask_at, is_test=is_test)
+        await wait_for_stock(connection, line.key, product.id, line.value_minor, at, is_test=is_test)
     return False
 
 
@@ -204,13 +203,16 @@ async def wait_for_stock(
     value_minor: int,
     at: datetime,
     *,
-    ask_at: datetime | None,
+    orders: int = 0,
     is_test: bool = False,
 ) -> None:
     """Puts a line in the queue until numbers are imported. With `is_test` it waits for ever, as staging gets no numbers from the stock.
 
-    At `ask_at`, suppliers of the product are asked, if it has any.
+    If the product has suppliers, they are asked again after 15 minutes. Each of the `orders` placed for the line doubles that, up to a day.
+    After _MOST_ORDERS they are asked no more.
     """
+    after = min(timedelta(days=1), timedelta(minutes=15) * 2 ** min(orders, 8))
+    ask_at = at + after if orders < _MOST_ORDERS else None
     await connection.execute(store.WAIT, product_id, value_minor, *line, at, is_test, ask_at)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID, uuid5
@@ -213,14 +213,6 @@ def next_step(
     names = list(suppliers)
     later = names[names.index(supplier) + 1 :] if supplier in names else []
     return (later[0], 1) if later else None
-
-
-_MOST_ORDERS = 60  # of a line, at all suppliers
-
-
-def ask_again_at(orders: int, now: datetime) -> datetime | None:
-    """Returns when suppliers are asked again for a line that they refused now, after so many orders: after at most a day. None after the last."""
-    return now + min(timedelta(days=1), timedelta(minutes=15) * 2 ** min(orders, 8)) if orders < _MOST_ORDERS else None
 
 
 def judge(order: SupplierOrder, answer: Answer | SupplierFailed, now: datetime, policy: RetryPolicy) -> Outcome:

@@ -26,7 +26,6 @@ from largesse.suppliers.model import (
     State,
     SupplierFailed,
     SupplierOrder,
-    ask_again_at,
     judge,
     last_day_of,
     next_step,
@@ -168,7 +167,7 @@ async def _ask_next(
             return True
         if await take_from_stock(connection, vault, order.line, order.product_id, value_minor, now):
             return False
-    ask_at = ask_again_at(await store.count_orders(connection, order.line), now)
-    await wait_for_stock(connection, order.line, order.product_id, value_minor, now, ask_at=ask_at)
+    orders = await store.count_orders(connection, order.line)
+    await wait_for_stock(connection, order.line, order.product_id, value_minor, now, orders=orders)
     log.warning("supplier.all_refused", supplier_order_id=order.wanted.id)
     return False
