@@ -39,6 +39,18 @@ async def test_two_at_once_bring_an_empty_database_to_the_head(empty_url: str) -
     await connection.close()
 
 
+async def test_a_server_that_is_too_old_is_refused_before_anything_is_made(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = await asyncpg.connect(empty_url)
+    monkeypatch.setattr(migrate, "OLDEST_SERVER", connection.get_server_version().major + 1)
+    for refused in (migrate.upgrade, migrate.roles_to_make):
+        with pytest.raises(OperatorError, match="too old: it must be"):
+            await refused(empty_url)
+    assert await migrate.current_revision(connection) is None
+    await connection.close()
+
+
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
 async def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_made(
     database_url: str, encoding: str

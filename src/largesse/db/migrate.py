@@ -29,6 +29,7 @@ from largesse.db.session import UNLIMITED, Dialer
 from largesse.db.sharding import Session
 
 REVISIONS = Path(__file__).parent / "migrations"
+OLDEST_SERVER = 15  # the oldest version of PostgreSQL that Largesse runs on
 LOCK_KEY = 0x6C617267657373  # "largess"; one `migrate` at a time holds this advisory lock
 _LOCK_EVERY_S = 0.2  # how often a second `migrate` tries to get the lock
 
@@ -70,13 +71,14 @@ class Upgraded(msgspec.Struct, frozen=True):
 async def upgrade(url: str) -> Upgraded:
     """Makes the roles, runs the missing revisions, distributes the tables if there are nodes, and grants the roles their rights.
 
-    Two simultaneous runs are safe: the second waits, and finds nothing to do. Raises asyncpg's errors. Raises OperatorError for a schema of
-    a later release, for a new database that is not in UTF8, for unusable nodes, and for an address of PgBouncer, as the lock needs its own
-    session.
+    Two simultaneous runs are safe: the second waits, and finds nothing to do. Raises asyncpg's errors. Raises OperatorError for a server that
+    is too old, for a schema of a later release, for a new database that is not in UTF8, for unusable nodes, and for an address of PgBouncer,
+    as the lock needs its own session.
     """
     dialer = Dialer(_direct(url), UNLIMITED)
     connection = await dialer.dial()
     try:
+        _require_version(connection)
         if not await connection.fetchval(_TRY_LOCK, LOCK_KEY):
             _log.warning("migrate_waits_for_another", see="docs/log-events.md")
             # Polls the lock: a statement that waited for it would hold a snapshot, and CREATE INDEX CONCURRENTLY would wait for that.
@@ -114,9 +116,18 @@ async def roles_to_make(url: str) -> list[str]:
     """Returns the statements about roles that `upgrade` would run, for an administrator. Changes nothing. Raises what `upgrade` does."""
     connection = await Dialer(_direct(url), UNLIMITED).dial()
     try:
+        _require_version(connection)
         return await grants.roles_to_make(connection)
     finally:
         await connection.close()
+
+
+def _require_version(connection: Session) -> None:
+    version = connection.get_server_version()
+    if version.major < OLDEST_SERVER:
+        raise OperatorError(
+            f"the server is PostgreSQL {version.major}.{version.minor}, which is too old: it must be {OLDEST_SERVER} or later"
+        )
 
 
 def _direct(url: str) -> DatabaseAddress:

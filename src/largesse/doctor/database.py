@@ -8,7 +8,7 @@ from largesse.base.errors import MayNotAct, OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import has_cluster
 from largesse.db.grants import differences, policies_missing
-from largesse.db.migrate import current_revision
+from largesse.db.migrate import OLDEST_SERVER, current_revision
 from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
@@ -113,7 +113,6 @@ async def _rights(connection: Connection) -> CheckResult:
 
 _FAILED: tuple[type[BaseException], ...] = (OperatorError, *DATABASE_FAILED)
 _OWNER = "LARGESSE_OWNER_DATABASE_URL"
-_OLDEST = 15
 _CLOCKS_APART_S = 2.0
 _SPARE_CONNECTIONS = 12  # connections for people, backups and monitoring
 
@@ -184,8 +183,8 @@ async def _look_at(connection: Connection, settings: Settings, role: Role) -> li
 async def _version(connection: Connection) -> CheckResult:
     version = await connection.fetchval("SHOW server_version")
     number = int(await connection.fetchval("SHOW server_version_num"))
-    if number < _OLDEST * 10_000:
-        return error(_NAME, f"PostgreSQL {version} is too old: it must be {_OLDEST} or later.")
+    if number < OLDEST_SERVER * 10_000:
+        return error(_NAME, f"PostgreSQL {version} is too old: it must be {OLDEST_SERVER} or later.")
     return ok(_NAME, f"PostgreSQL {version} answers.")
 
 
