@@ -129,6 +129,11 @@ def test_the_sender_at_a_domain_of_another_alphabet_is_one_that_mail_servers_tak
         ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?connections=3.5"),
         ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?connections="),
         ("LARGESSE_SMTP_URL", "smtp://mail.secret.com?connections=3&connections=4"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.example.com?starttls=required&tls=secret"),
+        ("LARGESSE_SMTP_URL", "smtp://mail.secret.com#starttls=required"),
+        ("LARGESSE_SMTP_URL", "smtp://ada:25?secret@mail.example.com"),  # passwords with `?`, `#` and `/`
+        ("LARGESSE_SMTP_URL", "smtp://ada:25#secret@mail.example.com"),
+        ("LARGESSE_SMTP_URL", "smtp://ada:25/secret@mail.example.com"),
         ("LARGESSE_MAIL_FROM", "secret"),
         ("LARGESSE_MAIL_FROM", "Gifts <gifts@secret.com>\nBcc: x@secret.com"),
         ("LARGESSE_MAIL_FROM", "Gifts\u2028<gifts@secret.com>"),
@@ -162,6 +167,12 @@ def test_a_malformed_one_stops_the_start_with_a_line_that_names_it(name: str, va
     assert name in text
     assert "\n" not in text
     assert "secret" not in text
+
+
+@pytest.mark.parametrize("parameter", ["startls", "Connections", "timeout"])
+def test_a_parameter_of_the_mail_server_that_is_unknown_is_named_with_the_known_ones(parameter: str) -> None:
+    with pytest.raises(OperatorError, match=f"'{parameter}': only `starttls=` and `connections=` may"):
+        load_settings({"LARGESSE_SMTP_URL": f"smtp://ada:hidden@mail.example.com?{parameter}=required"})
 
 
 def test_a_current_folder_that_was_removed_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,9 +210,16 @@ class _Reader:
     def smtp_url(self, name: str) -> str | None:
         value = self.text(name, "")
         parts = _split(value)
-        if value and (parts is None or parts.scheme not in {"smtp", "smtps"}):
+        after_host = f"{parts.path}?{parts.query}#{parts.fragment}" if parts else ""
+        # An @ after the host: a `/`, `?` or `#` of the password ended it, so what follows may be a secret.
+        if value and (parts is None or parts.scheme not in {"smtp", "smtps"} or "@" in after_host or parts.fragment):
             raise SettingError(name, "must look like smtp://user:password@host:587?starttls=required")
         asked = parse_qs(parts.query, keep_blank_values=True) if parts else {}
+        if unknown := sorted(asked.keys() - {"starttls", "connections"}):
+            raise SettingError(
+                name,
+                f"must not have {unknown[0][:40]!r}: only `starttls=` and `connections=` may follow the question mark",
+            )
         starttls = asked.get("starttls", [])
         if not {one.lower() for one in starttls} <= STARTTLS.keys() or len(starttls) > 1:
             raise SettingError(name, "must have one of these in `?starttls=`: required, optional, never")

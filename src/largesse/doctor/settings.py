@@ -7,7 +7,7 @@ import ipaddress
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parseaddr
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -90,10 +90,6 @@ def doubtful_mail_server(url: str | None) -> Iterator[CheckResult]:
     if url is None:
         yield warning(name, "No mail server is set: production's mail is held until one is.")
         return
-    for other in sorted(parse_qs(urlsplit(url).query, keep_blank_values=True).keys() - {"starttls", "connections"}):
-        yield warning(
-            name, f"`{other}=` means nothing here; only `starttls=` and `connections=` may follow the question mark."
-        )
     server = MailServer.from_url(url)
     if server.tls or server.starttls or is_local(server.host):
         return
