@@ -17,7 +17,7 @@ from tests.cli.conftest import commands_in
 import largesse.main  # noqa: F401 - what serves and works has registered its metrics
 from largesse.audit.model import ACTS
 from largesse.base.money import MAX_AMOUNT
-from largesse.base.settings import load_settings
+from largesse.base.settings import load_settings, secret_names
 from largesse.cli import main
 from largesse.connections.manager import IDLE_S, MAX_CONNECTIONS
 from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE
@@ -235,7 +235,7 @@ def test_limits_are_those_of_the_code(about: str, limit: str) -> None:
 @of_each_document
 def test_settings_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\bLARGESSE_[A-Z_]+\b", path.read_text()))
-    assert named <= {*SETTINGS, *OF_SAMPLES, *OF_ASSISTANTS}
+    assert named <= {*SETTINGS, *OF_SAMPLES, *OF_ASSISTANTS, *(f"{name}_FILE" for name in secret_names())}
 
 
 @of_each_document

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from largesse.base.errors import OperatorError
-from largesse.base.settings import load_settings
+from largesse.base.settings import SettingError, load_settings, secret_names
 
 KEY, OTHER = bytes(range(32)), bytes(range(32, 64))
 KEY_TEXT = base64.b64encode(KEY).decode()
@@ -191,6 +191,41 @@ def test_master_keys_are_written_in_base64_or_hexadecimal(text: str) -> None:
 @pytest.mark.parametrize("between", [",", " , ", "\n", "\r\n"])
 def test_each_of_several_master_keys_is_read(between: str) -> None:
     assert load_settings({"LARGESSE_MASTER_KEY": f"'{KEY_TEXT}{between}{OTHER.hex()}'"}).master_keys == (KEY, OTHER)
+
+
+@pytest.mark.parametrize("name", sorted(secret_names()))
+def test_each_secret_can_be_in_a_file(name: str, tmp_path: Path) -> None:
+    texts = {"LARGESSE_MASTER_KEY": f"{KEY_TEXT}\n{OTHER.hex()}", "LARGESSE_SMTP_URL": "smtp://ada:x@mail.example.com"}
+    text = texts.get(name, "postgresql://ada:x@host/database")
+    path = tmp_path / "secret"
+    path.write_text(f"{text}\n")
+    more = {"LARGESSE_DATABASE_URL": text} if name == "LARGESSE_OWNER_DATABASE_URL" else {}
+    assert load_settings({**more, f"{name}_FILE": str(path)}) == load_settings({**more, name: text})
+    assert load_settings({**more, f"{name}_FILE": " ", name: text}) == load_settings({**more, name: text})
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "said"),
+    [
+        (None, {}, "No such file or directory"),
+        (b"", {}, "must have 1 to 16,384 characters in the file"),
+        (b" \n", {}, "must have 1 to 16,384 characters in the file"),
+        (b"secret" * 3_000, {}, "must have 1 to 16,384 characters in the file"),
+        (b"secret\xff", {}, "not text in UTF-8"),
+        (b"secret", {}, "must hold keys of 32 bytes"),
+        (KEY_TEXT.encode(), {"LARGESSE_MASTER_KEY": KEY_TEXT}, "must not be set together with"),
+    ],
+)
+def test_a_file_without_a_proper_secret_stops_the_start(
+    content: bytes | None, more: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SettingError, match=said) as refused:
+        load_settings({**more, "LARGESSE_MASTER_KEY_FILE": str(path)})
+    assert refused.value.name == "LARGESSE_MASTER_KEY"
+    assert "secret" not in str(refused.value)
 
 
 def test_master_keys_may_be_url_safe() -> None:

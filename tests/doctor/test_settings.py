@@ -108,6 +108,13 @@ def test_all_malformed_settings_are_named_and_the_others_are_read() -> None:
     assert settings.database_url is None
 
 
+def test_a_malformed_secret_of_a_file_is_named_by_its_setting() -> None:
+    environ = {**GOOD, "LARGESSE_MASTER_KEY_FILE": "/no/such/file"}
+    _, [finding] = read_settings(environ)
+    assert (finding.level, finding.setting) == (Level.ERROR, "LARGESSE_MASTER_KEY")
+    assert unknown_settings(environ) == []
+
+
 @pytest.mark.parametrize(
     ("named", "said"),
     [

@@ -41,6 +41,7 @@ SHORTEST_RETENTION_DAYS = 35
 
 _MOST_LINES = 10
 _LONGEST_LINE = 100
+_MOST_SECRET_BYTES = 16_384
 _IPV4_IN_IPV6 = ipaddress.IPv6Network("::ffff:0:0/96")
 _NOT_IN_ADDRESSES = frozenset(' "<>\\^`{|}')
 _SENDER = re.compile(r'[^\s"(),:;<>@\\]+@[^\s"(),;<>@\\]+')
@@ -102,6 +103,13 @@ def setting_names() -> frozenset[str]:
     return frozenset(reader.names)
 
 
+def secret_names() -> frozenset[str]:
+    """Returns the names of the variables that hold secrets. Each can be in a file instead, which NAME_FILE names."""
+    reader = _Reader({})
+    _read(reader)
+    return frozenset(reader.secrets)
+
+
 def _read(read: _Reader) -> Settings:
     database_url = read.database_url("LARGESSE_DATABASE_URL")
     owner_database_url = read.database_url("LARGESSE_OWNER_DATABASE_URL")
@@ -143,10 +151,29 @@ class _Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self.names: list[str] = []
+        self.secrets: list[str] = []
 
     def text(self, name: str, default: str) -> str:
         self.names.append(name)
         return self._environ.get(name, "").strip() or default
+
+    def secret(self, name: str) -> str:
+        """Returns the text of a variable, or of the file that NAME_FILE names."""
+        self.secrets.append(name)
+        text, path = self.text(name, ""), self._environ.get(f"{name}_FILE", "").strip()
+        if not path:
+            return text
+        if text:
+            raise SettingError(name, f"must not be set together with {name}_FILE")
+        try:
+            with Path(path).open("rb") as file:
+                text = file.read(_MOST_SECRET_BYTES + 1).decode("utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise SettingError(name, f"cannot be read from the file of {name}_FILE: {reason}") from None
+        if not text or len(text) > _MOST_SECRET_BYTES:
+            raise SettingError(name, f"must have 1 to {_MOST_SECRET_BYTES:,} characters in the file of {name}_FILE")
+        return text
 
     def lines(self, name: str) -> tuple[str, ...]:
         lines = [" ".join(line.split()) for line in re.split(r"[|\n]", self.text(name, ""))]
@@ -185,7 +212,7 @@ class _Reader:
         return days
 
     def database_url(self, name: str) -> str | None:
-        value = self.text(name, "")
+        value = self.secret(name)
         if not value:
             return None
         try:
@@ -208,7 +235,7 @@ class _Reader:
         return value
 
     def smtp_url(self, name: str) -> str | None:
-        value = self.text(name, "")
+        value = self.secret(name)
         parts = _split(value)
         after_host = f"{parts.path}?{parts.query}#{parts.fragment}" if parts else ""
         # An @ after the host: a `/`, `?` or `#` of the password ended it, so what follows may be a secret.
@@ -266,7 +293,7 @@ class _Reader:
         return tuple(self.path(name, value) for value in values if value)
 
     def master_keys(self, name: str) -> tuple[bytes, ...]:
-        return decode_master_keys(self.text(name, ""), name)
+        return decode_master_keys(self.secret(name), name)
 
 
 def parse_network(typed: str) -> Network:

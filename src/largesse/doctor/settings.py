@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from largesse.base.settings import SettingError, Settings, load_settings, setting_names
+from largesse.base.settings import SettingError, Settings, load_settings, secret_names, setting_names
 from largesse.doctor.checks import CheckResult, error, warning
 from largesse.mail.server import MailServer
 
@@ -35,12 +35,13 @@ def read_settings(environ: Mapping[str, str]) -> tuple[Settings, list[CheckResul
             return load_settings(left), findings
         except SettingError as malformed:
             findings.append(error(malformed.name, f"It {malformed.said}."))
-            del left[malformed.name]
+            for name in (malformed.name, f"{malformed.name}_FILE"):
+                left.pop(name, None)
 
 
 def unknown_settings(environ: Mapping[str, str]) -> list[CheckResult]:
     """Returns the variables that look like settings but are unknown."""
-    names = setting_names()
+    names = setting_names() | {f"{name}_FILE" for name in secret_names()}
     given = sorted(name for name, value in environ.items() if name.upper().startswith(_PREFIX) and value.strip())
     return [
         warning(name, f"There is no such setting.{_meant(name, names)}")

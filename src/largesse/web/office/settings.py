@@ -6,11 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from largesse.base.settings import secret_names, setting_names
 from largesse.web.office.context import OfficeContext
 
-_SECRET = frozenset(
-    ("LARGESSE_DATABASE_URL", "LARGESSE_OWNER_DATABASE_URL", "LARGESSE_MASTER_KEY", "LARGESSE_SMTP_URL")
-)
 # The member of `Settings` for each variable of a different name.
 _NAMED: Mapping[str, str] = {
     "LARGESSE_DOCUMENTATION_URL": "docs_url",
@@ -29,13 +27,11 @@ async def show(context: OfficeContext) -> Response:
 
 def names() -> dict[str, str]:
     """Returns the member of `Settings` for each variable."""
-    from largesse.base.settings import setting_names
-
     return {name: _NAMED.get(name, name.removeprefix("LARGESSE_").lower()) for name in setting_names()}
 
 
 def _value(context: OfficeContext, name: str, value: Any) -> str:
-    if name in _SECRET:
+    if name in secret_names():
         return context.say("Set") if value else context.say("Not set")
     if isinstance(value, tuple):
         return ", ".join(str(one) for one in value) or "\N{EN DASH}"
