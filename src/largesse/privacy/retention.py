@@ -28,6 +28,7 @@ from largesse.privacy.store import CUSTOMERS_DUE, DUE, DUE_OF, add_receipt
 EVERY_S = 60.0
 _ORDERS_AT_ONCE = 100
 _CODES_AT_ONCE = 5_000  # codes of these orders, unless one order alone has more
+_MOST_FAILED = 10_000  # orders that are passed over before the oldest are tried again
 
 ERASED = Counter("largesse_retention_erased", "Orders whose recipients were erased as they had been kept long enough.")
 
@@ -42,18 +43,27 @@ class Retention:
         self._actor = worker_actor(database, acting)
         self._days = days
         self._shard_groups = ShardGroupRunner(database)
+        self._failed: set[int] = set()  # orders that are passed over, so that they block no later ones
 
     async def step(self) -> bool:
-        """Erases the recipients of a few orders, each customer's in its own transaction; returns whether there may be more."""
+        """Erases the recipients of a few orders, each customer's in its own transaction; returns whether there may be more.
+
+        Orders that fail are tried again once all others are done.
+        """
+        failed = len(self._failed)
         began_s = clock.passed_s()
         async with self._database.transaction(WORKER) as connection:
             await erase_old_requeues(connection, self._days)
-        erased = sum(await self._shard_groups.run(CUSTOMERS_DUE, self._erase_due, self._days))
+        passed_over = sorted(self._failed)
+        erased = sum(await self._shard_groups.run(CUSTOMERS_DUE, self._erase_due, self._days, passed_over))
         if erased:
             ERASED.inc(erased)
             _log.info("recipients.erased", orders=erased)
-            await asyncio.sleep(clock.passed_s() - began_s)
-        return erased > 0
+        if len(self._failed) > _MOST_FAILED or not (erased or len(self._failed) > failed):
+            self._failed.clear()
+            return False
+        await asyncio.sleep(clock.passed_s() - began_s)
+        return True
 
     async def _erase_due(self, shard_group: Customers) -> int:
         async with self._database.transaction(WORKER) as connection:
@@ -71,6 +81,7 @@ class Retention:
         except Exception:  # noqa: BLE001 - logged, once it is known which order it is
             if len(codes) == 1:
                 _log.exception("recipients.not_erased", customer=customer_id, order=next(iter(codes)))
+                self._failed.update(codes)
                 return 0
         return sum([await self._erase_of(customer_id, {order_id: count}) for order_id, count in codes.items()])
 
@@ -78,7 +89,8 @@ class Retention:
         """Returns the orders whose retention period ended first: the number of codes by order, by customer."""
         await plan_by_index(connection)
         statement = DUE if shard_group is None else DUE_OF
-        rows = await connection.fetch(statement, self._days, _ORDERS_AT_ONCE, *arguments(shard_group))
+        passed_over = sorted(self._failed)
+        rows = await connection.fetch(statement, self._days, _ORDERS_AT_ONCE, passed_over, *arguments(shard_group))
         due: dict[int, dict[int, int]] = defaultdict(dict)
         left = _CODES_AT_ONCE
         for row in rows:

@@ -172,14 +172,14 @@ _NOT_ERASED = Fragment(
 
 
 def _due(condition: Fragment) -> Fragment:
-    """Returns SQL for the first $2 orders that ended $1 days ago or earlier. Leaves out those with a parcel that waits to be sent again."""
+    """Returns SQL for the first $2 orders that ended $1 days ago or earlier. Leaves out those of $3, and those with a parcel that waits to be sent again."""
     return compose(
         """
         SELECT customer_id, order_id, codes FROM report_orders r
         WHERE erasable_since <= (SELECT clock_now()) - $1 * interval '1 day'
           AND NOT EXISTS (SELECT FROM shipments s
                           WHERE s.customer_id = r.customer_id AND s.order_id = r.order_id AND s.again_at IS NOT NULL)
-          AND {condition}
+          AND order_id <> ALL($3::int[]) AND {condition}
         ORDER BY erasable_since LIMIT $2
     """,
         condition=condition,
@@ -188,10 +188,11 @@ def _due(condition: Fragment) -> Fragment:
 
 DUE = _due(_NOT_ERASED)
 # On a cluster, the caller skips erased orders. `+ 0` avoids the index of customers, who may have many orders that are not due.
-DUE_OF = _due(Fragment("customer_id + 0 = ANY($3::int[])"))
+DUE_OF = _due(Fragment("customer_id + 0 = ANY($4::int[])"))
 CUSTOMERS_DUE = """
     SELECT customer_id FROM report_orders
     WHERE erasable_since <= (SELECT clock_now()) - $2 * interval '1 day' AND customer_id = ANY($1::int[])
+      AND order_id <> ALL($3::int[])
     ORDER BY erasable_since LIMIT 500
 """
 
