@@ -143,6 +143,8 @@ def test_any_object_is_read_or_refused(members: dict[str, object]) -> None:
         ({"limit": "null"}, "limit"),
         ({"limit": "true"}, "limit"),
         ({"limit": "1.5"}, "limit"),
+        ({"limit": "1.0"}, "limit"),
+        ({"limit": "1e1"}, "limit"),
         ({"limit": "1_0"}, "limit"),
         ({"limit": " 5"}, "limit"),
         ({"limit": "\u0665"}, "limit"),

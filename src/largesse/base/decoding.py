@@ -38,6 +38,7 @@ _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
 MONTH_AND_DAY = "^(0[1-9]|1[0-2])-[0-3][0-9]$"
 _OF_A_TEXT = re.compile(r"( or null)?, not a string\.$")
+_INTEGER = re.compile(r"-?[0-9]+")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 _TRUNCATED = "Input data was truncated"
 _HALF_OF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
@@ -82,7 +83,7 @@ def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = N
     except msgspec.ValidationError as error:
         # The decoder stops at the first wrong member: what follows may not even be JSON.
         members = _read_members(raw)
-        raise _wrong_item(members, wanted) or InvalidRequest(explain(str(error))) from None
+        raise _wrong_item(members, wanted) or refused(*_read_message(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error, raw) from None
     return decoded
@@ -151,10 +152,14 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
         decoded = msgspec.convert(dict(query), wanted, strict=False)
     except msgspec.ValidationError as error:
         # Each parameter is a text, and none may be null.
-        raise InvalidRequest(_OF_A_TEXT.sub(".", explain(str(error)))) from None
-    for name in query:
-        if getattr(decoded, name, query) is None:  # msgspec reads the text "null" as None
+        refusal = refused(*_read_message(str(error)))
+        raise InvalidRequest(_OF_A_TEXT.sub(".", refusal.detail)) from None
+    for name, text in query.items():
+        value = getattr(decoded, name, query)
+        if value is None:  # msgspec reads the text "null" as None
             raise InvalidRequest(f"`{name}` must have a value, or be left out.")
+        if type(value) is int and not _INTEGER.fullmatch(text):  # msgspec reads 1.0 and 1e2 as integers
+            raise InvalidRequest(f"`{name}` must be an integer.")
     return decoded
 
 
@@ -169,15 +174,9 @@ def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -
 
 
 def refused(member: str, rule: str) -> InvalidRequest:
-    """Returns the error for a member that breaks a rule. For a member of a list item, `errors` names it too, as several items may be wrong."""
-    detail = f"`{member}` {rule}."
+    """Returns the error for a member that breaks a rule; an empty one is the whole body. `errors` also names items of lists, as several may be wrong."""
+    detail = f"`{member}` {rule}." if member else f"The body {rule}."
     return InvalidRequest(detail, errors=[FieldError(_pointer(member), detail)] if "[" in member else ())
-
-
-def explain(message: str) -> str:
-    """Returns a sentence for people from msgspec's message. It names the member as the caller wrote it."""
-    member, rule = _read_message(message)
-    return f"`{member}` {rule}." if member else f"The body {rule}."
 
 
 def _read_message(message: str) -> tuple[str, str]:

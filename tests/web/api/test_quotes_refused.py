@@ -80,9 +80,10 @@ def test_everything_that_is_wrong_is_told_at_once(service: Any, quote: Any, prob
         sendAt="2020-01-01T00:00:00Z",
         accountId=2_000_000,
         expiryAfterDays=0,
+        reminderDays=[3, 366],
         externalReference="taken-before-all",
     )
-    assert "So are 10 more: see `errors`." in problem(answer, 409, "reference-used")
+    assert "So are 11 more: see `errors`." in problem(answer, 409, "reference-used")
     assert answer.json()["instance"].startswith("/orders/")
     assert set(details(answer)) == {
         "#/externalReference",
@@ -95,6 +96,7 @@ def test_everything_that_is_wrong_is_told_at_once(service: Any, quote: Any, prob
         "#/message",
         "#/sendAt",
         "#/expiryAfterDays",
+        "#/reminderDays/1",
         "#/accountId",
     }
 
