@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -78,6 +79,48 @@ def test_the_guide_places_an_order_once(service: Service, place: Any) -> None:
     assert before - service.balance("gbp") == 20
     with pytest.raises(httpx.HTTPStatusError):
         place("/send/gift", {**order, "externalReference": "guide-2", "value": 11})
+
+
+class BrokenNetwork(httpx.BaseTransport):
+    """Passes requests on. Of the first answers, one is lost, one is a proxy's, one says when to come back by a date, one is half there."""
+
+    def __init__(self) -> None:
+        self._network = httpx.HTTPTransport()
+        self._answers = [
+            None,
+            httpx.Response(502, text="<h1>Bad gateway</h1>"),
+            httpx.Response(429, headers={"Retry-After": "Tue, 01 Jan 2030 00:00:00 GMT"}),
+            httpx.Response(200, text='{"reference":"F6Z9C'),
+        ]
+        self.requests: list[str] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._network.handle_request(request)
+        answer.read()
+        self.requests.append(request.method)
+        given = self._answers.pop(0) if self._answers else answer
+        if given is None:
+            raise httpx.ReadError("The connection broke.")
+        return given
+
+    def close(self) -> None:
+        self._network.close()
+
+
+def test_the_guide_places_an_order_once_over_a_broken_network(service: Service, place: Any) -> None:
+    names = place.__globals__
+    network, waits = BrokenNetwork(), []
+    names["client"].close()
+    names["client"] = httpx.Client(
+        base_url=service.url, transport=network, headers={"Authorization": f"Bearer {service.keys['hr']}"}
+    )
+    names["time"] = SimpleNamespace(sleep=waits.append)
+    order = {"productId": 1, "value": 10, "accountId": 1, "codeQuantity": 2, "externalReference": "guide-broken"}
+    before = service.balance("gbp")
+    assert place("/send/gift", order)["codeCount"] == 2
+    assert before - service.balance("gbp") == 20
+    assert network.requests == ["POST", "POST", "POST", "POST", "POST", "GET"]
+    assert waits == [1, 2, 4, 8]
 
 
 def test_the_guide_charges_what_was_agreed_to(service: Service, place: Any) -> None:
