@@ -73,7 +73,7 @@ def test_the_preview_looks_no_further_than_the_gifts_that_it_lists(
         connection.add_query_logger(lambda query: asked.append(query.args))
         listed = await preview(connection, found)
         await connection.fetchval("SELECT 1")  # the logger learns of a statement once the next one begins
-        return len(listed), max(arguments[-2] for arguments in asked if len(arguments) > 2)
+        return len(listed), max(arguments[-2] for arguments in asked if len(arguments) > 3)
 
     listed, looked_ahead = on_database(service.database_url, read)
     assert (listed, looked_ahead < today + timedelta(days=20)) == (MOST_LISTED, True)

@@ -1,7 +1,7 @@
 """An automation, the days on which it sends, and the reasons not to send."""
 
 from calendar import isleap
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date, datetime, timedelta
 
 import msgspec
@@ -20,6 +20,7 @@ LAST_YEAR = 60
 LONGEST_SERVICE = 100  # years; the last anniversary of an automation that is for every year
 MOST_CAP = 100_000  # gifts in a month
 PLANNED_DAYS = 3  # how far ahead gifts are planned, as one for a weekend may be sent on the Friday before
+HALF_A_YEAR = timedelta(days=183)
 MADE_UP_DAYS = 3  # for how many days a gift that could not be sent is tried again
 PREVIEW_DAYS = 60
 SOURCE = "automation"
@@ -28,7 +29,8 @@ WAITING, PLACING, PLACED, SKIPPED, FAILED, MISSED = STATES = (
     "waiting", "placing", "placed", "skipped", "failed", "missed",
 )  # fmt: skip
 # Why a gift was skipped. It may be the text of a problem instead.
-BY_PERSON, PAUSED, CAP, LEFT, CHANGED, NOT_APPROVED = "person", "paused", "cap", "left", "changed", "not_approved"
+BY_PERSON, PAUSED, CAP, LEFT, CHANGED, AGAIN = "person", "paused", "cap", "left", "changed", "again"
+NOT_APPROVED = "not_approved"
 # Why a gift could not be placed. BUDGET and PER_GIFT are followed by currency, amount and the budget's name: `budget:GBP:0:Birthdays`.
 # APPROVAL is followed by the names of the approval rules: `approval:Above £500`.
 BALANCE, BUDGET, PER_GIFT, APPROVAL = "balance", "budget", "per_gift", "approval"
@@ -121,6 +123,14 @@ def has_day(rule: AutomationRule, contact: Days, day: date) -> bool:
         and 1 <= years <= LONGEST_SERVICE
         and (not rule.years or years in rule.years)
     )
+
+
+def is_again(day: date, given: Iterable[date]) -> bool:
+    """Returns whether a gift for `day` would be a second one, beside those for the days `given`: in the same year, or within half a year.
+
+    A contact whose birthday is corrected from 30 December to 2 January had the gift already.
+    """
+    return any(day.year == one.year or abs(day - one) < HALF_A_YEAR for one in given if one != day)
 
 
 def keys_of(day: date, leap_day: str) -> Collection[int]:

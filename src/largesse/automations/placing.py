@@ -5,7 +5,8 @@ again. The external reference of the order has rule, contact and day, so that it
 """
 
 import asyncio
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 
 import msgspec
 import structlog
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from largesse.automations import run_store, store
 from largesse.automations.model import (
+    AGAIN,
     APPROVAL,
     BALANCE,
     BUDGET,
@@ -34,6 +36,7 @@ from largesse.automations.model import (
     Days,
     RunKey,
     has_day,
+    is_again,
 )
 from largesse.base.errors import (
     ApprovalRequired,
@@ -138,8 +141,16 @@ class AutomationRunner:
             if automation.cap is not None:
                 used, before, again_at = await run_store.count_used(connection, key, run["send_on"])
             if contact is None or run["state"] == WAITING:
+                given = await run_store.find_given(connection, key.customer_id, key.automation_id, [key.contact_id])
                 verdict = _verdict(
-                    automation, contact, key, now=run["now"], until=until, used=used, earlier=run["reason"]
+                    automation,
+                    contact,
+                    key,
+                    now=run["now"],
+                    until=until,
+                    used=used,
+                    earlier=run["reason"],
+                    given=given.get(key.contact_id, ()),
                 )
                 if verdict is not None:
                     state, reason = verdict
@@ -203,15 +214,18 @@ def _verdict(
     until: datetime,
     used: int,
     earlier: str | None,
+    given: Sequence[date],
 ) -> tuple[str, str | None] | None:
     """Returns the state of a due gift that is not sent now, and why; None if it is sent. `used` is the number of the month's gifts, `earlier` the reason
-    why it could not be placed before."""
+    why it could not be placed before, `given` the days for which the contact got gifts."""
     if contact is None or not contact[2].is_active:
         return SKIPPED, LEFT
     if automation.paused_at is not None or automation.ended_at is not None:
         return SKIPPED, PAUSED
     if not has_day(automation, contact[2], key.on_day):
         return SKIPPED, CHANGED
+    if is_again(key.on_day, given):
+        return SKIPPED, AGAIN
     if automation.state == "asks":
         return (WAITING if now <= until else FAILED), NOT_APPROVED
     if automation.cap is not None and used >= automation.cap:  # also if it is late already

@@ -71,6 +71,16 @@ _SET = """
         ended_at = CASE WHEN $5 IN ('waiting', 'placing') THEN NULL ELSE (SELECT clock_now()) END
     WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
 """
+# The days of contacts for which an automation sent a gift, or is sending it. A gift that was cancelled was not given.
+_GIVEN = """
+    WITH given AS MATERIALIZED (
+        SELECT contact_id, on_day, order_reference FROM automation_runs
+        WHERE customer_id = $1 AND automation_id = $2 AND contact_id = ANY($3::int[]) AND state IN ('placing', 'placed')
+    ), cancelled AS MATERIALIZED (
+        SELECT o.reference FROM orders o JOIN line_states s ON s.customer_id = o.customer_id AND s.order_id = o.id AND s.state = 'cancelled'
+        WHERE o.customer_id = $1 AND o.reference IN (SELECT order_reference FROM given))
+    SELECT contact_id, on_day FROM given WHERE order_reference IS NULL OR order_reference NOT IN (SELECT reference FROM cancelled)
+"""
 _ORDER = """
     SELECT reference FROM orders
     WHERE customer_id = $1 AND environment = $2 AND external_reference = $3 AND source = 'automation' AND user_id IS NOT NULL
@@ -108,6 +118,16 @@ async def count_used(connection: Connection, key: RunKey, send_on: date) -> tupl
     row = await connection.fetchrow(_USED, key.customer_id, key.automation_id, send_on, key.on_day, key.contact_id)
     assert row is not None, "counts are a row"
     return row["used"], row["before"], row["again_at"]
+
+
+async def find_given(
+    connection: Connection, customer_id: int, automation_id: int, contact_ids: Sequence[int]
+) -> dict[int, list[date]]:
+    """Returns by contact the days for which an automation sent a gift that was not cancelled, or is sending it."""
+    given: dict[int, list[date]] = {}
+    for row in await connection.fetch(_GIVEN, customer_id, automation_id, contact_ids):
+        given.setdefault(row["contact_id"], []).append(row["on_day"])
+    return given
 
 
 async def set_run(

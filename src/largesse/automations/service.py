@@ -15,6 +15,7 @@ from babel.core import get_global
 
 from largesse.automations import run_store, store
 from largesse.automations.model import (
+    AGAIN,
     ANNIVERSARY,
     JOINED,
     LAST_YEAR,
@@ -26,11 +27,14 @@ from largesse.automations.model import (
     MOST_YEARS,
     OCCASIONS,
     PREVIEW_DAYS,
+    SKIPPED,
+    WAITING,
     WEEKENDS,
     Automation,
     AutomationRule,
     RunKey,
     has_day,
+    is_again,
     send_day,
 )
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
@@ -263,7 +267,9 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
     return done
 
 
-async def preview(connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS) -> list[Row]:
+async def preview(
+    connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS
+) -> list[Mapping[str, Any]]:
     """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
     today = await store.read_today(connection, automation)
     rows: list[Row] = []
@@ -275,7 +281,14 @@ async def preview(connection: Connection, automation: Automation, *, days: int =
         # The gift of a Sunday may be sent on the Friday.
         if len(rows) == MOST_LISTED and rows[-1]["send_on"] <= last - timedelta(days=2):
             break
-    return rows
+    contacts = [row["contact_id"] for row in rows]
+    given = await run_store.find_given(connection, automation.customer_id, automation.id, contacts)
+    return [
+        {**row, "state": SKIPPED, "reason": AGAIN}
+        if row["state"] == WAITING and is_again(row["on_day"], given.get(row["contact_id"], ()))
+        else dict(row)
+        for row in rows
+    ]
 
 
 async def next_days(connection: Connection, automations: Sequence[Automation]) -> dict[int, date]:

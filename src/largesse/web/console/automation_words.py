@@ -13,6 +13,7 @@ _REASONS = {
     "cap": text("The monthly limit of gifts was reached."),
     "left": text("The contact left or was deleted."),
     "changed": text("The day or the group of the contact changed."),
+    "again": text("The contact has had a gift from this automation this year, or within half a year."),
     "not_approved": text("It waits for approval."),
     "balance": text("The account's balance was too low."),
 }
