@@ -90,12 +90,16 @@ class RequestChanged(BrokenRule):
 
 
 class SeenRequest(msgspec.Struct, frozen=True):
-    """A request as a person sees it: with its rules, and whether they have decided about it or may decide."""
+    """A request as a person sees it: with its rules, and whether they have decided about it or may decide.
+
+    `has_too_few` is set if it waits, but too few people may still approve it, as somebody left or lost the role.
+    """
 
     request: ApprovalRequest
     rules: Collection[ApprovalRule]
     has_decided: bool
     may_decide: bool
+    has_too_few: bool
 
 
 async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
@@ -163,7 +167,8 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
         if _may_see(actor, request, rules):
-            return _seen(actor, request, rules, await _list_decided(actor, connection))
+            people = await store.list_people(connection, actor.customer_id)
+            return _seen(actor, request, rules, await _list_decided(actor, connection), people)
     raise NotFound("There is no such request.")
 
 
@@ -173,11 +178,12 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
     decided = await _list_decided(actor, connection)
+    people = await store.list_people(connection, actor.customer_id) if requests else {}
     seen = []
     for request in requests:
         rules = [by_id[one] for one in sorted(request.rule_ids)]
         if _may_see(actor, request, rules):
-            seen.append(_seen(actor, request, rules, decided))
+            seen.append(_seen(actor, request, rules, decided, people))
     return seen
 
 
@@ -294,11 +300,16 @@ async def _list_decided(actor: Actor, connection: Connection) -> set[str]:
 
 
 def _seen(
-    actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule], decided: Collection[str]
+    actor: Actor,
+    request: ApprovalRequest,
+    rules: Collection[ApprovalRule],
+    decided: Collection[str],
+    people: Mapping[int, str],
 ) -> SeenRequest:
     has_decided = request.id in decided
     may = may_decide(rules, actor.user_id or 0, actor.role or "", request.user_id)
-    return SeenRequest(request, rules, has_decided, request.is_waiting and may and not has_decided)
+    has_too_few = request.is_waiting and not can_be_met(rules, people, request.user_id)
+    return SeenRequest(request, rules, has_decided, request.is_waiting and may and not has_decided, has_too_few)
 
 
 def _refuse_ended(request: ApprovalRequest) -> None:

@@ -196,6 +196,9 @@ def test_pages_say_when_too_few_people_may_approve(service: Service, sign_in: Si
     for browser in (cem, ada):
         browser.sees(f"/app/approvals/{reference}", f"{few} this send. An administrator has to end the rule.")
     assert "Somebody else has to approve it too" not in ada.text
+    for browser in (cem, ada):
+        browser.sees("/app", "Too few people may approve the send of")
+        assert f"/app/approvals/{reference}" in browser.links
     ada.sees("/app/approvals/rules", f"{few}. Create another rule, and end this one.")
     fin = f"/app/people/{user_id(service, 'fin')}/remove"
     assert "Too few people" not in ada.read(fin)

@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.approvals import service
-from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest, can_be_met
+from largesse.approvals.model import APPROVED, DECLINED, EXPIRED, WAITING, WITHDRAWN, ApprovalRequest
 from largesse.approvals.service import SeenRequest
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, Problem, Unauthorized
 from largesse.base.i18n.languages import text
@@ -124,7 +124,8 @@ async def take_back(context: RequestContext) -> Response:
 
 
 async def of_approvals(context: RequestContext, connection: Connection) -> list[AttentionItem]:
-    """Returns items for the sends that wait for the person's decision, and for their own that were approved but not sent."""
+    """Returns items for the sends that wait for the person's decision, for those that too few people may still approve, and for
+    the person's own that were approved but not sent."""
     seen = await service.list_seen(context.actor, connection)
     items = []
     if count := sum(one.may_decide for one in seen):
@@ -136,6 +137,10 @@ async def of_approvals(context: RequestContext, connection: Connection) -> list[
     for one in seen:
         request = one.request
         is_own = request.user_id == context.person.user_id
+        if one.has_too_few and (is_own or context.person.may(Right.SETTINGS)):
+            said = context.say("Too few people may approve the send of %(gift)s", gift=request.gift_name)
+            more = context.say("An administrator has to end the rule. Then its sender can send it.")
+            items.append(AttentionItem("stamp", "bad", said, more, context.say("See the send"), _PATH + request.id))
         if is_own and request.state == APPROVED and not request.is_sent and request.has_draft:
             said = context.say("Your send of %(gift)s is approved, but not sent", gift=request.gift_name)
             path = f"/app/send/{request.id}/review"
@@ -209,7 +214,6 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
     is_changed = not request.is_sent and (draft is None or draft.changed_at != request.draft_changed_at)
     content = None if draft is None or is_changed else draft.content
     sender = members[request.user_id]
-    roles = {one.id: one.role for one in members.values() if one.is_active}
     checked = None
     if draft is not None and content is not None and content.code_quantity is None:
         checked = await context.services.drafts.rows.checked(context.principal, draft)
@@ -224,7 +228,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         is_own=request.user_id == person.user_id,
         sender_may=sender.is_active and sender.role in RIGHTS[Right.SEND],
         is_changed=is_changed,
-        has_too_few=request.is_waiting and not can_be_met(found.rules, roles, request.user_id),
+        has_too_few=found.has_too_few,
         has_draft=draft is not None,
         state_shown=_state(context, request, is_changed=is_changed and request.is_waiting),
         content=content,
