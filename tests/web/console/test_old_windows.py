@@ -8,6 +8,7 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.console.gifts import WORLD, ada, gathered
 from tests.web.console.test_automations import set_one
+from tests.web.console.test_campaigns import set_one as set_campaign
 
 __all__ = ["WORLD", "ada"]
 
@@ -50,6 +51,22 @@ def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Servi
     save(ada, path, window(ada, path), asks_approval=[], days="7", zone="Asia/Kathmandu")
     [row] = service.sql("SELECT days, zone, asks_approval FROM automations")
     assert tuple(row) == (7, "Asia/Kathmandu", False)
+
+
+def test_a_campaign_keeps_what_another_window_changed_meanwhile(service: Service, ada: Browser) -> None:
+    set_campaign(ada, service)
+    [[number]] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")
+    path = f"/app/campaigns/{number}/edit"
+    old = window(ada, path)
+    save(ada, path, old, gifts="9", domains="", addresses="yan@list.example\r\nzoe@list.example")
+    save(ada, path, old, name="Winter party", greeting="Hello")
+    now = window(ada, path)
+    assert [now[name] for name in ("name", "gifts", "domains", "addresses", "greeting")] == [
+        "Winter party", "9", "", "yan@list.example\nzoe@list.example", "Hello",
+    ]  # fmt: skip
+    conflict(ada, path, old, "9", gifts="7")
+    save(ada, path, now, gifts="7")
+    assert window(ada, path)["gifts"] == "7"
 
 
 def test_a_collection_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:

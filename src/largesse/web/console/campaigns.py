@@ -163,7 +163,13 @@ async def edit(context: RequestContext) -> Response:
 
 async def change(context: RequestContext) -> Response:
     """Changes a campaign whose gifts are not reserved yet. Raises NotFound."""
-    campaign, rule = await _find(context), await _read(context)
+    campaign = await _find(context)
+    before = await context.read(_rule, context, campaign)
+    if before is not None:
+        offered = await _offered(context)
+        for name, value in _values(context, before).items():
+            context.form.keep_others({name: value}, dict(offered.get(name, ())))
+    rule = await _read(context)
     if context.form.errors:
         return await _form(context, campaign)
     try:
@@ -310,26 +316,55 @@ def _note(context: RequestContext, refusal: InvalidRequest) -> None:
         context.form.error("name", context.say("Another campaign has this name."))
 
 
-async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
+async def _rule(connection: Connection, context: RequestContext, campaign: Campaign) -> CampaignRule | None:
+    """Returns the settings of a campaign; None if its gifts are reserved."""
+    if await store.read_order(connection, campaign) is not None:
+        return None
+    content = await _draft(context, connection, campaign) or DraftContent()
+    return await service.read_rule(connection, campaign, content)
+
+
+def _values(context: RequestContext, rule: CampaignRule) -> dict[str, str]:
+    """Returns what the fields of a rule show."""
+    return {
+        "name": rule.name,
+        "template": str(rule.template_id or ""),
+        "account": str(rule.account_id or ""),
+        "gifts": str(rule.gifts or ""),
+        "domains": ", ".join(rule.domains),
+        "addresses": "\n".join(rule.mailboxes),
+        "opens": rule.opens_at.astimezone(context.zone).strftime(LOCAL),
+        "closes": rule.closes_at.astimezone(context.zone).strftime(DAY),
+        "greeting": rule.greeting or "",
+    }
+
+
+async def _offered(context: RequestContext) -> dict[str, list[tuple[str, str]]]:
+    """Returns the options of each field that is a list."""
     async with context.database.connection(context.person.scope) as connection:
-        now = await read_now(connection)
         templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
         accounts = await list_funding_accounts(connection, context.principal)
-        rule = None
-        if campaign is not None:
-            if await store.read_order(connection, campaign) is not None:
-                return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
-            content = await _draft(context, connection, campaign) or DraftContent()
-            rule = await service.read_rule(connection, campaign, content)
-    opens, closes = (rule.opens_at, rule.closes_at) if rule else (now, now + model.LONGEST / 12)
+    return {
+        "template": offered_templates(context, templates, accounts),
+        "account": [(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
+    }
+
+
+async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
+    if campaign is None:
+        now = await context.read(read_now)
+        closes_at = now + model.LONGEST / 12
+        rule = CampaignRule(name="", template_id=0, account_id=None, gifts=0, opens_at=now, closes_at=closes_at)
+    else:
+        found = await context.read(_rule, context, campaign)
+        if found is None:
+            return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
+        rule = found
     return context.page(
         "campaign_form.html",
-        rule=rule,
+        now=_values(context, rule),
         campaign=campaign,
-        templates=offered_templates(context, templates, accounts),
-        accounts=[(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
-        opens=opens.astimezone(context.zone).strftime(LOCAL),
-        closes=closes.astimezone(context.zone).strftime(DAY),
+        offered=await _offered(context),
         zone=str(context.zone),
         most_name=model.MOST_NAME,
     )
