@@ -27,10 +27,13 @@ __all__ = ["WORLD", "ada", "cem", "filled"]
         ("last-month", "2030-02-01", "2030-02-28", "2030-01-01", "2030-01-31"),
         ("3-months", "2030-01-01", "2030-03-15", "2029-10-01", "2029-12-15"),
         ("12-months", "2029-04-01", "2030-03-15", "2028-04-01", "2029-03-15"),
-        ("nonsense", "2030-03-01", "2030-03-15", "2030-02-01", "2030-02-15"),
+        ("30-days", "2030-02-14", "2030-03-15", "2030-01-15", "2030-02-13"),
+        ("nonsense", "2030-02-14", "2030-03-15", "2030-01-15", "2030-02-13"),
     ],
 )
-def test_periods_are_whole_months(name: str, since: str, until: str, before_since: str, before_until: str) -> None:
+def test_periods_are_whole_months_or_30_days(
+    name: str, since: str, until: str, before_since: str, before_until: str
+) -> None:
     period = period_of(name, date(2030, 3, 15))
     told = (period.since, period.until, period.before_since, period.before_until)
     assert tuple(map(str, told)) == (since, until, before_since, before_until)
@@ -40,6 +43,8 @@ def test_a_chart_has_a_place_for_each_day_or_month() -> None:
     today = date(2030, 3, 15)
     assert period_of("this-month", today).steps()[::15] == [date(2030, 3, 1), date(2030, 3, 16), date(2030, 3, 31)]
     assert len(period_of("last-month", today).steps()) == 28
+    recent = period_of("30-days", today)
+    assert (recent.grain, len(recent.steps()), recent.steps()[-1]) == ("day", 30, today)
     assert period_of("3-months", today).steps() == [date(2030, 1, 1), date(2030, 2, 1), date(2030, 3, 1)]
     assert period_of("12-months", today).steps()[0] == date(2029, 4, 1)
 
@@ -140,7 +145,7 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
     assert day is not None
     assert day[2] == total
     assert f"spent £{total}" in ada.page.text  # in the words of the chart
-    assert f"Spent this month £{total}" in ada.read("/app")
+    assert f"Spent in the last 30 days £{total}" in ada.read("/app")
     for table in ("time", "parts"):
         rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by=source&of={table}").text)))
         spent, back = rows[0].index("Spent"), rows[0].index("Refunded")
@@ -247,7 +252,7 @@ def test_home_shows_what_needs_attention_and_where(
     )
     work(service)
     ada.sees("/app", "1 order has mail that bounced", "1 order has unclaimed gifts For more than 30 days.")
-    ada.says("1 API key is unused", "Balance, GBP", "Spent this month")
+    ada.says("1 API key is unused", "Balance, GBP", "Spent in the last 30 days")
     assert {"/app/orders?state=bounced", "/app/keys"} <= set(ada.links)
     ada.get("/app/orders?state=bounced")
     assert reference in ada.page.text

@@ -1,16 +1,18 @@
 """Periods of reports.
 
-A period is whole months up to today, whose sums are stored, or days that the reader chooses.
+A period is the last 30 days, whole months up to today, or days that the reader chooses. Pages open with the last 30 days, as a new month is empty.
 """
 
 from datetime import date, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
 from largesse.base.i18n.languages import text
 
-FREE = "days"
+RECENT, FREE = "30-days", "days"
 PERIODS = {
+    RECENT: text("Last 30 days"),
     "this-month": text("This month"),
     "last-month": text("Last month"),
     "3-months": text("Three months"),
@@ -18,6 +20,7 @@ PERIODS = {
     FREE: text("Custom period"),
 }
 MOST_DAYS = 5 * 366  # the longest period that the reader may choose
+_RECENT_DAYS = 30
 _DAYS_DRAWN = 62  # longer periods are drawn by month
 _MONTHS = {"this-month": 1, "last-month": 1, "3-months": 3, "12-months": 12}
 
@@ -34,9 +37,9 @@ class Period(msgspec.Struct, frozen=True):
     @property
     def grain(self) -> str:
         """The unit of its chart: `day` or `month`."""
-        if self.name == FREE:
-            return "day" if (self.until - self.since).days < _DAYS_DRAWN else "month"
-        return "day" if _MONTHS[self.name] == 1 else "month"
+        if self.name in _MONTHS:
+            return "day" if _MONTHS[self.name] == 1 else "month"
+        return "day" if (self.until - self.since).days < _DAYS_DRAWN else "month"
 
     def steps(self) -> list[date]:
         """Returns the first day of each unit; for the current month, all its days."""
@@ -44,13 +47,14 @@ class Period(msgspec.Struct, frozen=True):
             first, last = self.since.replace(day=1), self.until.replace(day=1)
             count = (last.year - first.year) * 12 + last.month - first.month
             return [months_before(last, back) for back in reversed(range(count + 1))]
-        last = self.until if self.name == FREE else _end(self.since)
+        last = _end(self.since) if self.name in _MONTHS else self.until
         return [self.since + timedelta(days=at) for at in range((last - self.since).days + 1)]
 
 
 def period_of(name: str, today: date) -> Period:
-    """Returns the period with that name; this month if unknown. It is compared with as many months before, the last up to the same day."""
-    name = name if name in _MONTHS else "this-month"
+    """Returns the period with that name; the last 30 days if unknown. Months are compared with as many months before, the last up to the same day."""
+    if name not in _MONTHS:
+        return replace(free_period(today - timedelta(days=_RECENT_DAYS - 1), today), name=RECENT)
     last = months_before(today.replace(day=1), 1 if name == "last-month" else 0)
     since = months_before(last, _MONTHS[name] - 1)
     until = today if name != "last-month" else _end(last)

@@ -22,7 +22,7 @@ from largesse.reports.sums import SUMS, Sums
 from largesse.web.console.charts import Bar, Figure, bars, change_of, line
 from largesse.web.console.context import RequestContext
 from largesse.web.console.order_filters import NO_DAY, read_day
-from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, Period, free_period, period_of
+from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, RECENT, Period, free_period, period_of
 
 BY = {
     "gift": text("Gift"),
@@ -156,7 +156,7 @@ async def download(context: RequestContext) -> Response:
 
 
 def _parameters(context: RequestContext) -> tuple[Period, str]:
-    """Returns the period and the grouping. If a day is wrong, adds an error to the form and returns this month."""
+    """Returns the period and the grouping. If a day is wrong, adds an error to the form and returns the last 30 days."""
     by, today = context.query("by"), clock.now().date()
     return _period(context, today), by if by in BY else "gift"
 
@@ -175,7 +175,7 @@ def _period(context: RequestContext, today: date) -> Period:
             return free_period(since, until)
     except ValueError:
         context.form.error("until", context.say(_TOO_LONG, most=MOST_DAYS))
-    return period_of("this-month", today)
+    return period_of(RECENT, today)
 
 
 async def _pictured_parts(
