@@ -294,7 +294,7 @@ class Giving(msgspec.Struct):
             account_id=self.people.ids["funding_accounts"]["acme-gbp"],
             gifts=_GIFTS,
             opens_at=self.people.timeline.now,
-            closes_at=self.people.timeline.now + _OPEN_FOR,
+            closes_at=(self.people.timeline.now + _OPEN_FOR).replace(hour=23, minute=59, second=59),
             greeting="It was good to see you all at the company day. Your next coffee is on us!",
             domains=(_DOMAIN,),
         )
