@@ -131,6 +131,10 @@ def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
     return max(((count, width) for width, count in widths.items() if count), default=(0, 0))
 
 
+# How files of other kinds begin that are text, too: PDF, vCard, calendar, RTF, HTML and XML.
+_OTHER_KIND = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:%PDF-|BEGIN:V(?:CARD|CALENDAR)|\{\\rtf|<!DOCTYPE|<html|<\?xml)", re.IGNORECASE
+)
 TWICE = "twice"  # not an encoding, but UTF-8 text that was read as Windows-1252 and saved again
 _ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
 _CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
@@ -160,6 +164,8 @@ def read_text_file(data: bytes) -> FileText:
     """Returns the text of a file, within the limit of sheets. Raises SheetRefused."""
     if len(data) > MAX_FILE_BYTES:
         raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
+    if _OTHER_KIND.match(data):
+        raise SheetRefused("kind")
     try:
         return read_text(data)
     except NotText as error:

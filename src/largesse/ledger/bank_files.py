@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from largesse.base.errors import NotFound, StateConflict
+from largesse.base.errors import FileRefused, NotFound, StateConflict
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.ledger.bank_file import NO_PAYMENT, BankLine, Columns, read_bank_file
@@ -109,11 +109,14 @@ class Confirmed(msgspec.Struct, frozen=True):
 async def read_file(
     actor: Actor, name: str, content: bytes, columns: Columns, decimals: str | None
 ) -> tuple[int, bool]:
-    """Imports a bank's file. Returns its id, and whether it is new. Does nothing if it was imported before. Raises FileRefused.
+    """Imports a bank's file. Returns its id, and whether it is new. Does nothing if it was imported before. Raises FileRefused,
+    also for a file without transfers.
 
     Confirms no top-up.
     """
     lines = await asyncio.to_thread(read_bank_file, name[:_LONGEST_NAME], content, columns, most=MOST_LINES)
+    if not lines:
+        raise FileRefused("no_transfers", f"{name[:_LONGEST_NAME]} has no transfers")
     options = repr((columns.amount, columns.currency, columns.all_in, decimals)).encode()
     digest = hashlib.sha256(hashlib.sha256(content).digest() + options).digest()
     async with actor.transaction(StaffRight.MONEY) as transaction:

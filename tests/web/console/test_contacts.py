@@ -107,6 +107,10 @@ def test_a_file_without_a_column_of_addresses_asks_for_it(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", b"Name,Telephone\nAda,123\n")
     ada.says("Choose the column of the e-mail addresses, and one column for each of the others.")
+    ada.page = ada.upload("/app/contacts/import", b"Name,Email\n")
+    ada.says("It has headings, and no rows below them.")
+    ada.page = ada.upload("/app/contacts/import", b"BEGIN:VCARD\r\nEMAIL:ada@example.com\r\nEND:VCARD\r\n")
+    ada.says("This is neither a CSV file nor an Excel workbook (XLSX).")
 
 
 def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Service, ada: Browser) -> None:

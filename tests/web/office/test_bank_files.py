@@ -18,4 +18,7 @@ def test_a_camt_file_credits_the_top_ups_that_it_pays(service: Service, fay: Bro
     assert balance(service) == before + 1_234_50
     later = fay.upload(FILES, document(paid, entry("7.00", "")), file_name="later.xml", decimals="").headers["location"]
     fay.sees(later, "Credited: 1", "Ignored: 1")
+    empty = fay.upload(FILES, b"Date,Amount,Currency,Text\n", file_name="quiet.csv", decimals="")
+    assert "The file has a heading, but no transfers below it." in empty.text
+    assert service.sql("SELECT FROM bank_files WHERE name = 'quiet.csv'") == []
     assert "This is not a CSV file." in fay.upload(FILES, b"<html></html>", file_name="camt.xml", decimals="").text

@@ -24,6 +24,7 @@ _REFUSED: Mapping[str, str] = {
     ),
     "no_parcel": text("Line %(line)s names no parcel."),
     "no_text": text("This is not a text file. Save it as CSV in UTF-8."),
+    "no_transfers": text("The file has a heading, but no transfers below it."),
     "no_value": text("Line %(line)s does not say what the number is worth. Add a column “value”, or choose an amount."),
     "number": text("Line %(line)s: a number has at most %(most)s characters, all of them printable."),
     "other_value": text("Line %(line)s has an amount at which this gift is not sold."),

@@ -31,6 +31,7 @@ from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.recipients import ENCODINGS, columns_in, hidden_rows, refused
 
 _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for each of the others.")
+_NO_ROWS = text("It has headings, and no rows below them.")
 _TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
 _SHOWN = 200  # the most rows to fix that the page shows
 _NAMED = 20  # the most rows with a repeated address that the page lists
@@ -73,6 +74,9 @@ async def read(context: RequestContext) -> Response:
     sheet = sheets[source.sheet]
     own = await context.read(list_fields, context.customer)
     columns = guess_contact_columns(sheet, own)
+    if columns.base.has_heading and len(sheet.rows) == 1:
+        context.form.error("file", context.say(_NO_ROWS))
+        return context.page("contacts/import.html")
     if not columns.fits(sheet):
         context.form.error("email", context.say(_NO_EMAIL))
     return await _show(context, sheet, columns, own, source=source)
