@@ -38,6 +38,9 @@ def test_what_was_done_is_listed_newest_first_and_found(own_service: Service) ->
     ada.get("/app/audit")
     shown = ada.text
     assert shown.index("Ada created the service account Second <b>") < shown.index("service account First")
+    assert re.search(r"Details When \d{1,2} \w{3,4} \d{4}, \d\d:\d\d:\d\d Action", shown), (
+        "the exact time without a pointer"
+    )
     assert "Second <b>" not in ada.get("/app/audit").text
     assert "Ada created the service account First" in ada.read("/app/audit?act=service_account.created&who=ADA%40")
     for nothing in ("act=key.deleted", "who=nobody", "before=1", "kind=webhooks", "q=nothing-like-it"):
