@@ -57,10 +57,13 @@ SAID = [
     (RCPT, 530, "Must issue a STARTTLS command first", SERVER),
     (DOT, 535, "5.7.8 Authentication failed", SERVER),
     (RCPT, 538, "5.7.11 Encryption required", SERVER),
-    (MAIL, 552, "5.3.4 Message size exceeds fixed limit", RECIPIENT),
-    (DOT, 552, "5.3.4 Message too big", RECIPIENT),
+    (MAIL, 552, "5.3.4 Message size exceeds fixed limit", SERVER),
+    (DOT, 552, "5.3.4 Message too big", SERVER),
+    (RCPT, 552, "5.3.4 Message too big for this recipient", RECIPIENT),
     (MAIL, 552, "5.2.3 Message too large for the mailbox", RECIPIENT),
-    (MAIL, 552, "Message size exceeds maximum permitted", RECIPIENT),
+    (MAIL, 552, "Message size exceeds maximum permitted", SERVER),
+    (DOT, 552, "Message size exceeds maximum permitted", SERVER),
+    (DOT, 552, "Requested mail action aborted: exceeded storage allocation", UNSURE),
     (RCPT, 553, "5.6.7 Non-ASCII addresses not permitted", RECIPIENT),
     (MAIL, 550, "5.7.1 Client does not have permissions to send as this sender", SERVER),
     (MAIL, 550, "5.1.1 no such sender", SERVER),
@@ -135,6 +138,60 @@ class Strict(PostOffice):
         if self.stage == DOT and self.says_all:
             return self.says_all
         return await super().handle_DATA(server, session, envelope)
+
+
+class Counting(PostOffice):
+    """A relay that takes two messages over a connection."""
+
+    def __init__(self, stage: str, answer: str) -> None:
+        super().__init__()
+        self.stage, self.answer = stage, answer
+        self.taken: dict[object, int] = {}
+
+    def is_full(self, stage: str, session: Session) -> bool:
+        return stage == self.stage and self.taken.get(session.peer, 0) >= 2
+
+    async def handle_MAIL(  # noqa: N802 - aiosmtpd's name
+        self, _server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self.is_full(MAIL, session):
+            return self.answer
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 OK"
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if self.is_full(RCPT, session):
+            return self.answer
+        return await super().handle_RCPT(server, session, envelope, address, options)
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
+        self.taken[session.peer] = self.taken.get(session.peer, 0) + 1
+        return await super().handle_DATA(server, session, envelope)
+
+
+@pytest.mark.parametrize(
+    ("stage", "answer"),
+    [
+        (MAIL, "451 4.7.0 Too many messages on this connection"),
+        (MAIL, "550 5.7.0 Too many messages on this connection"),
+        (RCPT, "452 4.5.3 Too many recipients"),
+    ],
+)
+async def test_a_relay_that_takes_few_messages_over_a_connection_gets_the_rest_over_others(
+    office: Office, stage: str, answer: str
+) -> None:
+    server = Counting(stage, answer)
+    await server.start()
+    office.use(server.url)
+    await office.order([(f"guest{n}@example.com", None, 1) for n in range(7)])
+    await office.send()
+    assert set(await office.states()) == {"sent"}
+    assert len(server.taken) == 4
+    await office.mailer.close()
+    await server.close()
 
 
 @pytest.mark.sampled(7)

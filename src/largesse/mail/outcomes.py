@@ -145,6 +145,7 @@ _OUR_LIMIT = re.compile(
     r"|\b(e-?mails|messages|recipients)\s+per\s+(minute|hour|day)\b",
     re.IGNORECASE,
 )
+_TOO_LARGE = re.compile(r"\b(message|mail)\b.*\b(size|large|big)\b", re.IGNORECASE)
 _OUR_SENDER = re.compile(r"\bSendAsDenied|\bOutboundSpam|not allowed to send as", re.IGNORECASE)
 _RECIPIENT, _SERVER, _UNSURE = Fault.RECIPIENT, Fault.SERVER, Fault.UNSURE
 
@@ -156,9 +157,9 @@ RULES = (
     Rule(_SERVER, "our address is not well formed", status="5.1.7"),
     Rule(_SERVER, "the domain of our address is unknown", status="5.1.8"),
     Rule(_SERVER, "a password is wanted", codes=(530, 534, 535, 538)),
-    Rule(_RECIPIENT, "the message is too large", status="5.3.4"),
+    Rule(_RECIPIENT, "the message is too large for this recipient", (RCPT,), status="5.3.4"),
     Rule(_RECIPIENT, "the message is too large for the mailbox", status="5.2.3"),
-    Rule(_RECIPIENT, "the message is too large (RFC 1870)", (MAIL,), codes=(552,), is_plain=True),
+    Rule(_SERVER, "the message is larger than the server takes", (MAIL, DOT), codes=(552,), words=_TOO_LARGE),
     Rule(_RECIPIENT, "what the message is made of, such as an international address", status="5.6."),
     Rule(_SERVER, "our address may not send here", (MAIL,)),
     Rule(_UNSURE, "an address, but which one is not said", status="5.1.0"),

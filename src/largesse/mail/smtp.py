@@ -84,6 +84,13 @@ class Handover(msgspec.Struct, frozen=True):
         return self.code is None and self.stage == DOT
 
     @property
+    def may_mean_the_connection(self) -> bool:
+        """Whether the server may have had enough of this connection: it refused our address, or counts recipients (RFC 5321, 4.5.3.1.10)."""
+        if self.code is None or self.code < 400:
+            return False
+        return self.stage == MAIL or (self.stage == RCPT and self.text.startswith("4.5.3"))
+
+    @property
     def reason(self) -> str:
         """The code and the server's words for people, without bytes that cannot be stored."""
         return _NOT_TEXT.sub(" ", f"{self.code or ''} {self.text}").strip()[:_REASON_CHARACTERS]
@@ -308,7 +315,8 @@ class SmtpTransport:
         Calls `allow` when the server waits for the text. If that raises, the message is not sent, the connection is closed, and the
         exception is passed on.
 
-        If an idle connection has ended, the message is sent over a new one, unless the server may have taken it.
+        If an idle connection has ended, or the server takes no more over one that has taken messages, the message is sent over a new one,
+        unless the server may have taken it.
         """
         try:
             async with asyncio.timeout_at(self._ends) as self._limit:
@@ -335,8 +343,11 @@ class SmtpTransport:
 
     async def _hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
         if self._session is not None:
+            was_trusted = self.is_trusted
             handover = await self._try(self._session, sender, recipient, message, allow)
-            if not handover.ends_connection or handover.may_have_been_taken:
+            if was_trusted and handover.may_mean_the_connection:
+                await self.close()
+            elif not handover.ends_connection or handover.may_have_been_taken:
                 return handover
         self._session = await Session.open(self._server, self._patience)
         self.opened += 1
