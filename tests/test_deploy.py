@@ -77,6 +77,12 @@ def test_a_service_with_metrics_sees_those_of_its_process(unit: Path) -> None:
     assert not {"--metrics-port", "ProcSubset=pid"} <= set(unit.read_text().split())
 
 
+@services
+def test_metrics_leave_a_port_to_node_exporter(unit: Path) -> None:
+    """An alert needs node_exporter, which listens on 9100. A service that finds its port taken does not start."""
+    assert "9100" not in unit.read_text()
+
+
 def test_prometheus_takes_the_alerts() -> None:
     if shutil.which("promtool") is None and not os.environ.get("CI"):
         pytest.skip("promtool is not installed here: apt install prometheus")
