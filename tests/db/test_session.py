@@ -97,6 +97,22 @@ async def test_a_session_to_another_machine_without_encryption_can_be_read(
         connection._wire = real
 
 
+async def test_a_database_that_takes_writes_again_is_written_to_again(
+    database_url: str, beside: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hosts set a database to read-only while its disk is nearly full. Only new sessions notice that it is over, and a busy one never rests."""
+    name = await beside.fetchval("SELECT quote_ident(current_database())")
+    await beside.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    database = await Database.connect(database_url, max_connections=1)
+    with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+        await database.execute(OPERATOR, "CREATE TABLE notes (said text)")
+    await beside.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    monkeypatch.setattr(session, "_READ_ONLY_S", 0.0)
+    await database.fetchval(OPERATOR, "SELECT 1")  # the last use of the old session
+    await database.execute(OPERATOR, "CREATE TABLE notes (said text)")
+    await database.close()
+
+
 async def test_both_ends_of_a_connection_notice_that_the_other_has_vanished(database: Database) -> None:
     shown = {
         name: await database.fetchval(OPERATOR, f"SHOW {name}")

@@ -17,6 +17,7 @@ from typing import Any, cast
 import asyncpg
 import msgspec
 
+from largesse.base import clock
 from largesse.base.database_address import DatabaseAddress, address_at
 from largesse.db.pipeline import Answer, Exchange, Statement, Unanswered
 from largesse.db.roles import Role, act_as, can_act_as
@@ -30,6 +31,8 @@ _CLOSE_TIMEOUT_S = 2.0
 # A peer that does not answer counts as dead after some 10 seconds. The system's default is two hours.
 _KEEPALIVE_IDLE_S, _KEEPALIVE_EVERY_S, _KEEPALIVE_COUNT = 5, 2, 3
 _UNACKNOWLEDGED_MS = 10_000
+# A database that is set to read-only and back says so to new sessions only. So a read-only session is used for this long at most.
+_READ_ONLY_S = 5.0
 _OPEN_CREDENTIALS = "SELECT open_credentials($1)"
 
 
@@ -134,9 +137,11 @@ class Session(asyncpg.Connection):
 
     def __init__(self, protocol: Any, transport: asyncio.Transport, *more: Any) -> None:
         super().__init__(protocol, transport, *more)
-        protocol.get_settings().register_data_types(_ARRAY_TYPES)
+        self._reported = protocol.get_settings()
+        self._reported.register_data_types(_ARRAY_TYPES)
         _keep_alive(transport.get_extra_info("socket"))
         self._wire = transport
+        self._opened_s = clock.passed_s()
         self._sent_together: set[str] = set()  # statements that the server has prepared for exchanges
         self._has_begun = False  # an exchange began a transaction that the driver does not know
         self.answer_s: float | None = None  # how long an exchange waits for its answers
@@ -167,13 +172,18 @@ class Session(asyncpg.Connection):
             raise TypeError("a transaction needs a Scope before its first statement")
         self.scope, self.is_distributed, self.credentials_key = scope, is_distributed, credentials_key
 
+    @property
+    def _is_read_only(self) -> bool:
+        """Whether `default_transaction_read_only` was on when the session began. Servers report it, PgBouncer does not."""
+        return getattr(self._reported, "default_transaction_read_only", "off") == "on"
+
     def set_coordinator(self, coordinator: asyncpg.Connection) -> None:
         """Makes `coordinator` the session on the coordinator that belongs to this one, which is on a node."""
         self.coordinator = coordinator  # the pool's wrapper of a session takes no attributes
 
     def take_back(self) -> None:
-        """Ends what `lend` began. Closes the session if a transaction was left open."""
-        if self._has_begun:
+        """Ends what `lend` began. Closes the session if a transaction was left open, or if it has been read-only for some seconds."""
+        if self._has_begun or (self._is_read_only and clock.passed_s() - self._opened_s > _READ_ONLY_S):
             self._has_begun = False
             self.terminate()
         self.scope = self.coordinator = self.credentials_key = None
