@@ -145,7 +145,7 @@ def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Ser
     assert day is not None
     assert day[2] == total
     assert f"spent £{total}" in ada.page.text  # in the words of the chart
-    assert f"Spent in the last 30 days £{total}" in ada.read("/app")
+    assert f"Spent this month £{total}" in ada.read("/app")
     for table in ("time", "parts"):
         rows = list(csv.reader(io.StringIO(ada.get(f"/app/reports.csv?by=source&of={table}").text)))
         spent, back = rows[0].index("Spent"), rows[0].index("Refunded")
@@ -252,7 +252,7 @@ def test_home_shows_what_needs_attention_and_where(
     )
     work(service)
     ada.sees("/app", "1 order has mail that bounced", "1 order has unclaimed gifts For more than 30 days.")
-    ada.says("1 API key is unused", "Balance, GBP", "Spent in the last 30 days")
+    ada.says("1 API key is unused", "Balance, GBP", "Spent this month")
     assert {"/app/orders?state=bounced", "/app/keys"} <= set(ada.links)
     ada.get("/app/orders?state=bounced")
     assert reference in ada.page.text

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import msgspec
+from babel.dates import format_date
 from babel.numbers import format_percent
 from markupsafe import Markup
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ from largesse.web.console.charts import Figure, change_of, change_of_share, line
 from largesse.web.console.context import RequestContext
 from largesse.web.console.layout import is_zone_unknown
 from largesse.web.console.order_words import headline, state_of_order
-from largesse.web.console.periods import RECENT, period_of
+from largesse.web.console.periods import months_before, period_of
 from largesse.web.console.reports import own_filter
 
 _NEWEST = 8
@@ -100,11 +101,11 @@ async def show(context: RequestContext) -> Response:
 
 
 async def _add_up(context: RequestContext) -> _Summed:
-    """Adds up the unclaimed gifts of all time, and the orders of the last 30 days and of the 30 days before."""
+    """Adds up the unclaimed gifts of all time, and the orders of this month and of the same days of the month before."""
     orders, today = own_filter(context), clock.now().date()
     unclaimed = replace(orders, states=(OrderState.WAITING, OrderState.BOUNCED))
-    recent = period_of(RECENT, today)
-    before = replace(orders, since=recent.before_since, until=recent.before_until)
+    month = period_of("this-month", today)
+    before = replace(orders, since=month.before_since, until=month.before_until)
     async with context.database.connection(context.person.scope) as connection, planned_at_once(connection):
         states = await add_up(connection, unclaimed, "state", only=_STANDING)
         bounced, waiting = (
@@ -115,7 +116,7 @@ async def _add_up(context: RequestContext) -> _Summed:
             unclaimed=together(states),
             corrected=await read_corrected(connection, unclaimed),
             items=await of_orders(context, connection, orders, bounced, waiting),
-            spent=await add_up(connection, replace(orders, since=recent.since, until=recent.until), only=_SPENT),
+            spent=await add_up(connection, replace(orders, since=month.since, until=month.until), only=_SPENT),
             spent_before=await add_up(connection, before, only=_SPENT),
         )
 
@@ -173,7 +174,7 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
 
 
 def _main_currency(summed: _Summed, read: _Read) -> str:
-    """Returns the currency of the figures: the one with the most orders in the last 30 days, otherwise the first account's."""
+    """Returns the currency of the figures: the one with the most orders this month, otherwise the first account's."""
     ordered = sorted(summed.spent, key=lambda one: -one.sums.orders)
     currencies = [one.currency for one in ordered] + [one.currency for one in read.accounts]
     return next(iter(currencies + [one.currency for one in read.owed]), "")
@@ -218,20 +219,21 @@ def _line(context: RequestContext, histories: Sequence[Sequence[int]], balance: 
 
 
 def _spent(context: RequestContext, summed: _Summed, currency: str) -> Figure | None:
-    """Returns the amount spent in the last 30 days, compared with the 30 days before."""
+    """Returns the amount spent this month, compared with the same days of the month before."""
     if not currency:
         return None
     now, before = _of(summed.spent, currency), _of(summed.spent_before, currency)
+    month = format_date(months_before(clock.now().date().replace(day=1), 1), "LLLL", locale=context.language.locale)
     orders = context.ngettext("%(count)s order", "%(count)s orders", now.orders)
     gifts = context.ngettext("%(count)s gift", "%(count)s gifts", now.codes)
     others = [
         context.language.amount(one.sums.net_minor, one.currency) for one in summed.spent if one.currency != currency
     ]
     return Figure(
-        context.say("Spent in the last 30 days"),
+        context.say("Spent this month"),
         context.language.amount(now.net_minor, currency),
         change_of(context, now.net_minor, before.net_minor),
-        context.say("against the 30 days before"),
+        context.say("against %(month)s to date", month=month),
         ", ".join((orders, gifts, *(context.say("also %(amount)s", amount=other) for other in others))),
     )
 

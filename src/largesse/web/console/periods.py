@@ -1,6 +1,6 @@
 """Periods of reports.
 
-A period is the last 30 days, whole months up to today, or days that the reader chooses. Pages open with the last 30 days, as a new month is empty.
+A period is the last 30 days, whole months up to today, or days that the reader chooses. Reports open with the last 30 days, as a new month is empty.
 """
 
 from datetime import date, timedelta
