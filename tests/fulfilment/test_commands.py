@@ -1,5 +1,6 @@
 """`largesse stock` and `largesse shipments`, as an operator types them."""
 
+import codecs
 import csv
 import io
 import json
@@ -88,7 +89,8 @@ def test_parcels_go_out_once_and_come_back_shipped(database: str, run: Run, tmp_
     done = run("shipments", "export", "--output", "parcels.csv")
     assert (done.exit_code, done.stderr) == (0, "Parcels to send: 1.\n")
     assert stat.S_IMODE((tmp_path / "parcels.csv").stat().st_mode) == 0o600
-    [row] = list(csv.DictReader(io.StringIO((tmp_path / "parcels.csv").read_text())))
+    assert (tmp_path / "parcels.csv").read_bytes().startswith(codecs.BOM_UTF8), "Excel would garble Müller"
+    [row] = list(csv.DictReader(io.StringIO((tmp_path / "parcels.csv").read_text("utf-8-sig"))))
     assert (row["order"], row["product"], row["street_address"]) == ("REF", "box", "1 High St\nFlat 2")
     assert len(list(csv.DictReader(io.StringIO(run("shipments", "export").stdout)))) == 0
     assert len(list(csv.DictReader(io.StringIO(run("shipments", "export", "--again").stdout)))) == 1

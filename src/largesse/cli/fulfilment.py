@@ -114,6 +114,8 @@ async def shipments_export(output: Path | None, again: bool, environment: str | 
         with contextlib.ExitStack() as stack:
             stack.enter_context(_parcels_written())
             file = stack.enter_context(private_file(output)) if output is not None else sys.stdout
+            if output is not None:  # spreadsheets recognise UTF-8 by it; the standard output is for programs
+                file.write("\ufeff")
             count = await export_shipments(actor, vault, environment or settings.environment, file, again=again)
     click.echo(f"Parcels to send: {count:,}.", err=True)
 
