@@ -62,7 +62,7 @@ _CLAIM_TIMES = """
         SELECT min(at), max(at) FROM line_events WHERE customer_id = $1 AND order_id = $2 AND event = 'claimed'
         """
 _READDRESS = """
-        UPDATE lines SET recipient_email = $4, was_email = $5
+        UPDATE lines SET recipient_email = $4, was_email = coalesce(was_email, $5)
         WHERE customer_id = $1 AND order_id = $2 AND number = ANY($3::int[])
         """
 _RECIPIENTS = "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number"
@@ -322,7 +322,10 @@ async def have_stopped(connection: Connection, customer_id: int, order_id: int, 
 async def readdress_lines(
     connection: Connection, customer_id: int, order_id: int, numbers: Sequence[int], was: str, email: str
 ) -> None:
-    """Sets a new address on lines of an order, and stores the former one, `was`, masked. Call it inside a transaction that has locked them."""
+    """Sets a new address on lines of an order. Stores the first one, `was`, masked, by which callers know their request again.
+
+    Call it inside a transaction that has locked them.
+    """
     await connection.execute(_READDRESS, customer_id, order_id, numbers, email, masked(was))
 
 

@@ -172,7 +172,11 @@ def test_a_request_is_known_again_after_people_corrected_an_address(ada: Browser
             )
 
         order = place(largesse_client.Recipient(email="Sam@typo.example", name="Sam"), "kim@example.com")
-        for old, new in (("sam@typo.example", "sam@example.com"), ("kim@example.com", "kim.ho@example.com")):
+        for old, new in (
+            ("sam@typo.example", "sam@example.com"),
+            ("kim@example.com", "kim@typo.example"),
+            ("kim@typo.example", "kim.ho@example.com"),
+        ):
             ada.get(f"/app/orders/{order.reference}")
             ada.post(f"/app/orders/{order.reference}/correct", email=old, corrected=new)
         assert [(one.email, one.was_email) for one in client.orders.request(order.reference).recipients] == [
