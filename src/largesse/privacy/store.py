@@ -87,9 +87,9 @@ async def _lines(connection: Connection, vault: Vault, order: OrderKey, numbers:
     states = {row["number"]: row for row in await connection.fetch(_STATES, *order, list(numbers))}
     messages = await read_line_messages(connection, *order)
     notes = await notes_of_order(connection, vault, *order)
-    lines = []
+    lines, wanted = [], frozenset(numbers)
     for email, name, record in await read_line_records(connection, *order) if numbers else ():
-        if record.number not in numbers:
+        if record.number not in wanted:
             continue
         key = LineKey(*order, record.number)
         state: Row | None = states.get(record.number)

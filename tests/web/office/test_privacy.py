@@ -13,6 +13,7 @@ from tests.web.office.conftest import SignIn
 
 from largesse.db.session import COMMANDS
 from largesse.privacy import service as privacy_service
+from largesse.web.office import privacy
 
 SAM = "sam.private@example.com"
 HERE = "/office/privacy"
@@ -62,7 +63,17 @@ def test_a_request_is_taken_in_with_its_deadline(sign_in: SignIn, service: Servi
     assert SAM not in browser.text
 
 
-def test_a_copy_is_downloaded_and_the_request_finished(sign_in: SignIn, service: Service, sent: str) -> None:
+def test_a_copy_is_downloaded_and_the_request_finished(
+    sign_in: SignIn, service: Service, sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = privacy._in_json
+
+    def write_beside_requests(exported: dict[str, Any]) -> bytes:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return write(exported)
+
+    monkeypatch.setattr(privacy, "_in_json", write_beside_requests)
     browser = sign_in("support")
     here = take_in(browser, "export")
     copy = browser.submit(here, f"{here}/export")

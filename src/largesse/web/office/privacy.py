@@ -1,5 +1,6 @@
 """Requests about personal data in the back office: the list, recording one, and completing it by an export or an erasure."""
 
+import asyncio
 import json
 from datetime import date
 from typing import Annotated
@@ -102,10 +103,14 @@ async def download(context: OfficeContext) -> Response:
         return context.see(_here(context), context.say("The request is done already."))
     except NotFound:
         return context.see(_here(context), context.say("Nothing is stored about this address."))
-    written = json.dumps(exported, indent=2, ensure_ascii=False, default=str).encode()
+    written = await asyncio.to_thread(_in_json, exported)  # 10,000 gifts take seconds
     attached = {"Content-Disposition": f'attachment; filename="privacy-request-{request.id}.json"'}
     chunks = (written[at : at + 65_536] for at in range(0, len(written), 65_536))
     return StreamingResponse(chunks, media_type="application/json", headers={**OF_FORMS, **attached})
+
+
+def _in_json(exported: store.Json) -> bytes:
+    return json.dumps(exported, indent=2, ensure_ascii=False, default=str).encode()
 
 
 async def ask_erasing(context: OfficeContext) -> Response:
