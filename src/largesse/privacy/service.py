@@ -5,6 +5,7 @@ Letter case of addresses is ignored.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -173,7 +174,8 @@ async def erase(
 ) -> Receipt:
     """Erases an address for one customer or all, one order at a time, and returns the receipt. Raises NotFound if there is nothing.
 
-    Also finishes the request `request_id`. Raises StateConflict if another erasure finished it meanwhile. Can be repeated after an interruption.
+    Also finishes the request `request_id`. Raises StateConflict if another erasure finished it meanwhile. Can be repeated after an interruption:
+    the receipt then counts what was left.
     """
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await transaction.connection.execute(store.TAKE_TIME)
@@ -191,27 +193,20 @@ async def erase(
             erased += await erase_from_requeues(connection, email)
     if not (found or erased):
         raise NotFound("nothing is held about that address as a recipient")
+    steps = [
+        *(partial(_erase_lines_to, found, order, email) for order in found.lines),
+        *(partial(_erase_mentions, order, email) for order in found.mentions),
+    ]
     orders = []
-    for order, numbers in found.lines.items():
+    for step in steps[:-1]:
         async with actor.transaction(StaffRight.PRIVACY) as transaction:
             await commit_as_one(transaction.connection)
-            async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
-                # Somebody may have corrected the address since it was found. Then the line is another person's.
-                addressed = [one for one in numbers if LineKey(*order, one) in found.addressed]
-                others = await find_readdressed(transaction.connection, order, addressed, email)
-                if theirs := [one for one in numbers if one not in others]:
-                    orders.append(await erase_lines(transaction.connection, order, theirs))
-    for order in found.mentions:
-        async with actor.transaction(StaffRight.PRIVACY) as transaction:
-            await commit_as_one(transaction.connection)
-            async with changing_orders(transaction.connection, transaction.entries, order[0], [order[1]], waits=True):
-                texts = await erase_mentions(transaction.connection, order, email)
-            if texts is not None:
-                await forget_written(transaction.connection, order[0], texts)
-                copies += await drop_copies(transaction.connection, order)
+            orders.append(await step(transaction))
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         await commit_as_one(transaction.connection)
         await transaction.connection.execute(store.TAKE_TIME)
+        # The last order, with the receipt: after an interruption there is something to find, so the repeat has a receipt.
+        orders += [await step(transaction) for step in steps[-1:]]
         await erase_from_messages(transaction.connection, email, customer_id)
         await erase_decisions_mentioning(transaction.connection, email, customer_id)
         counts = count_erased(
@@ -225,6 +220,26 @@ async def erase(
             customer_notes=await erase_notes_mentioning(transaction.connection, email, customer_id),
         )
         return await _add_receipt(transaction, counts, customer_id, request_id)
+
+
+async def _erase_lines_to(found: Occurrences, order: OrderKey, email: str, transaction: Transaction) -> ErasedOrder:
+    connection, numbers = transaction.connection, found.lines[order]
+    async with changing_orders(connection, transaction.entries, order[0], [order[1]], waits=True):
+        # Somebody may have corrected the address since it was found. Then the line is another person's.
+        addressed = [one for one in numbers if LineKey(*order, one) in found.addressed]
+        others = await find_readdressed(connection, order, addressed, email)
+        theirs = [one for one in numbers if one not in others]
+        return await erase_lines(connection, order, theirs) if theirs else ErasedOrder(0, ErasedMail(0, 0, 0), 0)
+
+
+async def _erase_mentions(order: OrderKey, email: str, transaction: Transaction) -> ErasedOrder:
+    connection, copies = transaction.connection, 0
+    async with changing_orders(connection, transaction.entries, order[0], [order[1]], waits=True):
+        texts = await erase_mentions(connection, order, email)
+    if texts is not None:
+        await forget_written(connection, order[0], texts)
+        copies = await drop_copies(connection, order)
+    return ErasedOrder(0, ErasedMail(0, 0, copies), 0)
 
 
 async def _add_receipt(
