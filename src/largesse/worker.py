@@ -102,7 +102,10 @@ class Worker:
         self._people_mailer: PeopleMailer | None = None
         if settings.smtp_url is not None:
             self._people_mailer = _people_mailer(database, settings, vault, settings.smtp_url)
-            self._supporting.append(Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S))
+            self._supporting += [
+                Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S),
+                Loop("renew_people_mail", self._people_mailer.renew, every_s=lease_s / 3),
+            ]
         self._work: list[asyncio.Task[None]] = []
         self._support: list[asyncio.Task[None]] = []
 

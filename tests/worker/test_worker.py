@@ -12,12 +12,16 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 from prometheus_client import REGISTRY, generate_latest
+from tests.waiting import until
 from tests.worker.conftest import PATIENCE_S, Works
 
 from largesse.base.settings import MAIL_CONNECTIONS
+from largesse.customers.members import add_user
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
+from largesse.jobs.leases import LEASE_S
 from largesse.jobs.notifier import News, notify
+from largesse.jobs.outbox import mail_test
 from largesse.worker import DATABASE_CONNECTIONS, Worker, _cancel
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.
@@ -26,10 +30,12 @@ ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
 
 
 @asynccontextmanager
-async def working(works: Works, *, mail_connections: int = MAIL_CONNECTIONS) -> AsyncIterator[Worker]:
+async def working(
+    works: Works, *, mail_connections: int = MAIL_CONNECTIONS, lease_s: float = LEASE_S
+) -> AsyncIterator[Worker]:
     database = await Database.connect(works.database_url, max_connections=DATABASE_CONNECTIONS)
     settings = replace(works.settings, smtp_url=f"{works.mail.url}?connections={mail_connections}")
-    async with Worker(database, settings, works.vault) as worker:
+    async with Worker(database, settings, works.vault, lease_s=lease_s) as worker:
         yield worker
     await database.close()
 
@@ -105,6 +111,21 @@ async def test_scheduled_mail_waits_while_its_event_does_not(works: Works) -> No
         assert set(works.mails_got()) == later
         await works.office.advance(60)
         await works.until_arrived(ids, ids, longest_s=5)
+
+
+async def test_mail_to_people_that_a_mail_server_is_slow_to_take_is_due_to_no_other_worker(works: Works) -> None:
+    works.mail.hangs.add("ada@acme.example")
+    async with works.database.transaction(OPERATOR) as connection:
+        user_id = await add_user(connection, works.office.principal.customer_id, "ada@acme.example", "Ada", "member")
+        await mail_test(connection, user_id, b"Subject: Test\r\n\r\nTest\r\n")
+    later = "SELECT due_at > clock_now() + interval '30 seconds' FROM people_mails"
+    async with working(works, lease_s=0.3):
+        await works.mail.has_taken.wait()
+        await works.office.advance(600)
+        await until(lambda: works.database.fetchval(OPERATOR, later))
+        works.mail.released.set()
+        await until(lambda: works.database.fetchval(OPERATOR, "SELECT count(*) = 0 FROM people_mails"))
+    assert len(works.mail.got) == 1
 
 
 async def test_what_a_worker_did_is_counted(works: Works) -> None:

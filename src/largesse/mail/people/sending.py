@@ -48,30 +48,39 @@ class PeopleMailer:
         self._public_url = public_url
         self._mail_from = mail_from
         self._sender = to_dial(parseaddr(mail_from)[1])
+        self._sending: Row | None = None
 
     async def step(self) -> bool:
         """Sends one due mail. Returns whether there was one. If the process dies meanwhile, the mail is sent again."""
         async with self._database.transaction(WORKER) as connection:
             row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
             if row is not None:
-                attempts = row["attempts"]
-                await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], attempts, SCHEDULE.delay_s(attempts))
+                await _put_off(connection, row)
         if row is None:
             await self._transport.close()
             return False
-        outcome = "again"
+        outcome, self._sending = "again", row
         try:
             outcome = await self._write_and_send(row)
         except DATABASE_FAILED:
             raise
         except Exception:  # noqa: BLE001 - logged; it must not stop the others
             _log.exception("people_mail.unreadable", id=row["id"], kind=row["kind"])
+        finally:
+            self._sending = None
         is_old = clock.now() - row["created_at"] > _GIVE_UP_AFTER
         is_tried = row["attempts"] >= MOST_ATTEMPTS and (is_old or outcome != "away")
         if outcome not in {"again", "away"} or is_tried:
             await self._end(row)
         _log.info("people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], outcome=outcome)
         return True
+
+    async def renew(self) -> bool:
+        """Puts off when the mail that is being sent is due again, so that no other worker sends it too. Returns False, as no work waits."""
+        if self._sending is not None:
+            async with self._database.transaction(WORKER) as connection:
+                await _put_off(connection, self._sending)
+        return False
 
     async def close(self) -> None:
         """Ends the connection to the mail server."""
@@ -159,6 +168,11 @@ class PeopleMailer:
         if fault is Fault.SERVER:
             return "away"
         return "refused" if fault is Fault.RECIPIENT else "again"
+
+
+async def _put_off(connection: Connection, row: Row) -> None:
+    attempts = row["attempts"]
+    await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], attempts, SCHEDULE.delay_s(attempts))
 
 
 async def _always() -> None:
