@@ -21,6 +21,7 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database, Row, coordinator_of, is_distributed
 
 _MEMBERS = 0x6D656D62  # "memb", the class of the advisory locks of members; their object is the member's id
+_CUSTOMERS = 0x63757374  # "cust", likewise of customers
 
 # The rows that a transaction reads, or locks until it ends.
 ACCOUNTS_OF_USERS = (
@@ -42,7 +43,8 @@ SHARE_USERS = compose(
 )
 USERS = "SELECT id, customer_id, role FROM users WHERE id = ANY($1::int[]) AND is_active"
 LOCK_USER = compose("SELECT pg_advisory_xact_lock({members}, $1)", members=_MEMBERS)
-LOCK_CUSTOMER = "SELECT FROM customers WHERE id = $1 FOR NO KEY UPDATE"
+# Not the row of the customer: members who act hold their memberships, which these changes wait for, and may then wait for the row.
+LOCK_CUSTOMER = compose("SELECT pg_advisory_xact_lock({customers}, $1)", customers=_CUSTOMERS)
 LOCK_PERSON = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
 
 # Look-ups of callers: API keys and people.
@@ -269,7 +271,7 @@ async def writing(database: Database, person: Person, *, changes_access: bool = 
     """
     async with database.transaction(person.scope) as connection:
         if changes_access:
-            await connection.execute(LOCK_CUSTOMER, person.customer_id)
+            await coordinator_of(connection).execute(LOCK_CUSTOMER, person.customer_id)
             await connection.execute(LOCK_PERSON, person.person_id)
         held = await hold_people(connection, [person.session_id])
         expected = HeldPerson(person.user_id, person.customer_id, person.environment, person.role)

@@ -156,7 +156,7 @@ async def add_customer(connection: Connection, *, key: str, name: str, plan: str
 
 
 async def lock_customer(connection: Connection, customer_id: int) -> None:
-    """Locks a customer until the transaction ends, so that operations on its people, service accounts and terms take turns."""
+    """Locks a customer until the transaction ends, so that operations on its service accounts, programmes and terms take turns."""
     await connection.execute(_LOCK, customer_id)
 
 

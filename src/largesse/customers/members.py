@@ -7,9 +7,9 @@ import msgspec
 
 from largesse.base.email import email_key
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError
-from largesse.customers.access import LOCK_USER
+from largesse.customers.access import LOCK_CUSTOMER, LOCK_USER
 from largesse.customers.actor import Actor, Transaction
-from largesse.customers.customer_store import find_customer, lock_customer
+from largesse.customers.customer_store import find_customer
 from largesse.customers.principal import ADMIN, Principal
 from largesse.customers.roles import Right
 from largesse.customers.second_step import asks_second_step, forget_second_step
@@ -307,7 +307,7 @@ async def _new_invitation(connection: Connection, user_id: int, *, mails: bool) 
 async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Member:
     """Returns an active member of the actor's customer. Raises NotFound."""
     # Operations that change administrators take turns, so that two administrators do not remove each other.
-    await lock_customer(connection, actor.customer_id)
+    await coordinator_of(connection).execute(LOCK_CUSTOMER, actor.customer_id)
     member = await read_member(connection, actor.customer_id, user_id)
     if not member.is_active:
         raise NotFound("There is no such person.")

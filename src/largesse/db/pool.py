@@ -25,6 +25,9 @@ Connection = asyncpg.Connection
 # The server lacks disk space, memory or connections, or cannot read or write its files. It has rolled back the statement.
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
+# Another transaction held what a statement needed, for too long or in a deadlock. The server has rolled back the statement.
+LOCKED: tuple[type[BaseException], ...] = (asyncpg.LockNotAvailableError, asyncpg.TransactionRollbackError)
+
 # OUT_OF_RESOURCES, and: the server is stopping, starting, gone, silent or a standby, or a time limit has passed.
 # The time limit is that of a statement, a lock or an idle transaction. A server is a standby before its promotion, or after another's.
 # The statement may be tried again on another connection. A COMMIT with such an error may or may not have happened.

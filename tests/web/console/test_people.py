@@ -8,7 +8,7 @@ from html import unescape
 import asyncpg
 import pytest
 from tests.distributed import IS_DISTRIBUTED
-from tests.web.api.conftest import Service
+from tests.web.api.conftest import Service, held
 from tests.web.console.conftest import Browser, user_id
 
 PASSWORD = "four plain words here"
@@ -99,6 +99,13 @@ async def test_a_link_that_is_used_while_its_member_is_removed_locks_the_member_
             await asyncio.sleep(0.01)
     assert ((await removed).status_code, (await used).status_code) == (303, 404)
     await connection.close()
+
+
+def test_somebody_is_removed_while_they_wait_for_their_customer(service: Service, ada: Browser) -> None:
+    """Whoever saves something holds their membership and may wait for the row of the customer: a removal that waited for both could deadlock."""
+    take_up(service, invite(ada, "eva@acme.example"))
+    with held(service, "SELECT FROM customers WHERE key = 'acme' FOR NO KEY UPDATE"):
+        assert ada.submit(f"/app/people/{user_id(service, 'eva@acme.example')}/remove").status_code == 303
 
 
 def test_an_invitation_sent_twice_is_one(service: Service, ada: Browser) -> None:

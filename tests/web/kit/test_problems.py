@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import asyncpg
 import msgspec
 import pytest
 
@@ -21,6 +22,7 @@ from largesse.web.kit.problems import (
     PROBLEMS,
     MethodNotAllowed,
     SlowRequest,
+    problem_of,
     problem_reply,
     problem_type,
     spell_detail,
@@ -124,3 +126,10 @@ def test_names_in_backticks_are_spelled(written: str, told: str) -> None:
 )
 def test_pointers_are_spelled(written: str, told: str) -> None:
     assert spell_pointer(written) == told
+
+
+@pytest.mark.parametrize("error", [asyncpg.DeadlockDetectedError(), asyncpg.LockNotAvailableError()])
+def test_a_request_in_the_way_of_another_may_be_tried_again(error: Exception) -> None:
+    problem = problem_of(error)
+    assert problem_reply(problem).status == 503
+    assert "Nothing was written: try again." in problem.detail

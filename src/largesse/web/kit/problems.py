@@ -26,7 +26,7 @@ from starlette.exceptions import HTTPException
 from largesse.base import errors
 from largesse.base.errors import FieldError, NotFound, Problem
 from largesse.base.timeouts import TimedOut
-from largesse.db.pool import DATABASE_AWAY, OUT_OF_RESOURCES
+from largesse.db.pool import DATABASE_AWAY, LOCKED, OUT_OF_RESOURCES
 from largesse.web.kit.replies import Reply, encode_json
 
 
@@ -195,7 +195,7 @@ def problem_of(error: Exception, **where: str) -> Problem:
         return error
     if isinstance(error, HTTPException):
         return _router_problem(error)
-    if isinstance(error, DATABASE_AWAY):
+    if isinstance(error, (*DATABASE_AWAY, *LOCKED)):
         _log.warning("database_away", error=type(error).__name__, **where)
         return _unavailable(error)
     _log.error("request_failed", exc_info=error, **where)
@@ -244,6 +244,8 @@ def _unavailable(error: BaseException) -> errors.Unavailable:
             "The database has no room, memory or connections left for this. Nothing was written: try again later.",
             retry_after_s=10,
         )
+    if isinstance(error, LOCKED):
+        return errors.Unavailable("Somebody else is changing the same thing. Nothing was written: try again.")
     return errors.Unavailable("The database cannot be reached.")
 
 
