@@ -15,6 +15,7 @@ import structlog
 from msgspec.structs import asdict
 
 from largesse.audit.service import Acting
+from largesse.base.errors import OperatorError
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
@@ -268,6 +269,9 @@ async def _add_words(
 
 
 _LOOK_AGAIN_S = 0.2
+# Shorter than `deadlock_timeout` (1 s), after which the server would end a page's transaction.
+_LOCK_TIMEOUT_MS = 200
+_LOCK_TRIES = 150  # which take a minute
 
 
 async def rebuild(database: Database, acting: Acting, progress: Callable[[int, int], None]) -> int:
@@ -298,7 +302,18 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
 
 
 async def _empty(connection: Connection) -> None:
-    await connection.execute("TRUNCATE TABLE report_orders")
-    await connection.execute("TRUNCATE TABLE report_words")
-    await connection.execute("TRUNCATE TABLE report_sums")
-    await connection.execute("TRUNCATE TABLE report_groups")
+    """Empties the read models. Pages may read one and wait for another: then this side gives up first, so that no page fails, and tries again."""
+    await connection.execute(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
+    for _ in range(_LOCK_TRIES):
+        try:
+            async with connection.transaction():
+                await connection.execute("TRUNCATE TABLE report_orders")
+                await connection.execute("TRUNCATE TABLE report_words")
+                await connection.execute("TRUNCATE TABLE report_sums")
+                await connection.execute("TRUNCATE TABLE report_groups")
+        except asyncpg.LockNotAvailableError:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        else:
+            await connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+            return
+    raise OperatorError("somebody reads the reports for too long: end their transaction and try again")

@@ -1,0 +1,44 @@
+"""Making the read models anew beside pages that read them."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from tests.chained import acting_on
+from tests.distributed import IS_DISTRIBUTED, SOMEBODY_WAITS
+from tests.waiting import LONGEST_S, wait_until
+from tests.web.api.conftest import on_database
+
+from largesse.db.pool import Connection, Database
+from largesse.db.roles import Role
+from largesse.db.session import COMMANDS
+from largesse.encryption.vault import Vault
+from largesse.reports.updates import rebuild
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="who waits for whom is on the nodes")
+def test_a_page_that_reads_one_after_the_other_is_not_ended(service: Any) -> None:
+    """A page that holds the sums, and then reads the orders, is as good as in a deadlock with the command, which holds the orders."""
+    service.send("gift", "coffee", value=5, codeQuantity=1)
+    has_begun, goes_on = threading.Event(), threading.Event()
+
+    async def anew(database: Database, vault: Vault) -> int:
+        return await rebuild(database, await acting_on(database, vault), lambda _done, _total: None)
+
+    async def page(connection: Connection) -> None:
+        async with connection.transaction():
+            await connection.fetch("SELECT FROM report_sums LIMIT 1")
+            has_begun.set()
+            await asyncio.to_thread(goes_on.wait, LONGEST_S)
+            await connection.fetch("SELECT FROM report_orders LIMIT 1")
+
+    with ThreadPoolExecutor(2) as pool:
+        reading = pool.submit(on_database, service.database_url, page)
+        assert has_begun.wait(LONGEST_S)
+        rebuilding = pool.submit(service.on_pool, anew, role=Role.OPERATOR, limits=COMMANDS)
+        wait_until(lambda: service.sql(SOMEBODY_WAITS)[0][0])
+        goes_on.set()
+        reading.result()
+        assert rebuilding.result() > 0
