@@ -53,14 +53,50 @@ const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 8_000;
 export const LONGEST_TIMEOUT_MS = 3_600_000;
 export const MOST_BYTES = 64 * 2 ** 20;
+// Each call has a connection, and a process may open only so many: often 1,024, and 256 on macOS.
+const MOST_CALLS = 100;
 // Failures that may pass: the request was too slow, there were too many, the service failed, or a proxy could not reach it.
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);
 // The codes of runtimes for errors without a connection.
 const NOT_CONNECTED = /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DNS\w*|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+)$/;
 
+/** Lets at most MOST_CALLS calls go on at once. Further ones wait for their turn, in the order in which they came. */
+class Turns {
+  #free = MOST_CALLS;
+  readonly #waiting: (() => void)[] = [];
+
+  /** Waits until the call may begin. Rejects with the reason of an aborted signal. */
+  async begin(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted) throw signal.reason;
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const enter = () => {
+        signal?.removeEventListener("abort", abort);
+        resolve();
+      };
+      const abort = () => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      this.#waiting.push(enter);
+    });
+  }
+
+  end(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#free += 1;
+  }
+}
+
 /** Calls one service, with retries by its settings. */
 export class Asker {
   readonly #settings: Settings;
+  readonly #turns = new Turns();
 
   constructor(settings: Settings) {
     this.#settings = settings;
@@ -68,9 +104,18 @@ export class Asker {
 
   /** Returns the answer's value. Throws LargesseError, or the reason of an aborted signal. */
   async ask<K extends OperationName>(operation: K, request: Request = {}, options: CallOptions = {}): Promise<Answers[K]> {
-    const { attempts, patienceMs } = this.#settings;
     // A timer with a longer time, or with no number, ends at once.
     if (options.timeoutMs !== undefined) readSetting("timeoutMs", options.timeoutMs, 1, LONGEST_TIMEOUT_MS);
+    await this.#turns.begin(options.signal);
+    try {
+      return await this.#ask(operation, request, options);
+    } finally {
+      this.#turns.end();
+    }
+  }
+
+  async #ask<K extends OperationName>(operation: K, request: Request, options: CallOptions): Promise<Answers[K]> {
+    const { attempts, patienceMs } = this.#settings;
     const began = performance.now();
     const isRepeatable = request.isRepeatable ?? OPERATIONS[operation].method !== "POST";
     let isUnclear = false;

@@ -163,3 +163,37 @@ test("a timeout of a call that is none is refused before anything is sent", asyn
     assert.deepEqual(found.sent, []);
   }
 });
+
+test("of hundreds of calls, a hundred go on at once", async () => {
+  let atOnce = 0;
+  let most = 0;
+  const hold = async () => {
+    most = Math.max(most, (atOnce += 1));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    atOnce -= 1;
+    return GOOD();
+  };
+  const client = new Largesse("http://x", "key", { fetch: hold as typeof fetch });
+  const answers = await Promise.all(Array.from({ length: 300 }, () => client.me()));
+  assert.equal(answers.length, 300);
+  assert.equal(most, 100);
+});
+
+test("a call that waits for its turn can be aborted, and the others go on", async () => {
+  const ends: (() => void)[] = [];
+  const hold = () => new Promise<Response>((resolve) => ends.push(() => resolve(GOOD())));
+  const client = new Largesse("http://x", "key", { fetch: hold as typeof fetch });
+  const first = Array.from({ length: 100 }, () => client.me());
+  const ending = new AbortController();
+  const aborted = client.me({ signal: ending.signal });
+  const last = client.me();
+  ending.abort(new Error("enough"));
+  await assert.rejects(aborted, /enough/);
+  assert.equal(ends.length, 100);
+  ends.shift()!();
+  await first[0];
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.equal(ends.length, 100);
+  for (const end of ends) end();
+  await Promise.all([...first, last]);
+});

@@ -15,7 +15,7 @@ from largesse_client.arguments import refused
 from largesse_client.asking import Asker, OnIgnored, RetryPolicy, log_ignored
 from largesse_client.binding import Async, M, Resource, Sync, operation
 from largesse_client.calls import Call, get
-from largesse_client.driving import AsyncDriver, Driver
+from largesse_client.driving import MAX_CALLS, AsyncDriver, Driver
 from largesse_client.models import Health, Identity
 from largesse_client.resources import (
     Collections,
@@ -186,7 +186,7 @@ def _options(base_url: str, api_key: object, timeout_s: float) -> _Options:
             "User-Agent": f"largesse-client/{__version__} python/{platform.python_version()} httpx/{httpx.__version__}",
         },
         "timeout": httpx.Timeout(timeout_s),
-        "limits": httpx.Limits(max_connections=100, max_keepalive_connections=20),
+        "limits": httpx.Limits(max_connections=MAX_CALLS, max_keepalive_connections=20),
         "follow_redirects": False,
         "trust_env": True,
     }

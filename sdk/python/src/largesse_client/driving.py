@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from largesse_client.errors import NoAnswer, Unreachable
 T = TypeVar("T")
 
 MAX_ANSWER_BYTES = 64 * 2**20
+# The most calls of a client at once, each on a connection of its own; further ones wait for their turn. The pool of httpx is never asked for more:
+# it compares each waiting request with each connection, again and again, so that hundreds of them would time out.
+MAX_CALLS = 100
 _NOT_CONNECTED = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -34,21 +38,26 @@ class Driver:
         self._client = client
         self._asker = asker
         self._timeout_s = timeout_s
+        self._turns = threading.Semaphore(MAX_CALLS)
 
     def perform(self, define: Callable[[], Call[T]]) -> T:
         """Returns the value of the answer to the call that `define` returns. Raises LargesseError."""
-        return self._converse(define())
+        return self._in_turn(define())
 
     def each(self, pages: Pages[T]) -> Iterator[T]:
         """Yields the items of all pages. Each page is requested when the one before is used up."""
         query = pages.query
         while True:
-            page = self._converse(pages.fetch(query))
+            page = self._in_turn(pages.fetch(query))
             yield from page
             following = pages.then(query, page)
             if following is None:
                 return
             query = following
+
+    def _in_turn(self, call: Call[T]) -> T:
+        with self._turns:
+            return self._converse(call)
 
     def _converse(self, call: Call[T]) -> T:
         steps = self._asker.converse(call)
@@ -87,22 +96,27 @@ class AsyncDriver:
         self._client = client
         self._asker = asker
         self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(MAX_CALLS)
 
     async def perform(self, define: Callable[[], Call[T]]) -> T:
         """Returns the value of the answer to the call that `define` returns. Raises LargesseError."""
-        return await self._converse(define())
+        return await self._in_turn(define())
 
     async def each(self, pages: Pages[T]) -> AsyncIterator[T]:
         """Yields the items of all pages. Each page is requested when the one before is used up."""
         query = pages.query
         while True:
-            page = await self._converse(pages.fetch(query))
+            page = await self._in_turn(pages.fetch(query))
             for item in page:
                 yield item
             following = pages.then(query, page)
             if following is None:
                 return
             query = following
+
+    async def _in_turn(self, call: Call[T]) -> T:
+        async with self._turns:
+            return await self._converse(call)
 
     async def _converse(self, call: Call[T]) -> T:
         steps = self._asker.converse(call)
