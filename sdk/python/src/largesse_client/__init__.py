@@ -13,11 +13,12 @@ from largesse_client import errors, models, webhooks
 from largesse_client.asking import Ignored
 from largesse_client.client import AsyncLargesse, Largesse
 from largesse_client.errors import LargesseError, Problem
-from largesse_client.models import Recipient
+from largesse_client.models import ContactChange, Recipient
 from largesse_client.version import __version__
 
 __all__ = [
     "AsyncLargesse",
+    "ContactChange",
     "Ignored",
     "Largesse",
     "LargesseError",
