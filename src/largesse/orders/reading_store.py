@@ -172,14 +172,14 @@ ACCOUNTS_ON_NODE = {
 
 
 def _spent(pin: str) -> Fragment:
-    """Returns SQL for the sums of a day, by their keys."""
+    """Returns SQL for the sums of a day, by their keys; or of the next one, for an order that began before midnight and is decided after it."""
     return compose(
         """
         SELECT customer_id, service_account_id, environment, currency, spent_minor
         FROM daily_spending JOIN unnest($1::int[], $2::int[], $3::text[], $4::text[])
             AS wanted (customer_id, service_account_id, environment, currency)
             USING (customer_id, service_account_id, environment, currency)
-        WHERE day = $5 AND customer_id = ANY($1::int[]) {node}
+        WHERE day >= $5 AND customer_id = ANY($1::int[]) {node}
         """,
         node=at_node("daily_spending.customer_id", pin),
     )

@@ -245,7 +245,7 @@ _DRAW = compose(
 
 
 async def _add_spending(connection: Connection, spent: Mapping[SpendingKey, int], at: datetime) -> None:
-    """Adds to the daily sums of the day of `at`. Replaces sums of an earlier day."""
+    """Adds to the daily sums of the day of `at`, or of a later day that has begun meanwhile. Replaces sums of an earlier day."""
     if not spent:
         return
     await connection.executemany(_ADD_SPENDING, [(*key, at.date(), spent_minor) for key, spent_minor in spent.items()])
@@ -255,6 +255,6 @@ _ADD_SPENDING = """
     INSERT INTO daily_spending AS known (customer_id, service_account_id, environment, currency, day, spent_minor)
     VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (customer_id, service_account_id, environment, currency) DO UPDATE SET
-        spent_minor = excluded.spent_minor + CASE WHEN known.day = excluded.day THEN known.spent_minor ELSE 0 END,
-        day = excluded.day
+        spent_minor = excluded.spent_minor + CASE WHEN known.day >= excluded.day THEN known.spent_minor ELSE 0 END,
+        day = greatest(known.day, excluded.day)
 """

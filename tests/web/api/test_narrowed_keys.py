@@ -249,6 +249,22 @@ def test_a_key_in_use_is_narrowed_from_its_next_request_on(service: Service, pro
         assert client.get("/products").status_code == 200
 
 
+def test_an_order_that_began_before_midnight_takes_nothing_from_the_new_day(
+    service: Service, limit: Callable[..., None], problem: Callable[..., str]
+) -> None:
+    """A large order has the time at which it began to write its codes. Smaller ones of the new day may be placed before it."""
+    midnight = "UPDATE clock SET ahead_by = date_trunc('day', now()) + interval '2 days' - now() + $1"
+    limit("GBP", daily=100_00)
+    service.sql(midnight, timedelta(minutes=1))
+    assert service.send("gift", "shop", value=60).status_code == 200
+    service.sql(midnight, timedelta(minutes=-1))
+    problem(service.send("gift", "shop", value=41), 403, "daily-limit")
+    assert service.send("gift", "shop", value=30).status_code == 200
+    service.sql(midnight, timedelta(minutes=1))
+    problem(service.send("gift", "shop", value=11), 403, "daily-limit")
+    assert service.send("gift", "shop", value=10).status_code == 200
+
+
 def test_an_hour_is_no_day(service: Service, limit: Callable[..., None], problem: Callable[..., str]) -> None:
     """A day is one of UTC, whatever the hour it is asked at."""
     service.sql(
