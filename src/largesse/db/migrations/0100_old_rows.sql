@@ -5,7 +5,8 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS deliveries_by_age ON deliveries (created
 
 CREATE INDEX CONCURRENTLY IF NOT EXISTS delivery_attempts_by_age ON delivery_attempts (started_at);
 
-CREATE INDEX CONCURRENTLY IF NOT EXISTS events_by_age ON events (created_at);
+-- Only events that were fanned out can go. So orders do not write to this index, the worker does.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS events_by_age ON events (created_at) WHERE fanned_out_at IS NOT NULL;
 
 CREATE INDEX CONCURRENTLY IF NOT EXISTS captured_mail_by_age ON captured_mail (captured_at);
 
