@@ -184,7 +184,7 @@ def test_an_argument_that_is_no_text_is_one_line(database: str, loaded: dict[str
 
 def test_a_campaign_that_is_not_there(run: Run, database: str, loaded: dict[str, Any]) -> None:
     for form in ((), ("--json",)):
-        assert_refused(run("campaigns", "show", "acme", "7", *form), "there is no campaign 7 in production")
+        assert_refused(run("campaigns", "show", "acme", "7", *form), "There is no campaign 7 in production.")
 
 
 def test_a_change_of_a_budget_that_changes_nothing(run: Run, database: str, loaded: dict[str, Any]) -> None:

@@ -49,9 +49,7 @@ async def today(database: Database) -> date:
 
 async def find(database: Database, request_id: int) -> PrivacyRequest:
     async with database.connection(OPERATOR) as connection:
-        found = await store.find_request(connection, request_id)
-    assert found is not None
-    return found
+        return await store.find_request(connection, request_id)
 
 
 def test_a_request_is_due_30_days_after_it_was_received(service: Service) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from largesse.automations.model import CHOOSES_DAYS, LONGEST_SERVICE, Automation, AutomationRule
+from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 
@@ -251,12 +252,12 @@ async def list_automations(connection: Connection, customer_id: int, environment
     return [_automation(row) for row in await connection.fetch(_LIST, customer_id, environment)]
 
 
-async def find_automation(
-    connection: Connection, customer_id: int, environment: str, automation_id: int
-) -> Automation | None:
-    """Returns an automation, also one that has ended."""
+async def find_automation(connection: Connection, customer_id: int, environment: str, automation_id: int) -> Automation:
+    """Returns an automation, also one that has ended. Raises NotFound."""
     row = await connection.fetchrow(_ONE, customer_id, environment, automation_id)
-    return None if row is None else _automation(row)
+    if row is None:
+        raise NotFound("There is no such automation.")
+    return _automation(row)
 
 
 async def lock_automation(

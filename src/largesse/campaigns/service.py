@@ -8,7 +8,7 @@ import base64
 import os
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,13 +16,21 @@ from largesse.approvals.model import APPROVED
 from largesse.approvals.service import withdraw_unsent
 from largesse.base.errors import BrokenRule, NotFound
 from largesse.campaigns import store
-from largesse.campaigns.model import MOST_ADDRESSES, MOST_CAMPAIGNS, Campaign, CampaignFault, CampaignRule, check_rule
+from largesse.campaigns.model import (
+    MOST_ADDRESSES,
+    MOST_CAMPAIGNS,
+    Campaign,
+    CampaignFault,
+    CampaignRule,
+    State,
+    check_rule,
+)
 from largesse.customers.access import AccessChanged, is_own
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.authenticator import Caller
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.roles import Right
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.drafts.model import DraftContent
 from largesse.drafts.store import begin_draft, drop_draft, read_draft, save_draft
@@ -43,6 +51,26 @@ class IsReserved(BrokenRule):
     rule = "The campaign's gifts were ordered already."
 
 
+class Progress(NamedTuple):
+    """A campaign with its order and its gifts. Without an order there are no `counts`; a list of campaigns leaves them out."""
+
+    campaign: Campaign
+    state: State
+    order: Row | None
+    taken: int
+    counts: store.GiftCounts | None = None
+
+    @property
+    def gifts(self) -> int:
+        """How many gifts the campaign has, or will have once they are reserved."""
+        return self.campaign.gifts if self.order is None else int(self.order["code_count"])
+
+    @property
+    def each_minor(self) -> int:
+        """The cost of one gift, in minor units."""
+        return 0 if self.order is None else self.order["total_minor"] // self.order["code_count"]
+
+
 async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> Campaign:
     """Creates a campaign and the draft of its order. Reserves nothing yet. Raises CampaignFault for a fault of the rule, and TooManyCampaigns."""
     async with actor.transaction(Right.SEND) as transaction:
@@ -57,7 +85,6 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
         assert actor.user_id is not None, "a person sets it"
         campaign_id = await store.insert_campaign(connection, (*actor.place, actor.user_id), token, draft.id, rule)
         campaign = await store.find_campaign(connection, *actor.place, campaign_id)
-        assert campaign is not None, "it was just written"
         await transaction.record("campaign.created", _subject(campaign_id), after=_facts(rule))
     return campaign
 
@@ -117,6 +144,18 @@ async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
         await drop_draft(connection, *actor.place, campaign.order_reference)
         await transaction.record("campaign.closed", _subject(campaign_id), before={"name": campaign.name})
     return campaign
+
+
+async def read_progress(connection: Connection, campaign: Campaign) -> Progress:
+    """Returns a campaign with its order and its gifts."""
+    order = (await store.read_orders(connection, campaign.customer_id, [campaign.order_reference])).get(
+        campaign.order_reference
+    )
+    taken = await store.count_taken(connection, campaign.customer_id, [campaign.id])
+    counts = None if order is None else await store.count_gifts(connection, campaign.customer_id, order["id"])
+    has_left = counts is not None and counts.left > 0
+    state = campaign.state(await read_now(connection), is_ordered=order is not None, has_left=has_left)
+    return Progress(campaign, state, order, taken.get(campaign.id, 0), counts)
 
 
 async def read_rule(connection: Connection, campaign: Campaign, content: DraftContent) -> CampaignRule:

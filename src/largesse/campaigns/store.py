@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from largesse.base.errors import NotFound
 from largesse.campaigns.model import Campaign, CampaignRule, mailbox_of
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
@@ -147,12 +148,12 @@ async def list_campaigns(
     return [Campaign(**row) for row in await connection.fetch(_LIST, customer_id, environment, user_id, limit)]
 
 
-async def find_campaign(
-    connection: Connection, customer_id: int, environment: str, campaign_id: int
-) -> Campaign | None:
-    """Returns a campaign with the name of its person."""
+async def find_campaign(connection: Connection, customer_id: int, environment: str, campaign_id: int) -> Campaign:
+    """Returns a campaign with the name of its person. Raises NotFound."""
     row = await connection.fetchrow(_ONE, customer_id, environment, campaign_id)
-    return None if row is None else Campaign(**row)
+    if row is None:
+        raise NotFound(f"There is no campaign {campaign_id} in {environment}.")
+    return Campaign(**row)
 
 
 async def lock_campaign(

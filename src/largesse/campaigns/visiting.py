@@ -298,9 +298,7 @@ class Visiting:
         if found is None:
             raise NotFound(_NO_CAMPAIGN)
         await act_for(connection, for_customer(found[0], self._environment))
-        campaign = await store.find_campaign(connection, found[0], self._environment, found[1])
-        assert campaign is not None, "campaigns are never deleted"
-        return campaign
+        return await store.find_campaign(connection, found[0], self._environment, found[1])
 
     async def _see(self, connection: Connection, campaign: Campaign) -> Seen:
         order = await store.read_order(connection, campaign)

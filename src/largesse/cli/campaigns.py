@@ -5,16 +5,14 @@ from typing import Any
 
 import click
 
-from largesse.base.errors import OperatorError
 from largesse.base.money import to_number
 from largesse.campaigns import store
 from largesse.campaigns.model import Campaign
-from largesse.campaigns.service import close_campaign
+from largesse.campaigns.service import close_campaign, read_progress
 from largesse.cli.running import ID, Commands, operator_actor, reading
 from largesse.cli.tables import environment_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.db.pool import Connection
-from largesse.db.statements import read_now
 
 _COLUMNS = (
     "id",
@@ -62,10 +60,7 @@ async def campaigns_show(customer: str, campaign: int, environment: str, form: s
     """Show the campaign CAMPAIGN of CUSTOMER, by its id."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        found = await store.find_campaign(connection, customer_id, environment, campaign)
-        if found is None:
-            raise OperatorError(f"there is no campaign {campaign} in {environment}")
-        row = await _row(connection, found)
+        row = await _row(connection, await store.find_campaign(connection, customer_id, environment, campaign))
     show(form, _COLUMNS, [row], empty="")
 
 
@@ -81,26 +76,22 @@ async def campaigns_end(customer: str, campaign: int, environment: str) -> None:
 
 
 async def _row(connection: Connection, campaign: Campaign) -> Mapping[str, Any]:
-    orders = await store.read_orders(connection, campaign.customer_id, [campaign.order_reference])
-    order = orders.get(campaign.order_reference)
-    taken = (await store.count_taken(connection, campaign.customer_id, [campaign.id])).get(campaign.id, 0)
-    counts = None if order is None else await store.count_gifts(connection, campaign.customer_id, order["id"])
-    has_left = counts is not None and counts.left > 0
-    state = campaign.state(await read_now(connection), is_ordered=order is not None, has_left=has_left)
+    one = await read_progress(connection, campaign)
+    order, counts = one.order, one.counts
     money: dict[str, Any] = {"reserved": None, "refunded": None, "currency": None}
     if order is not None and counts is not None:
-        each, currency = order["total_minor"] // order["code_count"], order["currency"]
+        currency = order["currency"]
         money = {
             "reserved": to_number(order["total_minor"], currency),
-            "refunded": to_number(each * (counts.returned + counts.withdrawn), currency),
+            "refunded": to_number(one.each_minor * (counts.returned + counts.withdrawn), currency),
             "currency": currency,
         }
     return {
         "id": campaign.id,
         "name": campaign.name,
-        "state": str(state),
-        "gifts": order["code_count"] if order is not None else campaign.gifts,
-        "taken": taken,
+        "state": str(one.state),
+        "gifts": one.gifts,
+        "taken": one.taken,
         "left": counts.left if counts is not None else None,
         **money,
         "opens": campaign.opens_at,

@@ -68,10 +68,12 @@ async def list_groups(connection: Connection, place: Place) -> list[Group]:
     return [Group(**row) for row in await connection.fetch(_LIST, *place)]
 
 
-async def read_group(connection: Connection, place: Place, group_id: int) -> Group | None:
-    """Returns a group of the customer; None if it has none with that id."""
+async def read_group(connection: Connection, place: Place, group_id: int) -> Group:
+    """Returns a group of the customer. Raises NotFound."""
     row = await connection.fetchrow(_ONE, *place, group_id)
-    return None if row is None else Group(**row)
+    if row is None:
+        raise NotFound("There is no such group.")
+    return Group(**row)
 
 
 async def group_ids(connection: Connection, place: Place) -> dict[str, int]:
@@ -97,6 +99,14 @@ async def save_members(connection: Connection, place: Place, joins: Collection[P
 async def list_fields(connection: Connection, place: Place) -> list[OwnField]:
     """Returns the fields that the customer defined, the oldest first."""
     return [OwnField(**row) for row in await connection.fetch(_FIELDS, *place)]
+
+
+async def read_field(connection: Connection, place: Place, key: str) -> OwnField:
+    """Returns the field with that key. Raises NotFound."""
+    for field in await list_fields(connection, place):
+        if field.key == key:
+            return field
+    raise NotFound("There is no such field.")
 
 
 def _columns(pairs: Iterable[Pair]) -> tuple[list[int], list[int]]:
@@ -151,7 +161,7 @@ async def rename_group(actor: Actor, group_id: int, name: str) -> None:
     """Renames a group. Raises NotFound, NameTaken and ContactFault."""
     name = checked_group(name)
     async with changing_contacts(actor) as transaction:
-        before = await _require_group(transaction, group_id)
+        before = await read_group(transaction.connection, actor.place, group_id)
         if (await group_ids(transaction.connection, actor.place)).get(group_key(name), group_id) != group_id:
             raise NameTaken("Another group has this name.")
         await transaction.connection.execute(_RENAME, *actor.place, group_id, name)
@@ -162,7 +172,7 @@ async def rename_group(actor: Actor, group_id: int, name: str) -> None:
 async def remove_group(actor: Actor, group_id: int) -> None:
     """Deletes a group; its contacts stay. Raises NotFound."""
     async with changing_contacts(actor) as transaction:
-        before = await _require_group(transaction, group_id)
+        before = await read_group(transaction.connection, actor.place, group_id)
         await transaction.connection.execute(_DELETE, *actor.place, group_id)
         await transaction.record("contact_group.removed", f"contact group {group_id}", before={"name": before.name})
 
@@ -185,7 +195,7 @@ async def create_field(actor: Actor, name: str) -> OwnField:
 async def rename_field(actor: Actor, key: str, name: str) -> None:
     """Renames a field. Its placeholder in messages stays the same. Raises NotFound and NameTaken."""
     async with changing_contacts(actor) as transaction:
-        before = await _require_field(transaction, key)
+        before = await read_field(transaction.connection, actor.place, key)
         fields = await list_fields(transaction.connection, actor.place)
         if any(one.name.lower() == name.lower() and one.key != key for one in fields):
             raise NameTaken("Another field has this name.")
@@ -198,22 +208,7 @@ async def rename_field(actor: Actor, key: str, name: str) -> None:
 async def remove_field(actor: Actor, key: str) -> None:
     """Deletes a field with all its values. Raises NotFound."""
     async with changing_contacts(actor) as transaction:
-        before = await _require_field(transaction, key)
+        before = await read_field(transaction.connection, actor.place, key)
         await transaction.connection.execute(_DELETE_FIELD, *actor.place, key)
         await transaction.connection.execute(_EMPTY_FIELD, *actor.place, key)
         await transaction.record("contact_field.removed", f"contact field {key}", before={"name": before.name})
-
-
-async def _require_group(transaction: Transaction, group_id: int) -> Group:
-    group = await read_group(transaction.connection, transaction.actor.place, group_id)
-    if group is None:
-        raise NotFound("There is no such group.")
-    return group
-
-
-async def _require_field(transaction: Transaction, key: str) -> OwnField:
-    fields = await list_fields(transaction.connection, transaction.actor.place)
-    found = next((one for one in fields if one.key == key), None)
-    if found is None:
-        raise NotFound("There is no such field.")
-    return found

@@ -97,8 +97,6 @@ async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: Co
     """Changes a contact. Raises NotFound, and ContactFault as `create_contact` does."""
     async with changing_contacts(actor) as transaction:
         before = await store.read_contact(transaction.connection, actor.place, contact_id)
-        if before is None:
-            raise NotFound("There is no such contact.")
         saved = await _apply_one(transaction, vault, change, before)
         if saved.changed:
             said = [name for name in ContactChange.__struct_fields__ if getattr(change, name) not in (UNSET, (), {})]

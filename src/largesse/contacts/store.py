@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.email import address_pattern, email_key
+from largesse.base.errors import NotFound
 from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import Fragment, compose, holds_address
@@ -187,10 +188,12 @@ async def lock_contacts(connection: Connection, place: Place) -> None:
     await connection.execute(_LOCK, *place)
 
 
-async def read_contact(connection: Connection, place: Place, contact_id: int) -> Contact | None:
-    """Returns a contact of the customer; None if it has none with that id."""
+async def read_contact(connection: Connection, place: Place, contact_id: int) -> Contact:
+    """Returns a contact of the customer. Raises NotFound."""
     row = await connection.fetchrow(_ONE, *place, contact_id)
-    return None if row is None else _contact(row)
+    if row is None:
+        raise NotFound(f"There is no contact {contact_id}.")
+    return _contact(row)
 
 
 async def find_contacts(

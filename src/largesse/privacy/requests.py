@@ -7,7 +7,7 @@ from datetime import date
 from enum import StrEnum
 
 from largesse.base.email import masked
-from largesse.base.errors import InvalidRequest, NotFound, StateConflict
+from largesse.base.errors import InvalidRequest, StateConflict
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import read_customer
 from largesse.encryption.vault import Vault
@@ -97,8 +97,6 @@ async def finish(actor: Actor, request_id: int, outcome: Outcome) -> None:
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         connection = transaction.connection
         found = await store.find_request(connection, request_id)
-        if found is None:
-            raise NotFound("There is no such request.")
         if found.kind == Kind.ERASE and outcome is Outcome.DONE:
             raise InvalidRequest("A request to erase is done by erasing.")
         if not await store.finish_request(connection, request_id, outcome):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.email import email_key
+from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.budgets.store import list_names_of_member
 from largesse.contacts.model import written_birthday
@@ -275,10 +276,12 @@ async def list_done(connection: Connection, *, before: int, limit: int) -> Seque
     return [PrivacyRequest(**row) for row in await connection.fetch(_DONE, before, limit)]
 
 
-async def find_request(connection: Connection, request_id: int) -> PrivacyRequest | None:
-    """Returns a request; None if there is none."""
+async def find_request(connection: Connection, request_id: int) -> PrivacyRequest:
+    """Returns a request. Raises NotFound."""
     row = await connection.fetchrow(_ONE, request_id)
-    return None if row is None else PrivacyRequest(**row)
+    if row is None:
+        raise NotFound("There is no such request.")
+    return PrivacyRequest(**row)
 
 
 async def finish_request(connection: Connection, request_id: int, outcome: str, erasure_id: int | None = None) -> bool:

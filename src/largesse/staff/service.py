@@ -84,7 +84,7 @@ async def set_role(actor: Actor, staff_id: int, role: str) -> ListedStaff:
     """Changes the role of a member. Raises NotFound, LastOwner."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
-        member = await _active(connection, staff_id)
+        member = await active_member(connection, staff_id)
         if member.role != role:
             await _require_other_owner(connection, member)
             await open_credentials(connection)
@@ -99,7 +99,7 @@ async def deactivate(actor: Actor, staff_id: int) -> ListedStaff:
     """Deactivates a member, and ends their sessions and links. Raises NotFound, LastOwner."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
-        member = await _active(connection, staff_id)
+        member = await active_member(connection, staff_id)
         await _require_other_owner(connection, member)
         await open_credentials(connection)
         await connection.execute(store.DEACTIVATE, staff_id)
@@ -112,7 +112,7 @@ async def reset(actor: Actor, staff_id: int) -> str:
     """Ends a member's sessions, password and second step, and returns the secret of a link to choose a new password. Raises NotFound."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
-        member = await _active(connection, staff_id)
+        member = await active_member(connection, staff_id)
         await open_credentials(connection)
         # Without the second step, the password alone would be enough to get in and set up another.
         await connection.execute(store.LOCK_OUT, staff_id, hash_of_nobody())
@@ -129,7 +129,8 @@ async def _forget(connection: Connection, staff_id: int) -> None:
     await connection.execute(store.END_LINKS, staff_id)
 
 
-async def _active(connection: Connection, staff_id: int) -> ListedStaff:
+async def active_member(connection: Connection, staff_id: int) -> ListedStaff:
+    """Returns an active member. Raises NotFound."""
     for member in await list_staff(connection):
         if member.id == staff_id and member.is_active:
             return member

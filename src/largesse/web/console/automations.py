@@ -272,10 +272,7 @@ async def skip(context: RequestContext) -> Response:
 
 
 async def _find(context: RequestContext) -> Automation:
-    automation = await context.read(store.find_automation, *context.customer, context.number("automation"))
-    if automation is None:
-        raise NotFound("There is no such automation.")
-    return automation
+    return await context.read(store.find_automation, *context.customer, context.number("automation"))
 
 
 def _read(context: RequestContext) -> AutomationRule:

@@ -1,7 +1,7 @@
 """Campaigns: gifts by a link. Senders create them, reserve their gifts with an order, and see who got one."""
 
 from datetime import datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
@@ -67,26 +67,6 @@ class CampaignForm(msgspec.Struct):
     closes: Annotated[str, Text(20)]
 
 
-class Shown(NamedTuple):
-    """A campaign with its order, as pages show it."""
-
-    campaign: Campaign
-    state: State
-    order: Row | None
-    taken: int
-    counts: store.GiftCounts | None = None
-
-    @property
-    def gifts(self) -> int:
-        """How many gifts the campaign has, or will have once they are reserved."""
-        return self.campaign.gifts if self.order is None else int(self.order["code_count"])
-
-    @property
-    def each_minor(self) -> int:
-        """The cost of one gift, in minor units."""
-        return 0 if self.order is None else self.order["total_minor"] // self.order["code_count"]
-
-
 async def show(context: RequestContext) -> Response:
     """Shows all campaigns, or only the person's own if they may not see all."""
     person = context.person
@@ -100,7 +80,7 @@ async def show(context: RequestContext) -> Response:
     for one in campaigns:
         order, had = orders.get(one.order_reference), taken.get(one.id, 0)
         has_left = order is not None and had < order["code_count"]
-        shown.append(Shown(one, one.state(now, is_ordered=order is not None, has_left=has_left), order, had))
+        shown.append(service.Progress(one, one.state(now, is_ordered=order is not None, has_left=has_left), order, had))
     return context.page(
         "campaigns.html",
         campaigns=shown,
@@ -132,7 +112,7 @@ async def one(context: RequestContext) -> Response:
     campaign = await _find(context)
     before = context.parameters.number("before") or model.MOST_GIFTS + 1
     async with context.database.connection(context.person.scope) as connection:
-        shown = await _shown(connection, campaign)
+        shown = await service.read_progress(connection, campaign)
         has_draft = shown.order is None and await _draft(context, connection, campaign) is not None
         listed = 0 if campaign.domains else await store.count_list(connection, campaign)
         people: list[tuple[Row, Row]] = []
@@ -180,7 +160,6 @@ async def change(context: RequestContext) -> Response:
         _note(context, refusal)
         return await _form(context, campaign)
     changed = await context.read(store.find_campaign, campaign.customer_id, campaign.environment, campaign.id)
-    assert changed is not None, "campaigns are never deleted"
     return context.see(f"/app/send/{changed.order_reference}/review")
 
 
@@ -197,7 +176,7 @@ async def pause(context: RequestContext, *, paused: bool) -> Response:
 async def ask_end(context: RequestContext) -> Response:
     """Asks whether to end a campaign, and shows what is refunded. Raises NotFound."""
     campaign = await _find(context)
-    return context.page("end_campaign.html", one=await context.read(_shown, campaign), campaign=campaign)
+    return context.page("end_campaign.html", one=await context.read(service.read_progress, campaign), campaign=campaign)
 
 
 async def end(context: RequestContext) -> Response:
@@ -210,21 +189,9 @@ async def _find(context: RequestContext) -> Campaign:
     """Returns the campaign of the path, if the person may see it. Raises NotFound."""
     person = context.person
     campaign = await context.read(store.find_campaign, *context.customer, context.number("campaign"))
-    sees = campaign is not None and (person.reach(Right.SEND) is Reach.ALL or campaign.user_id == person.user_id)
-    if campaign is None or not sees:
+    if person.reach(Right.SEND) is not Reach.ALL and campaign.user_id != person.user_id:
         raise NotFound("There is no such campaign.")
     return campaign
-
-
-async def _shown(connection: Connection, campaign: Campaign) -> Shown:
-    order = (await store.read_orders(connection, campaign.customer_id, [campaign.order_reference])).get(
-        campaign.order_reference
-    )
-    taken = await store.count_taken(connection, campaign.customer_id, [campaign.id])
-    counts = None if order is None else await store.count_gifts(connection, campaign.customer_id, order["id"])
-    has_left = counts is not None and counts.left > 0
-    state = campaign.state(await read_now(connection), is_ordered=order is not None, has_left=has_left)
-    return Shown(campaign, state, order, taken.get(campaign.id, 0), counts)
 
 
 async def _draft(context: RequestContext, connection: Connection, campaign: Campaign) -> DraftContent | None:

@@ -147,10 +147,7 @@ async def close(context: OfficeContext) -> Response:
 
 
 async def _request(context: OfficeContext) -> PrivacyRequest:
-    found = await context.read(store.find_request, context.number("request"))
-    if found is None:
-        raise NotFound("There is no such request.")
-    return found
+    return await context.read(store.find_request, context.number("request"))
 
 
 def _day(context: OfficeContext, typed: str) -> date | None:

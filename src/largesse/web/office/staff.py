@@ -21,7 +21,9 @@ _LAST = text("The back office needs an owner. Make somebody else an owner first.
 async def show(context: OfficeContext) -> Response:
     """Shows all members with their roles, and the form that invites."""
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    return context.page("staff.html", members=await _all(context), roles=roles, role_names=dict(roles))
+    return context.page(
+        "staff.html", members=await context.read(service.list_staff), roles=roles, role_names=dict(roles)
+    )
 
 
 class InvitationForm(msgspec.Struct):
@@ -121,15 +123,7 @@ async def follow(context: OfficeContext) -> Response:
 
 
 async def _member(context: OfficeContext) -> ListedStaff:
-    wanted = context.number("member")
-    found = next((one for one in await _all(context) if one.id == wanted and one.is_active), None)
-    if found is None:
-        raise NotFound("There is no such person.")
-    return found
-
-
-async def _all(context: OfficeContext) -> list[ListedStaff]:
-    return await context.read(service.list_staff)
+    return await context.read(service.active_member, context.number("member"))
 
 
 def _link(context: OfficeContext, email: str, secret: str, *, is_reset: bool) -> Response:

@@ -238,8 +238,6 @@ async def _read(services: Services, call: Call, contact_id: int) -> ContactShape
     place = principal.customer_id, principal.environment
     async with services.database.connection(principal.scope) as connection:
         found = await read_contact(connection, place, contact_id)
-        if found is None:
-            raise NotFound(f"There is no contact {contact_id}.")
         sealed = await read_sealed_address(connection, place, contact_id)
     shape = _shape(found)
     shape.address = open_address(services.vault, principal.customer_id, contact_id, sealed)

@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import whole_number
 from largesse.contacts import model, service
@@ -201,10 +200,7 @@ async def remove(context: RequestContext) -> Response:
 
 
 async def _contact(context: RequestContext) -> Contact:
-    found = await context.read(read_contact, context.customer, context.number("contact"))
-    if found is None:
-        raise NotFound("There is no such contact.")
-    return found
+    return await context.read(read_contact, context.customer, context.number("contact"))
 
 
 async def _read(context: RequestContext, contact: Contact | None = None) -> ContactChange:

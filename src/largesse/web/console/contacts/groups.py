@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from largesse.automations.store import list_automations
-from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
 from largesse.contacts import groups
 from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, MOST_MEMBERS_COUNTED, Group, OwnField
@@ -104,15 +103,8 @@ async def _is_saved(context: RequestContext, most: int, save: Callable[[str], Aw
 
 
 async def _group(context: RequestContext) -> Group:
-    found = await context.read(groups.read_group, context.customer, context.number("group"))
-    if found is None:
-        raise NotFound("There is no such group.")
-    return found
+    return await context.read(groups.read_group, context.customer, context.number("group"))
 
 
 async def _field(context: RequestContext) -> OwnField:
-    key = context.request.path_params["field"]
-    found = next((one for one in await context.read(groups.list_fields, context.customer) if one.key == key), None)
-    if found is None:
-        raise NotFound("There is no such field.")
-    return found
+    return await context.read(groups.read_field, context.customer, context.request.path_params["field"])

@@ -144,9 +144,9 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
 async def campaign_of(connection: Connection, principal: Principal, draft_id: str) -> tuple[Campaign | None, int]:
     """Returns the campaign whose gifts the draft will reserve, and how many addresses it lists."""
     found = await find_by_order(connection, principal.customer_id, draft_id)
-    campaign = found and await find_campaign(connection, principal.customer_id, principal.environment, found[0])
-    if campaign is None:
+    if found is None:
         return None, 0
+    campaign = await find_campaign(connection, principal.customer_id, principal.environment, found[0])
     return campaign, 0 if campaign.domains else await count_list(connection, campaign)
 
 
