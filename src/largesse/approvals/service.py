@@ -8,24 +8,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from largesse.approvals import store
-from largesse.approvals.model import (
-    APPROVED,
-    DECLINED,
-    EXPIRED,
-    MOST_DAYS,
-    NEEDED,
-    ROLES,
-    WAITING,
-    WITHDRAWN,
-    ApprovalRequest,
-    ApprovalRule,
-    Decision,
-    can_be_met,
-    is_approved,
-    may_decide,
-    rules_short_of,
-)
+from largesse.approvals import model, store
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor, Transaction
@@ -95,14 +78,14 @@ class SeenRequest(msgspec.Struct, frozen=True):
     `has_too_few` is set if it waits, but too few people may still approve it, as somebody left or lost the role.
     """
 
-    request: ApprovalRequest
-    rules: Collection[ApprovalRule]
+    request: model.ApprovalRequest
+    rules: Collection[model.ApprovalRule]
     has_decided: bool
     may_decide: bool
     has_too_few: bool
 
 
-async def create_rule(actor: Actor, rule: ApprovalRule) -> int:
+async def create_rule(actor: Actor, rule: model.ApprovalRule) -> int:
     """Creates a rule of the actor's customer and environment, and returns its id. It applies from the next order on.
 
     Raises InvalidRequest, TooManyRules, RuleNameTaken, NobodyMayApprove, NotFound for an unknown approver, and OperatorError for an unknown
@@ -141,18 +124,20 @@ async def end_rule(actor: Actor, rule_id: int) -> str:
     return name
 
 
-async def submit(transaction: Transaction, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> None:
+async def submit(
+    transaction: Transaction, request: model.ApprovalRequest, rules: Collection[model.ApprovalRule]
+) -> None:
     """Saves a waiting request of the actor, and mails the people who may decide.
 
     Raises NobodyMayApprove, and NotFound if the draft has a request of another person.
     """
     connection, actor = transaction.connection, transaction.actor
     people = await store.list_people(connection, actor.customer_id)
-    if not can_be_met(rules, people, request.user_id):
+    if not model.can_be_met(rules, people, request.user_id):
         raise NobodyMayApprove
     if await store.save_request(connection, request) is None:
         raise NotFound("There is no draft with that reference.")
-    deciders = [one for one, role in people.items() if may_decide(rules, one, role, request.user_id)]
+    deciders = [one for one, role in people.items() if model.may_decide(rules, one, role, request.user_id)]
     await mail_approval(connection, "approval_asked", deciders, request.id)
     after = {**_total(request), "rules": [rule.name for rule in rules]}
     await transaction.record("approval.asked", f"send {request.id}", after=after)
@@ -189,7 +174,7 @@ async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
 
 async def decide(
     actor: Actor, request_id: str, note: str, *, seen_round: int | None, approves: bool
-) -> ApprovalRequest:
+) -> model.ApprovalRequest:
     """Approves or declines a send, and returns the new state of the request: approved if every rule is met, otherwise still waiting.
 
     `seen_round` is the round of the request that the person saw. Raises NotFound if the person may not decide, OwnRequest, RequestEnded,
@@ -208,7 +193,7 @@ async def decide(
             raise NotFound("There is nothing here for you to decide.")
         _refuse_ended(request)
         if request.expires_at <= await read_now(connection):
-            raise RequestEnded(EXPIRED)
+            raise RequestEnded(model.EXPIRED)
         if request.round != seen_round:
             raise RequestChanged
         if approves and await store.draft_changed_at(connection, request) != request.draft_changed_at:
@@ -219,7 +204,7 @@ async def decide(
         if state != request.state:
             await store.end_request(connection, request, state)
             # The mail says whether the order was placed, which is known after this transaction.
-            delay_s = SENT_WITHIN_S if state == APPROVED else 0.0
+            delay_s = SENT_WITHIN_S if state == model.APPROVED else 0.0
             await mail_approval(connection, "approval_ended", [request.user_id], request.id, delay_s)
         act = "approval.given" if approves else "approval.declined"
         await transaction.record(act, f"send {request.id}", after={**_total(request), "state": state})
@@ -232,14 +217,17 @@ async def withdraw(actor: Actor, request_id: str) -> None:
         request = (await read_request(actor, transaction.connection, request_id, lock=True)).request
         if request.user_id != actor.user_id:
             raise NotFound("You have no such request.")
-        if request.is_sent or request.state not in {WAITING, APPROVED}:
+        if request.is_sent or request.state not in {model.WAITING, model.APPROVED}:
             raise RequestEnded("sent" if request.is_sent else request.state)
-        await store.end_request(transaction.connection, request, WITHDRAWN)
+        await store.end_request(transaction.connection, request, model.WITHDRAWN)
         await transaction.record("approval.withdrawn", f"send {request.id}")
 
 
 async def withdraw_unsent(
-    connection: Connection, place: tuple[int, str], request_id: str, states: Collection[str] = (WAITING, APPROVED)
+    connection: Connection,
+    place: tuple[int, str],
+    request_id: str,
+    states: Collection[str] = (model.WAITING, model.APPROVED),
 ) -> bool:
     """Withdraws a request in one of these states if nothing was sent with it. Returns whether there was one.
 
@@ -248,13 +236,13 @@ async def withdraw_unsent(
     request = await store.find_request(connection, *place, request_id, lock=True)
     if request is None or request.is_sent or request.state not in states:
         return False
-    await store.end_request(connection, request, WITHDRAWN)
+    await store.end_request(connection, request, model.WITHDRAWN)
     return True
 
 
 async def list_answers(
-    connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]
-) -> list[tuple[Decision, bool]]:
+    connection: Connection, request: model.ApprovalRequest, rules: Collection[model.ApprovalRule]
+) -> list[tuple[model.Decision, bool]]:
     """Returns the decisions about a request, each with whether it counts.
 
     While the request waits, only decisions of people who may still decide count.
@@ -265,21 +253,21 @@ async def list_answers(
         (
             one,
             not request.is_waiting
-            or (one.user_id in people and may_decide(rules, one.user_id, people[one.user_id], request.user_id)),
+            or (one.user_id in people and model.may_decide(rules, one.user_id, people[one.user_id], request.user_id)),
         )
         for one in decisions
     ]
 
 
-async def list_needing(database: Database, customer_id: int, user_id: int) -> list[ApprovalRule]:
+async def list_needing(database: Database, customer_id: int, user_id: int) -> list[model.ApprovalRule]:
     """Returns the rules of both environments that too few people could approve if this person were removed, and enough can now."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
         rules = [rule for place in places for rule in await store.list_rules(connection, *place)]
         people = await store.list_people(connection, customer_id)
     others = {one: role for one, role in people.items() if one != user_id}
-    already = rules_short_of(rules, people)
-    return [rule for rule in rules_short_of(rules, others) if rule not in already]
+    already = model.rules_short_of(rules, people)
+    return [rule for rule in model.rules_short_of(rules, others) if rule not in already]
 
 
 async def expire_requests(connection: Connection) -> int:
@@ -290,7 +278,7 @@ async def expire_requests(connection: Connection) -> int:
     return len(expired)
 
 
-def _may_see(actor: Actor, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> bool:
+def _may_see(actor: Actor, request: model.ApprovalRequest, rules: Collection[model.ApprovalRule]) -> bool:
     may_approve = any(rule.may_approve(actor.user_id or 0, actor.role or "") for rule in rules)
     return actor.role == ADMIN or actor.user_id == request.user_id or may_approve
 
@@ -301,40 +289,42 @@ async def _list_decided(actor: Actor, connection: Connection) -> set[str]:
 
 def _seen(
     actor: Actor,
-    request: ApprovalRequest,
-    rules: Collection[ApprovalRule],
+    request: model.ApprovalRequest,
+    rules: Collection[model.ApprovalRule],
     decided: Collection[str],
     people: Mapping[int, str],
 ) -> SeenRequest:
     has_decided = request.id in decided
-    may = may_decide(rules, actor.user_id or 0, actor.role or "", request.user_id)
-    has_too_few = request.is_waiting and not can_be_met(rules, people, request.user_id)
+    may = model.may_decide(rules, actor.user_id or 0, actor.role or "", request.user_id)
+    has_too_few = request.is_waiting and not model.can_be_met(rules, people, request.user_id)
     return SeenRequest(request, rules, has_decided, request.is_waiting and may and not has_decided, has_too_few)
 
 
-def _refuse_ended(request: ApprovalRequest) -> None:
+def _refuse_ended(request: model.ApprovalRequest) -> None:
     if not request.is_waiting:
         raise RequestEnded(request.state)
 
 
-async def _state_after(connection: Connection, request: ApprovalRequest, rules: Collection[ApprovalRule]) -> str:
+async def _state_after(
+    connection: Connection, request: model.ApprovalRequest, rules: Collection[model.ApprovalRule]
+) -> str:
     """Returns the state of a request after all decisions of people who may still decide."""
     decisions = await store.list_decisions(connection, request)
     if any(not one.approves for one in decisions):
-        return DECLINED
+        return model.DECLINED
     people = await store.list_people(connection, request.customer_id)
     approvals = {one.user_id: people[one.user_id] for one in decisions if one.user_id in people}
-    return APPROVED if is_approved(rules, approvals, request.user_id) else request.state
+    return model.APPROVED if model.is_approved(rules, approvals, request.user_id) else request.state
 
 
-def _require_sound(rule: ApprovalRule) -> None:
+def _require_sound(rule: model.ApprovalRule) -> None:
     """Raises InvalidRequest for an invalid rule."""
     if not 0 < len(rule.name) <= MOST_NAME:
         raise InvalidRequest(f"`name` must have 1 to {MOST_NAME} characters.")
-    if rule.role is not None and rule.role not in ROLES:
-        raise InvalidRequest(f"`role` must be one of: {', '.join(ROLES)}.")
-    if rule.needed not in NEEDED or not 1 <= rule.expires_days <= MOST_DAYS:
-        raise InvalidRequest(f"A rule needs 1 or 2 approvals, within 1 to {MOST_DAYS} days.")
+    if rule.role is not None and rule.role not in model.ROLES:
+        raise InvalidRequest(f"`role` must be one of: {', '.join(model.ROLES)}.")
+    if rule.needed not in model.NEEDED or not 1 <= rule.expires_days <= model.MOST_DAYS:
+        raise InvalidRequest(f"A rule needs 1 or 2 approvals, within 1 to {model.MOST_DAYS} days.")
     if (rule.above_minor is None) != (rule.currency is None) or (rule.above_minor or 0) < 0:
         raise InvalidRequest("`above` must be an amount in a currency.")
     if any(
@@ -343,12 +333,12 @@ def _require_sound(rule: ApprovalRule) -> None:
         raise InvalidRequest(f"A rule names at most {MOST_CHOSEN} accounts, gifts or people.")
 
 
-def _total(request: ApprovalRequest) -> Mapping[str, object]:
+def _total(request: model.ApprovalRequest) -> Mapping[str, object]:
     """Returns the total of a request for the audit log."""
     return {"total_minor": request.total_minor, "currency": request.currency}
 
 
-def _audited(rule: ApprovalRule) -> Mapping[str, object]:
+def _audited(rule: model.ApprovalRule) -> Mapping[str, object]:
     """Returns a rule for the audit log."""
     above = {"above_minor": rule.above_minor, "currency": rule.currency}
     return {"name": rule.name, "role": rule.role, **above, "needed": rule.needed}

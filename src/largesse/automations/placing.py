@@ -12,40 +12,8 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from largesse.automations import run_store, store
-from largesse.automations.model import (
-    AGAIN,
-    APPROVAL,
-    BALANCE,
-    BUDGET,
-    CAP,
-    CHANGED,
-    FAILED,
-    LEFT,
-    MADE_UP_DAYS,
-    MISSED,
-    NOT_APPROVED,
-    PAUSED,
-    PER_GIFT,
-    PLACED,
-    PLACING,
-    SKIPPED,
-    SOURCE,
-    WAITING,
-    Automation,
-    Days,
-    RunKey,
-    has_day,
-    is_again,
-)
-from largesse.base.errors import (
-    ApprovalRequired,
-    BudgetExceeded,
-    InsufficientBalance,
-    Problem,
-    ReferenceUsed,
-    Unauthorized,
-)
+from largesse.automations import model, run_store, store
+from largesse.base import errors
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.db.pool import DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP, for_customer
@@ -60,7 +28,7 @@ TAKEN_FOR_S = 120.0
 _EVERY_S = 15.0
 _AGAIN_AFTER = timedelta(hours=1)
 _TURN = timedelta(seconds=5)  # how long a gift waits for earlier ones of the month
-_MADE_UP = timedelta(days=MADE_UP_DAYS)
+_MADE_UP = timedelta(days=model.MADE_UP_DAYS)
 _MOST_REASON = 300  # characters
 
 log = structlog.get_logger(__name__)
@@ -92,7 +60,7 @@ class AutomationRunner:
             keys = await run_store.take_runs(connection, self._environment, RUNS_AT_ONCE, TAKEN_FOR_S)
         slots = asyncio.Semaphore(_SIDE_BY_SIDE)
 
-        async def place(key: RunKey) -> None:
+        async def place(key: model.RunKey) -> None:
             async with slots:
                 await self._place(key)
 
@@ -113,7 +81,7 @@ class AutomationRunner:
             except TimeoutError:
                 continue
 
-    async def _place(self, key: RunKey) -> None:
+    async def _place(self, key: model.RunKey) -> None:
         """Places one run, or records why not."""
         try:
             prepared = await self._prepare(key)
@@ -124,7 +92,7 @@ class AutomationRunner:
         except Exception:  # the other runs go on, and this one is tried again
             log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
 
-    async def _prepare(self, key: RunKey) -> tuple[Caller, SendRequest, datetime] | None:
+    async def _prepare(self, key: model.RunKey) -> tuple[Caller, SendRequest, datetime] | None:
         """Records that the run is being placed. Returns caller and request of its order, and until when to try; None if it must not be placed."""
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             automation = await store.lock_automation(connection, key.customer_id, self._environment, key.automation_id)
@@ -133,14 +101,14 @@ class AutomationRunner:
                 return None
             order = await run_store.find_order(connection, key, self._environment)
             if order is not None:  # a process placed the order, and died before it recorded this
-                await run_store.set_run(connection, key, PLACED, order_reference=order)
+                await run_store.set_run(connection, key, model.PLACED, order_reference=order)
                 return None
             contact = await run_store.read_contact(connection, key, automation.group_id)
             until = run["due_at"] + _MADE_UP
             used, before, again_at = 0, 0, None
             if automation.cap is not None:
                 used, before, again_at = await run_store.count_used(connection, key, run["send_on"])
-            if contact is None or run["state"] == WAITING:
+            if contact is None or run["state"] == model.WAITING:
                 given = await run_store.find_given(connection, key.customer_id, key.automation_id, [key.contact_id])
                 verdict = _verdict(
                     automation,
@@ -158,7 +126,7 @@ class AutomationRunner:
                     return None
                 if automation.cap is not None and used + before >= automation.cap:  # earlier gifts come first
                     look_at = max(again_at or run["now"], run["now"]) + _TURN
-                    await run_store.set_run(connection, key, WAITING, reason=run["reason"], look_at=look_at)
+                    await run_store.set_run(connection, key, model.WAITING, reason=run["reason"], look_at=look_at)
                     return None
             assert contact is not None, "without one, nothing is sent"
             try:
@@ -169,21 +137,21 @@ class AutomationRunner:
                     environment=self._environment,
                     session_id=None,
                 )
-            except Unauthorized as refusal:
+            except errors.Unauthorized as refusal:
                 await _try_again(connection, key, run["now"], until, refusal.detail)
                 return None
-            await run_store.set_run(connection, key, PLACING)
+            await run_store.set_run(connection, key, model.PLACING)
         principal = replace(caller.principal, automation_id=automation.id)
         caller = msgspec.structs.replace(caller, principal=principal)
         return caller, _request(caller, automation, key, contact[0], contact[1]), until
 
-    async def _send(self, key: RunKey, caller: Caller, request: SendRequest, until: datetime) -> None:
+    async def _send(self, key: model.RunKey, caller: Caller, request: SendRequest, until: datetime) -> None:
         reason, reference = None, None
         try:
             reference = (await self._orders.send(caller, request)).reference
-        except ReferenceUsed as used:
+        except errors.ReferenceUsed as used:
             reference = used.holder
-        except Problem as problem:
+        except errors.Problem as problem:
             reason = _reason(problem)
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             run = await run_store.lock_run(connection, key)
@@ -194,21 +162,25 @@ class AutomationRunner:
             if reason is not None:
                 await _try_again(connection, key, run["now"], until, reason)
             else:
-                await run_store.set_run(connection, key, PLACED, order_reference=reference)
+                await run_store.set_run(connection, key, model.PLACED, order_reference=reference)
 
 
-async def _try_again(connection: Connection, key: RunKey, now: datetime, until: datetime, reason: str) -> None:
+async def _try_again(connection: Connection, key: model.RunKey, now: datetime, until: datetime, reason: str) -> None:
     """Records why a gift could not be placed. It is tried again while there is time, else it has failed."""
     is_late = now + _AGAIN_AFTER > until
     await run_store.set_run(
-        connection, key, FAILED if is_late else WAITING, reason=reason, look_at=None if is_late else now + _AGAIN_AFTER
+        connection,
+        key,
+        model.FAILED if is_late else model.WAITING,
+        reason=reason,
+        look_at=None if is_late else now + _AGAIN_AFTER,
     )
 
 
 def _verdict(
-    automation: Automation,
-    contact: tuple[str, str | None, Days] | None,
-    key: RunKey,
+    automation: model.Automation,
+    contact: tuple[str, str | None, model.Days] | None,
+    key: model.RunKey,
     *,
     now: datetime,
     until: datetime,
@@ -219,37 +191,39 @@ def _verdict(
     """Returns the state of a due gift that is not sent now, and why; None if it is sent. `used` is the number of the month's gifts, `earlier` the reason
     why it could not be placed before, `given` the days for which the contact got gifts."""
     if contact is None or not contact[2].is_active:
-        return SKIPPED, LEFT
+        return model.SKIPPED, model.LEFT
     if automation.paused_at is not None or automation.ended_at is not None:
-        return SKIPPED, PAUSED
-    if not has_day(automation, contact[2], key.on_day):
-        return SKIPPED, CHANGED
-    if is_again(key.on_day, given):
-        return SKIPPED, AGAIN
+        return model.SKIPPED, model.PAUSED
+    if not model.has_day(automation, contact[2], key.on_day):
+        return model.SKIPPED, model.CHANGED
+    if model.is_again(key.on_day, given):
+        return model.SKIPPED, model.AGAIN
     if automation.state == "asks":
-        return (WAITING if now <= until else FAILED), NOT_APPROVED
+        return (model.WAITING if now <= until else model.FAILED), model.NOT_APPROVED
     if automation.cap is not None and used >= automation.cap:  # also if it is late already
-        return SKIPPED, CAP
+        return model.SKIPPED, model.CAP
     if now > until:
-        return (FAILED, earlier) if earlier is not None else (MISSED, None)
+        return (model.FAILED, earlier) if earlier is not None else (model.MISSED, None)
     return None
 
 
-def _reason(problem: Problem) -> str:
+def _reason(problem: errors.Problem) -> str:
     """Returns why a gift could not be placed: a code that pages translate, or the text of the problem."""
     match problem:
-        case InsufficientBalance():
-            return BALANCE
-        case ApprovalRequired():
-            return f"{APPROVAL}:{', '.join(problem.rules)}"[:_MOST_REASON]
-        case BudgetExceeded(per_gift_minor=None):
-            return f"{BUDGET}:{problem.currency}:{problem.left_minor or 0}:{problem.budget}"
-        case BudgetExceeded():
-            return f"{PER_GIFT}:{problem.currency}:{problem.per_gift_minor}:{problem.budget}"
+        case errors.InsufficientBalance():
+            return model.BALANCE
+        case errors.ApprovalRequired():
+            return f"{model.APPROVAL}:{', '.join(problem.rules)}"[:_MOST_REASON]
+        case errors.BudgetExceeded(per_gift_minor=None):
+            return f"{model.BUDGET}:{problem.currency}:{problem.left_minor or 0}:{problem.budget}"
+        case errors.BudgetExceeded():
+            return f"{model.PER_GIFT}:{problem.currency}:{problem.per_gift_minor}:{problem.budget}"
     return problem.detail[:_MOST_REASON]
 
 
-def _request(caller: Caller, automation: Automation, key: RunKey, email: str, name: str | None) -> SendRequest:
+def _request(
+    caller: Caller, automation: model.Automation, key: model.RunKey, email: str, name: str | None
+) -> SendRequest:
     """Returns the request of the order: the template, with the customer's settings for unclaimed gifts."""
     defaults = read_defaults(caller.follow_up)
     return send_request(
@@ -257,7 +231,7 @@ def _request(caller: Caller, automation: Automation, key: RunKey, email: str, na
         None,
         account_id=automation.account_id,
         recipients=[Recipient(email, name)],
-        source=SOURCE,
+        source=model.SOURCE,
         external_reference=key.external_reference,
         placeholders=True,
         claim_by=defaults.claim_by(caller.now),

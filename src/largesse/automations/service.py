@@ -13,30 +13,7 @@ from typing import Any
 
 from babel.core import get_global
 
-from largesse.automations import run_store, store
-from largesse.automations.model import (
-    AGAIN,
-    ANNIVERSARY,
-    JOINED,
-    LAST_YEAR,
-    LEAP_DAYS,
-    MOST_AUTOMATIONS,
-    MOST_CAP,
-    MOST_DAYS,
-    MOST_NAME,
-    MOST_YEARS,
-    OCCASIONS,
-    PREVIEW_DAYS,
-    SKIPPED,
-    WAITING,
-    WEEKENDS,
-    Automation,
-    AutomationRule,
-    RunKey,
-    has_day,
-    is_again,
-    send_day,
-)
+from largesse.automations import model, run_store, store
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
@@ -75,7 +52,7 @@ MAIN_ZONES = {
 class TooManyAutomations(BrokenRule):
     """The customer has as many automations as it may."""
 
-    rule = f"A customer has at most {MOST_AUTOMATIONS} automations in an environment."
+    rule = f"A customer has at most {model.MOST_AUTOMATIONS} automations in an environment."
 
 
 class AutomationFault(InvalidRequest):
@@ -114,12 +91,12 @@ def is_zone(name: str) -> bool:
     return name in known_zones() and ("/" in name or name == "UTC")
 
 
-async def create_automation(actor: Actor, rule: AutomationRule) -> int:
+async def create_automation(actor: Actor, rule: model.AutomationRule) -> int:
     """Creates an automation and returns its id. Raises AutomationFault for a fault of the rule, and TooManyAutomations."""
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
-        if await connection.fetchval(store.COUNT, *actor.place) >= MOST_AUTOMATIONS:
+        if await connection.fetchval(store.COUNT, *actor.place) >= model.MOST_AUTOMATIONS:
             raise TooManyAutomations
         await _check(connection, actor, rule, None)
         assert actor.user_id is not None, "a person sets it"
@@ -129,7 +106,7 @@ async def create_automation(actor: Actor, rule: AutomationRule) -> int:
     return automation_id
 
 
-async def change_automation(actor: Actor, automation_id: int, rule: AutomationRule) -> None:
+async def change_automation(actor: Actor, automation_id: int, rule: model.AutomationRule) -> None:
     """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule.
 
     A rule that its person saves unchanged keeps its approval.
@@ -149,7 +126,7 @@ async def change_automation(actor: Actor, automation_id: int, rule: AutomationRu
         )
 
 
-async def _ask_approval(connection: Connection, actor: Actor, automation_id: int, rule: AutomationRule) -> None:
+async def _ask_approval(connection: Connection, actor: Actor, automation_id: int, rule: model.AutomationRule) -> None:
     """Mails the approvers of the automation if it needs approval."""
     assert actor.user_id is not None, "a person sets it"
     if rule.asks_approval:
@@ -157,13 +134,13 @@ async def _ask_approval(connection: Connection, actor: Actor, automation_id: int
         await mail_automation(connection, approvers, automation_id)
 
 
-def seen_of(automation: Automation, template: Template | None) -> str:
+def seen_of(automation: model.Automation, template: Template | None) -> str:
     """Returns a hash of what an approver sees of an automation: its rule, its person, and what its template sends."""
     return hashlib.sha256(repr((_rule_of(automation), automation.user_id, template)).encode()).hexdigest()[:32]
 
 
-def _rule_of(automation: Automation | AutomationRule) -> dict[str, object]:
-    return {name: getattr(automation, name) for name in AutomationRule.__struct_fields__}
+def _rule_of(automation: model.Automation | model.AutomationRule) -> dict[str, object]:
+    return {name: getattr(automation, name) for name in model.AutomationRule.__struct_fields__}
 
 
 async def approve_automation(actor: Actor, automation_id: int, seen: str) -> None:
@@ -204,7 +181,7 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
             await mail_automation(connection, approvers, row["id"])
 
 
-async def list_in_both(database: Database, customer_id: int) -> list[Automation]:
+async def list_in_both(database: Database, customer_id: int) -> list[model.Automation]:
     """Returns the automations of a customer in both environments. People and templates belong to both."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
@@ -249,13 +226,13 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
         connection = transaction.connection
         automation = await _locked(transaction, automation_id)
         contact = await run_store.read_contact(
-            connection, RunKey(automation.customer_id, automation_id, contact_id, on_day), automation.group_id
+            connection, model.RunKey(automation.customer_id, automation_id, contact_id, on_day), automation.group_id
         )
-        if contact is None or not has_day(automation, contact[2], on_day):
+        if contact is None or not model.has_day(automation, contact[2], on_day):
             raise NotFound("The contact has no such day.")
         if skipped:
             done = await store.skip_day(
-                connection, automation, contact_id, on_day, send_day(on_day, automation.weekend)
+                connection, automation, contact_id, on_day, model.send_day(on_day, automation.weekend)
             )
         else:
             done = await store.unskip_day(connection, automation, contact_id, on_day)
@@ -268,7 +245,7 @@ async def skip_day(actor: Actor, automation_id: int, contact_id: int, on_day: da
 
 
 async def preview(
-    connection: Connection, automation: Automation, *, days: int = PREVIEW_DAYS
+    connection: Connection, automation: model.Automation, *, days: int = model.PREVIEW_DAYS
 ) -> list[Mapping[str, Any]]:
     """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
     today = await store.read_today(connection, automation)
@@ -284,30 +261,30 @@ async def preview(
     contacts = [row["contact_id"] for row in rows]
     given = await run_store.find_given(connection, automation.customer_id, automation.id, contacts)
     return [
-        {**row, "state": SKIPPED, "reason": AGAIN}
-        if row["state"] == WAITING and is_again(row["on_day"], given.get(row["contact_id"], ()))
+        {**row, "state": model.SKIPPED, "reason": model.AGAIN}
+        if row["state"] == model.WAITING and model.is_again(row["on_day"], given.get(row["contact_id"], ()))
         else dict(row)
         for row in rows
     ]
 
 
-async def next_days(connection: Connection, automations: Sequence[Automation]) -> dict[int, date]:
+async def next_days(connection: Connection, automations: Sequence[model.Automation]) -> dict[int, date]:
     """Returns when each automation sends its next gift, as in its preview. Leaves out those that are paused or have none."""
     asked = [one for one in automations if one.paused_at is None]
     if not asked:
         return {}
     ids = [one.id for one in asked]
-    return await run_store.find_next_days(connection, country_zones(), asked[0].customer_id, ids, PREVIEW_DAYS)
+    return await run_store.find_next_days(connection, country_zones(), asked[0].customer_id, ids, model.PREVIEW_DAYS)
 
 
-async def _locked(transaction: Transaction, automation_id: int) -> Automation:
+async def _locked(transaction: Transaction, automation_id: int) -> model.Automation:
     automation = await store.lock_automation(transaction.connection, *transaction.actor.place, automation_id)
     if automation is None or automation.ended_at is not None:
         raise NotFound("There is no such automation.")
     return automation
 
 
-async def _check(connection: Connection, actor: Actor, rule: AutomationRule, automation_id: int | None) -> None:
+async def _check(connection: Connection, actor: Actor, rule: model.AutomationRule, automation_id: int | None) -> None:
     """Raises AutomationFault for the first field of a rule that is wrong."""
     _check_values(rule)
     if await store.is_named(connection, *actor.place, rule.name, automation_id):
@@ -329,33 +306,33 @@ async def _check(connection: Connection, actor: Actor, rule: AutomationRule, aut
             raise AutomationFault("account", "is not an account that this person may use.")
 
 
-def _check_values(rule: AutomationRule) -> None:
-    is_joined = rule.occasion == JOINED
-    years = all(1 <= year <= LAST_YEAR for year in rule.years) and len(rule.years) <= MOST_YEARS
+def _check_values(rule: model.AutomationRule) -> None:
+    is_joined = rule.occasion == model.JOINED
+    years = all(1 <= year <= model.LAST_YEAR for year in rule.years) and len(rule.years) <= model.MOST_YEARS
     for field, is_right, detail in (
-        ("name", 0 < len(rule.name) <= MOST_NAME, f"must have 1 to {MOST_NAME} characters."),
-        ("occasion", rule.occasion in OCCASIONS, f"must be one of {', '.join(OCCASIONS)}."),
+        ("name", 0 < len(rule.name) <= model.MOST_NAME, f"must have 1 to {model.MOST_NAME} characters."),
+        ("occasion", rule.occasion in model.OCCASIONS, f"must be one of {', '.join(model.OCCASIONS)}."),
         ("group", rule.group_id is not None or not is_joined, "must name the group that contacts join."),
         ("days", rule.days is None or is_joined, "is for contacts who join a group."),
         (
             "days",
-            not is_joined or 0 <= (-1 if rule.days is None else rule.days) <= MOST_DAYS,
-            f"must be 0 to {MOST_DAYS:,}.",
+            not is_joined or 0 <= (-1 if rule.days is None else rule.days) <= model.MOST_DAYS,
+            f"must be 0 to {model.MOST_DAYS:,}.",
         ),
-        ("years", not rule.years or rule.occasion == ANNIVERSARY, "is for anniversaries."),
-        ("years", years, f"must be at most {MOST_YEARS} numbers from 1 to {LAST_YEAR}."),
-        ("leap_day", rule.leap_day in LEAP_DAYS, f"must be one of {', '.join(LEAP_DAYS)}."),
-        ("weekend", rule.weekend in WEEKENDS, f"must be one of {', '.join(WEEKENDS)}."),
-        ("cap", rule.cap is None or 1 <= rule.cap <= MOST_CAP, f"must be 1 to {MOST_CAP:,}."),
+        ("years", not rule.years or rule.occasion == model.ANNIVERSARY, "is for anniversaries."),
+        ("years", years, f"must be at most {model.MOST_YEARS} numbers from 1 to {model.LAST_YEAR}."),
+        ("leap_day", rule.leap_day in model.LEAP_DAYS, f"must be one of {', '.join(model.LEAP_DAYS)}."),
+        ("weekend", rule.weekend in model.WEEKENDS, f"must be one of {', '.join(model.WEEKENDS)}."),
+        ("cap", rule.cap is None or 1 <= rule.cap <= model.MOST_CAP, f"must be 1 to {model.MOST_CAP:,}."),
         ("zone", is_zone(rule.zone), "must be a time zone such as Europe/London."),
     ):
         if not is_right:
             raise AutomationFault(field, detail)
 
 
-def _facts(rule: AutomationRule) -> Mapping[str, Any]:
+def _facts(rule: model.AutomationRule) -> Mapping[str, Any]:
     """Returns a rule for the audit log."""
-    facts = {name: getattr(rule, name) for name in AutomationRule.__struct_fields__}
+    facts = {name: getattr(rule, name) for name in model.AutomationRule.__struct_fields__}
     return {name: value for name, value in facts.items() if value is not None}
 
 

@@ -10,21 +10,7 @@ from msgspec.structs import replace
 from largesse.base.email import EmailError, normalise_email
 from largesse.base.errors import NotFound
 from largesse.base.text import free_key, unfit
-from largesse.branding import store
-from largesse.branding.model import (
-    MOST_FOOTER,
-    MOST_SENDER_NAME,
-    MOST_SUBJECT,
-    MOST_WRAPPING_NAME,
-    MOST_WRAPPINGS,
-    NO_BRAND,
-    PATTERNS,
-    Brand,
-    BrandFault,
-    OwnWrapping,
-    check_subject,
-    read_colour,
-)
+from largesse.branding import model, store
 from largesse.catalogue.pictures import Picture, PictureRefused, read_picture
 from largesse.customers import customer_store
 from largesse.customers.actor import Actor, Transaction
@@ -56,20 +42,20 @@ class WrappingContent(msgspec.Struct, frozen=True):
     picture: bytes = b""
 
 
-async def read_brand(connection: Connection, customer_id: int) -> Brand:
+async def read_brand(connection: Connection, customer_id: int) -> model.Brand:
     """Returns a customer's brand; an empty one if it has none."""
-    return (await store.read_brands(connection, [customer_id])).get(customer_id, NO_BRAND)
+    return (await store.read_brands(connection, [customer_id])).get(customer_id, model.NO_BRAND)
 
 
-async def set_brand(actor: Actor, content: BrandContent) -> Brand:
+async def set_brand(actor: Actor, content: BrandContent) -> model.Brand:
     """Saves the texts and the colour of a brand. Raises BrandFault with all faults."""
     read = _Reader()
-    typed = Brand(
+    typed = model.Brand(
         colour=read.part(_colour, "colour", content.colour) if content.colour.strip() else None,
-        sender_name=read.part(_text, "sender_name", content.sender_name, MOST_SENDER_NAME),
+        sender_name=read.part(_text, "sender_name", content.sender_name, model.MOST_SENDER_NAME),
         reply_to=read.part(_email, content.reply_to),
         subject=read.part(_subject, content.subject),
-        footer=read.part(partial(_text, line_breaks=True), "footer", content.footer, MOST_FOOTER),
+        footer=read.part(partial(_text, line_breaks=True), "footer", content.footer, model.MOST_FOOTER),
     )
     read.end()
     async with actor.transaction(Right.SETTINGS) as transaction:
@@ -90,28 +76,30 @@ async def set_logo(actor: Actor, content: bytes) -> None:
         await _save(transaction, before, brand)
 
 
-async def add_wrapping(actor: Actor, content: WrappingContent) -> OwnWrapping:
+async def add_wrapping(actor: Actor, content: WrappingContent) -> model.OwnWrapping:
     """Adds an own wrapping, with a key made from its name. Raises BrandFault with all faults."""
     read = _Reader()
-    name = read.part(_text, "name", content.name, MOST_WRAPPING_NAME)
+    name = read.part(_text, "name", content.name, model.MOST_WRAPPING_NAME)
     paper, ribbon = read.part(_colour, "paper", content.paper), read.part(_colour, "ribbon", content.ribbon)
     picture = read.part(_read_picture, "picture", content.picture)
     if name is None:
         read.faults.setdefault("name", "must not be empty")
-    if content.pattern not in PATTERNS:
-        read.faults["pattern"] = f"must be one of {', '.join(PATTERNS)}"
+    if content.pattern not in model.PATTERNS:
+        read.faults["pattern"] = f"must be one of {', '.join(model.PATTERNS)}"
     read.end()
     assert name is not None, "nothing is wrong"
     assert paper is not None, "nothing is wrong"
     assert ribbon is not None, "nothing is wrong"
     async with actor.transaction(Right.SETTINGS) as transaction:
         brand = await _locked(transaction)
-        if len(brand.wrappings) >= MOST_WRAPPINGS:
-            raise BrandFault(name=f"cannot be added: a customer has at most {MOST_WRAPPINGS} wrappings of its own")
+        if len(brand.wrappings) >= model.MOST_WRAPPINGS:
+            raise model.BrandFault(
+                name=f"cannot be added: a customer has at most {model.MOST_WRAPPINGS} wrappings of its own"
+            )
         if name.casefold() in {one.name.casefold() for one in brand.wrappings}:
-            raise BrandFault(name="is the name of another wrapping")
+            raise model.BrandFault(name="is the name of another wrapping")
         key = free_key(name, {*WRAPPINGS, *ALIASES, *(one.key for one in brand.wrappings)}, "own")
-        wrapping = OwnWrapping(key, name, content.pattern, paper, ribbon, picture.name if picture else None)
+        wrapping = model.OwnWrapping(key, name, content.pattern, paper, ribbon, picture.name if picture else None)
         await store.add_wrapping(transaction.connection, actor.customer_id, wrapping)
         if picture:
             own = replace(brand, wrappings=[*brand.wrappings, wrapping])
@@ -130,17 +118,17 @@ async def remove_wrapping(actor: Actor, key: str) -> None:
         await transaction.record("wrapping.removed", f"wrapping {key}", before=_audited(wrapping, _PARTS_OF_WRAPPING))
 
 
-async def _locked(transaction: Transaction) -> Brand:
+async def _locked(transaction: Transaction) -> model.Brand:
     """Returns and locks the brand of the actor's customer. Makes an empty one if there is none."""
     connection, customer_id = transaction.connection, transaction.actor.customer_id
     await customer_store.lock_customer(connection, customer_id)
     brand = (await store.read_brands(connection, [customer_id])).get(customer_id)
     if brand is None:
-        await store.save_brand(connection, customer_id, NO_BRAND)
-    return brand or NO_BRAND
+        await store.save_brand(connection, customer_id, model.NO_BRAND)
+    return brand or model.NO_BRAND
 
 
-async def _save(transaction: Transaction, before: Brand, brand: Brand) -> None:
+async def _save(transaction: Transaction, before: model.Brand, brand: model.Brand) -> None:
     if brand == before:
         return
     customer_id = transaction.actor.customer_id
@@ -149,7 +137,7 @@ async def _save(transaction: Transaction, before: Brand, brand: Brand) -> None:
     await transaction.record("brand.changed", subject, before=_audited(before, _PARTS), after=_audited(brand, _PARTS))
 
 
-async def _save_picture(transaction: Transaction, picture: Picture, brand: Brand) -> None:
+async def _save_picture(transaction: Transaction, picture: Picture, brand: model.Brand) -> None:
     used = [name for name in (brand.logo, *(one.picture for one in brand.wrappings)) if name]
     await store.add_picture(
         transaction.connection,
@@ -171,23 +159,23 @@ class _Reader:
         """Returns the result of `read` for a part. Returns None if the part has a fault."""
         try:
             return read(*given)
-        except BrandFault as fault:
+        except model.BrandFault as fault:
             self.faults |= fault.parts
             return None
 
     def end(self) -> None:
         """Raises BrandFault if there were faults."""
         if self.faults:
-            raise BrandFault(**self.faults)
+            raise model.BrandFault(**self.faults)
 
 
-def _fault(part: str, detail: str) -> BrandFault:
-    return BrandFault(**{part: detail})
+def _fault(part: str, detail: str) -> model.BrandFault:
+    return model.BrandFault(**{part: detail})
 
 
 def _subject(typed: str) -> str | None:
-    subject = _text("subject", typed, MOST_SUBJECT)
-    check_subject(subject or "")
+    subject = _text("subject", typed, model.MOST_SUBJECT)
+    model.check_subject(subject or "")
     return subject
 
 
@@ -204,7 +192,7 @@ def _read_picture(part: str, content: bytes) -> Picture | None:
 
 
 def _colour(part: str, typed: str) -> str:
-    colour = read_colour(typed)
+    colour = model.read_colour(typed)
     if colour is None:
         raise _fault(part, "must be a colour of three or six hexadecimal digits, such as #17605b")
     return colour
@@ -216,10 +204,10 @@ def _email(typed: str) -> str | None:
     try:
         email = normalise_email(typed)
     except EmailError:
-        raise BrandFault(reply_to="must be an e-mail address") from None
+        raise model.BrandFault(reply_to="must be an e-mail address") from None
     # RFC 6532: mail with such a header can only be sent to addresses of the same kind.
     if not email.rpartition("@")[0].isascii():
-        raise BrandFault(reply_to="must have only ASCII characters before the @")
+        raise model.BrandFault(reply_to="must have only ASCII characters before the @")
     return email
 
 
@@ -236,6 +224,6 @@ _PARTS = ("colour", "logo", "sender_name", "reply_to", "subject", "footer")
 _PARTS_OF_WRAPPING = ("name", "pattern", "paper", "ribbon", "picture")
 
 
-def _audited(of: Brand | OwnWrapping, parts: Sequence[str]) -> dict[str, str]:
+def _audited(of: model.Brand | model.OwnWrapping, parts: Sequence[str]) -> dict[str, str]:
     """Returns the parts that are not empty, for the audit log."""
     return {part: value for part in parts if (value := getattr(of, part))}

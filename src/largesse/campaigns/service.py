@@ -15,16 +15,7 @@ import msgspec
 from largesse.approvals.model import APPROVED
 from largesse.approvals.service import withdraw_unsent
 from largesse.base.errors import BrokenRule, NotFound
-from largesse.campaigns import store
-from largesse.campaigns.model import (
-    MOST_ADDRESSES,
-    MOST_CAMPAIGNS,
-    Campaign,
-    CampaignFault,
-    CampaignRule,
-    State,
-    check_rule,
-)
+from largesse.campaigns import model, store
 from largesse.customers.access import AccessChanged, is_own
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.authenticator import Caller
@@ -42,7 +33,7 @@ _TOKEN_BYTES = 12
 class TooManyCampaigns(BrokenRule):
     """The customer has as many campaigns as it may."""
 
-    rule = f"A customer has at most {MOST_CAMPAIGNS} campaigns in an environment."
+    rule = f"A customer has at most {model.MOST_CAMPAIGNS} campaigns in an environment."
 
 
 class IsReserved(BrokenRule):
@@ -54,8 +45,8 @@ class IsReserved(BrokenRule):
 class Progress(NamedTuple):
     """A campaign with its order and its gifts. Without an order there are no `counts`; a list of campaigns leaves them out."""
 
-    campaign: Campaign
-    state: State
+    campaign: model.Campaign
+    state: model.State
     order: Row | None
     taken: int
     counts: store.GiftCounts | None = None
@@ -71,12 +62,12 @@ class Progress(NamedTuple):
         return 0 if self.order is None else self.order["total_minor"] // self.order["code_count"]
 
 
-async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> Campaign:
+async def create_campaign(actor: Actor, caller: Caller, rule: model.CampaignRule) -> model.Campaign:
     """Creates a campaign and the draft of its order. Reserves nothing yet. Raises CampaignFault for a fault of the rule, and TooManyCampaigns."""
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
-        if await connection.fetchval(store.COUNT, *actor.place) >= MOST_CAMPAIGNS:
+        if await connection.fetchval(store.COUNT, *actor.place) >= model.MOST_CAMPAIGNS:
             raise TooManyCampaigns
         now = await read_now(connection)
         await _check(connection, actor, rule, now, 0)
@@ -89,7 +80,7 @@ async def create_campaign(actor: Actor, caller: Caller, rule: CampaignRule) -> C
     return campaign
 
 
-async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: CampaignRule) -> None:
+async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: model.CampaignRule) -> None:
     """Changes a campaign whose gifts are not ordered yet.
 
     Makes the draft again if it was deleted, as drafts are after two weeks. Withdraws an approval, which was for the old settings.
@@ -134,7 +125,7 @@ async def pause_campaign(actor: Actor, campaign_id: int, *, paused: bool) -> Non
             await transaction.record(act, _subject(campaign_id), after={"name": campaign.name})
 
 
-async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
+async def close_campaign(actor: Actor, campaign_id: int) -> model.Campaign:
     """Ends a campaign now. The worker refunds the rest. Visitors keep their gifts. Raises NotFound. If nothing was ordered, deletes its draft."""
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
@@ -146,7 +137,7 @@ async def close_campaign(actor: Actor, campaign_id: int) -> Campaign:
     return campaign
 
 
-async def read_progress(connection: Connection, campaign: Campaign) -> Progress:
+async def read_progress(connection: Connection, campaign: model.Campaign) -> Progress:
     """Returns a campaign with its order and its gifts."""
     order = (await store.read_orders(connection, campaign.customer_id, [campaign.order_reference])).get(
         campaign.order_reference
@@ -158,10 +149,10 @@ async def read_progress(connection: Connection, campaign: Campaign) -> Progress:
     return Progress(campaign, state, order, taken.get(campaign.id, 0), counts)
 
 
-async def read_rule(connection: Connection, campaign: Campaign, content: DraftContent) -> CampaignRule:
+async def read_rule(connection: Connection, campaign: model.Campaign, content: DraftContent) -> model.CampaignRule:
     """Returns the settings of a campaign whose gifts are not ordered yet."""
-    listed = [] if campaign.domains else await store.read_list(connection, campaign, MOST_ADDRESSES)
-    return CampaignRule(
+    listed = [] if campaign.domains else await store.read_list(connection, campaign, model.MOST_ADDRESSES)
+    return model.CampaignRule(
         name=campaign.name,
         template_id=content.template_id or 0,
         account_id=content.account_id,
@@ -174,14 +165,16 @@ async def read_rule(connection: Connection, campaign: Campaign, content: DraftCo
     )
 
 
-async def _check(connection: Connection, actor: Actor, rule: CampaignRule, now: datetime, campaign_id: int) -> None:
+async def _check(
+    connection: Connection, actor: Actor, rule: model.CampaignRule, now: datetime, campaign_id: int
+) -> None:
     """Raises CampaignFault for the first field of a rule that is wrong."""
-    check_rule(rule, now)
+    model.check_rule(rule, now)
     if await store.is_named(connection, *actor.place, rule.name, campaign_id):
-        raise CampaignFault("name", "is the name of another campaign.")
+        raise model.CampaignFault("name", "is the name of another campaign.")
 
 
-def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
+def _content(caller: Caller, rule: model.CampaignRule) -> DraftContent:
     """Returns the draft of a campaign's order. The customer's default claim-by date counts from the end of the campaign."""
     claim_by = read_defaults(caller.follow_up).claim_by(rule.closes_at)
     if claim_by is not None:
@@ -197,7 +190,7 @@ def _content(caller: Caller, rule: CampaignRule) -> DraftContent:
     )
 
 
-async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
+async def _locked(transaction: Transaction, campaign_id: int) -> model.Campaign:
     """Returns and locks a campaign that is not over and that the actor may change. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
     campaign = await store.lock_campaign(connection, *actor.place, campaign_id)
@@ -208,7 +201,7 @@ async def _locked(transaction: Transaction, campaign_id: int) -> Campaign:
     return campaign
 
 
-def _facts(rule: CampaignRule) -> Mapping[str, Any]:
+def _facts(rule: model.CampaignRule) -> Mapping[str, Any]:
     """Returns a rule for the audit log, without addresses."""
     facts = msgspec.to_builtins(rule)
     facts["listed"] = len(facts.pop("mailboxes"))

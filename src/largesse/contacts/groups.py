@@ -5,17 +5,7 @@ from contextlib import asynccontextmanager
 
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.text import free_key
-from largesse.contacts import store
-from largesse.contacts.model import (
-    MAX_KEY,
-    MOST_FIELDS,
-    MOST_GROUPS,
-    MOST_MEMBERS_COUNTED,
-    Group,
-    OwnField,
-    checked_group,
-    group_key,
-)
+from largesse.contacts import model, store
 from largesse.contacts.store import Place
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
@@ -30,7 +20,7 @@ _GROUPS = compose(
     ) AS members
     FROM contact_groups g WHERE g.customer_id = $1 AND g.environment = $2
     """,
-    most=MOST_MEMBERS_COUNTED,
+    most=model.MOST_MEMBERS_COUNTED,
 )
 _LIST = compose("{groups} ORDER BY lower(g.name)", groups=_GROUPS)
 _ONE = compose("{groups} AND g.id = $3", groups=_GROUPS)
@@ -63,29 +53,29 @@ _EMPTY_FIELD = """
 Pair = tuple[int, int]  # the id of a group and the id of a contact
 
 
-async def list_groups(connection: Connection, place: Place) -> list[Group]:
+async def list_groups(connection: Connection, place: Place) -> list[model.Group]:
     """Returns the customer's groups by name."""
-    return [Group(**row) for row in await connection.fetch(_LIST, *place)]
+    return [model.Group(**row) for row in await connection.fetch(_LIST, *place)]
 
 
-async def read_group(connection: Connection, place: Place, group_id: int) -> Group:
+async def read_group(connection: Connection, place: Place, group_id: int) -> model.Group:
     """Returns a group of the customer. Raises NotFound."""
     row = await connection.fetchrow(_ONE, *place, group_id)
     if row is None:
         raise NotFound("There is no such group.")
-    return Group(**row)
+    return model.Group(**row)
 
 
 async def group_ids(connection: Connection, place: Place) -> dict[str, int]:
     """Returns the ids of the customer's groups by their keys (`group_key`)."""
-    return {group_key(row["name"]): row["id"] for row in await connection.fetch(_NAMES, *place)}
+    return {model.group_key(row["name"]): row["id"] for row in await connection.fetch(_NAMES, *place)}
 
 
 async def insert_groups(connection: Connection, place: Place, names: Sequence[str]) -> dict[str, int]:
     """Adds groups. Returns their ids by their keys (`group_key`)."""
     if not names:
         return {}
-    return {group_key(row["name"]): row["id"] for row in await connection.fetch(_INSERT, *place, list(names))}
+    return {model.group_key(row["name"]): row["id"] for row in await connection.fetch(_INSERT, *place, list(names))}
 
 
 async def save_members(connection: Connection, place: Place, joins: Collection[Pair], leaves: Collection[Pair]) -> None:
@@ -96,12 +86,12 @@ async def save_members(connection: Connection, place: Place, joins: Collection[P
         await connection.execute(_JOIN, *place, *_columns(joins))
 
 
-async def list_fields(connection: Connection, place: Place) -> list[OwnField]:
+async def list_fields(connection: Connection, place: Place) -> list[model.OwnField]:
     """Returns the fields that the customer defined, the oldest first."""
-    return [OwnField(**row) for row in await connection.fetch(_FIELDS, *place)]
+    return [model.OwnField(**row) for row in await connection.fetch(_FIELDS, *place)]
 
 
-async def read_field(connection: Connection, place: Place, key: str) -> OwnField:
+async def read_field(connection: Connection, place: Place, key: str) -> model.OwnField:
     """Returns the field with that key. Raises NotFound."""
     for field in await list_fields(connection, place):
         if field.key == key:
@@ -125,13 +115,13 @@ class NameTaken(InvalidRequest):
 class TooManyGroups(BrokenRule):
     """The customer would have more groups than it may."""
 
-    rule = f"A customer has at most {MOST_GROUPS} groups of contacts."
+    rule = f"A customer has at most {model.MOST_GROUPS} groups of contacts."
 
 
 class TooManyFields(BrokenRule):
     """The customer has as many fields of its own as it may."""
 
-    rule = f"A customer defines at most {MOST_FIELDS} fields for its contacts."
+    rule = f"A customer defines at most {model.MOST_FIELDS} fields for its contacts."
 
 
 @asynccontextmanager
@@ -144,25 +134,25 @@ async def changing_contacts(actor: Actor) -> AsyncIterator[Transaction]:
 
 async def create_group(actor: Actor, name: str) -> int:
     """Creates a group and returns its id. Raises NameTaken, TooManyGroups, and ContactFault for an invalid name."""
-    name = checked_group(name)
+    name = model.checked_group(name)
     async with changing_contacts(actor) as transaction:
         groups = await group_ids(transaction.connection, actor.place)
-        if group_key(name) in groups:
+        if model.group_key(name) in groups:
             raise NameTaken("Another group has this name.")
-        if len(groups) >= MOST_GROUPS:
+        if len(groups) >= model.MOST_GROUPS:
             raise TooManyGroups
         made = await insert_groups(transaction.connection, actor.place, [name])
-        group_id = made[group_key(name)]
+        group_id = made[model.group_key(name)]
         await transaction.record("contact_group.created", f"contact group {group_id}", after={"name": name})
     return group_id
 
 
 async def rename_group(actor: Actor, group_id: int, name: str) -> None:
     """Renames a group. Raises NotFound, NameTaken and ContactFault."""
-    name = checked_group(name)
+    name = model.checked_group(name)
     async with changing_contacts(actor) as transaction:
         before = await read_group(transaction.connection, actor.place, group_id)
-        if (await group_ids(transaction.connection, actor.place)).get(group_key(name), group_id) != group_id:
+        if (await group_ids(transaction.connection, actor.place)).get(model.group_key(name), group_id) != group_id:
             raise NameTaken("Another group has this name.")
         await transaction.connection.execute(_RENAME, *actor.place, group_id, name)
         subject = f"contact group {group_id}"
@@ -177,16 +167,16 @@ async def remove_group(actor: Actor, group_id: int) -> None:
         await transaction.record("contact_group.removed", f"contact group {group_id}", before={"name": before.name})
 
 
-async def create_field(actor: Actor, name: str) -> OwnField:
+async def create_field(actor: Actor, name: str) -> model.OwnField:
     """Defines a field, and returns it with the key that is its placeholder in messages. Raises NameTaken and TooManyFields."""
     async with changing_contacts(actor) as transaction:
         fields = await list_fields(transaction.connection, actor.place)
         if any(one.name.lower() == name.lower() for one in fields):
             raise NameTaken("Another field has this name.")
-        if len(fields) >= MOST_FIELDS:
+        if len(fields) >= model.MOST_FIELDS:
             raise TooManyFields
         taken = {one.key for one in fields} | RESERVED
-        field = OwnField(free_key(name, taken, "field", joint="_", longest=MAX_KEY - 3), name)
+        field = model.OwnField(free_key(name, taken, "field", joint="_", longest=model.MAX_KEY - 3), name)
         await transaction.connection.execute(_INSERT_FIELD, *actor.place, field.key, field.name)
         await transaction.record("contact_field.created", f"contact field {field.key}", after={"name": name})
     return field

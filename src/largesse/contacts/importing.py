@@ -10,26 +10,7 @@ import msgspec
 from largesse.base.cooperative import Steps
 from largesse.base.email import email_key
 from largesse.base.text import is_error, is_rounded
-from largesse.contacts.model import (
-    MAX_ADDRESS,
-    MAX_EXTERNAL_ID,
-    MAX_FIELD,
-    MAX_GROUP,
-    MAX_NAME,
-    ContactChange,
-    ContactFault,
-    OwnField,
-    checked_group,
-    month_lead,
-    read_birthday,
-    read_country,
-    read_email,
-    read_groups,
-    read_language,
-    read_start_date,
-    read_text,
-    with_day_first,
-)
+from largesse.contacts import model
 from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading, unread_columns
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
@@ -81,7 +62,7 @@ class CheckedContact(msgspec.Struct, frozen=True, gc=False):
     number: int
     email: str
     name: str
-    change: ContactChange
+    change: model.ContactChange
     # The faults, each as a field and a kind from the model's PROBLEMS. An own field is OWN and its key.
     faults: tuple[tuple[str, str], ...] = ()
     same_as: int | None = None  # the number of the first row with the same address, for a row without faults
@@ -99,7 +80,7 @@ class CheckedContacts(msgspec.Struct, frozen=True):
         return [row for row in self.rows if row.faults]
 
     @property
-    def changes(self) -> list[ContactChange]:
+    def changes(self) -> list[model.ContactChange]:
         """The changes that the rows without faults make."""
         return [row.change for row in self.rows if not row.faults]
 
@@ -109,7 +90,7 @@ class CheckedContacts(msgspec.Struct, frozen=True):
         return [row for row in self.rows if row.same_as is not None]
 
 
-def guess_contact_columns(sheet: Sheet, own: Sequence[OwnField]) -> ContactColumns:
+def guess_contact_columns(sheet: Sheet, own: Sequence[model.OwnField]) -> ContactColumns:
     """Returns the columns that the headings name. Without headings, returns only the address and the name."""
     base = msgspec.structs.replace(guess_columns(sheet), quantity=None)
     if not base.has_heading:
@@ -147,7 +128,7 @@ def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContac
 def _month_first(sheet: Sheet, columns: ContactColumns) -> tuple[str, ...]:
     """Returns the parts whose dates have the month before the day. A part that does not show its order has the order of the others."""
     at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
-    leads = {part: month_lead(_cell(row, column) for row in sheet.rows) for part, column in at.items()}
+    leads = {part: model.month_lead(_cell(row, column) for row in sheet.rows) for part, column in at.items()}
     of_all = sum(leads.values())
     return tuple(part for part, lead in leads.items() if (lead or of_all) > 0)
 
@@ -158,7 +139,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
     def read(reader: Callable[[str], Any], typed: str, field: str = "") -> Any:
         try:
             return reader(typed)
-        except ContactFault as fault:
+        except model.ContactFault as fault:
             faults.append((field or fault.field, fault.kind))
             return None
 
@@ -166,50 +147,50 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
     listed = [] if is_bare(cell) else (read_mailboxes(cell) or [])
     own_name, typed_email = listed[0] if len(listed) == 1 else ("", cell)
     name = " ".join(filter(None, (_cell(row, at) for at in columns.base.names))) or own_name
-    said: dict[str, Any] = {"email": read(read_email, typed_email) or ""}
+    said: dict[str, Any] = {"email": read(model.read_email, typed_email) or ""}
     if name:
-        said["name"] = read(partial(_read_text, "name", MAX_NAME), name)
+        said["name"] = read(partial(_read_text, "name", model.MAX_NAME), name)
     readers: Mapping[str, Callable[[str], Any]] = {
         # Most lists have a year, and a workbook stores one even if it shows none.
-        "birthday": partial(read_birthday, drops_year=True),
-        "start_date": read_start_date,
-        "language": read_language,
-        "country": read_country,
-        "external_id": partial(_read_text, "external_id", MAX_EXTERNAL_ID),
+        "birthday": partial(model.read_birthday, drops_year=True),
+        "start_date": model.read_start_date,
+        "language": model.read_language,
+        "country": model.read_country,
+        "external_id": partial(_read_text, "external_id", model.MAX_EXTERNAL_ID),
     }
     for part, reader in readers.items():  # a blank cell changes nothing
         typed = _cell(row, columns.parts.get(part))
         if typed and not (part in _DATES and _NO_DATE.fullmatch(typed)):
-            said[part] = read(reader, with_day_first(typed) if part in month_first else typed)
+            said[part] = read(reader, model.with_day_first(typed) if part in month_first else typed)
     address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))
     if address:
-        said["address"] = read(partial(_read_text, "address", MAX_ADDRESS, lines=True), address)
-    groups = read_groups(_cell(row, columns.parts.get("groups")))
+        said["address"] = read(partial(_read_text, "address", model.MAX_ADDRESS, lines=True), address)
+    groups = model.read_groups(_cell(row, columns.parts.get("groups")))
     said["more_groups"] = tuple(found for one in groups if (found := read(_read_group, one)))
     values = {key: _cell(row, at) for key, at in columns.fields.items()}
     said["fields"] = {
-        key: read(partial(_read_text, "fields", MAX_FIELD), value, f"{OWN}{key}")
+        key: read(partial(_read_text, "fields", model.MAX_FIELD), value, f"{OWN}{key}")
         for key, value in values.items()
         if value
     }
     return CheckedContact(
-        row.number, said["email"] or typed_email, name, ContactChange(**said), tuple(dict.fromkeys(faults))
+        row.number, said["email"] or typed_email, name, model.ContactChange(**said), tuple(dict.fromkeys(faults))
     )
 
 
 def _read_text(field: str, most: int, typed: str, *, lines: bool = False) -> str | None:
     """Returns a text. Raises ContactFault, also for the error of a formula, and for an id whose last digits a spreadsheet lost."""
     if is_error(typed):
-        raise ContactFault(field, f"{field}_wrong")
+        raise model.ContactFault(field, f"{field}_wrong")
     if field == "external_id" and is_rounded(typed):
-        raise ContactFault(field, "external_id_rounded")
-    return read_text(field, typed, most, lines=lines)
+        raise model.ContactFault(field, "external_id_rounded")
+    return model.read_text(field, typed, most, lines=lines)
 
 
 def _read_group(typed: str) -> str:
     """Returns the name of a group. Raises ContactFault, also for the error of a formula."""
-    _read_text("groups", MAX_GROUP, typed)
-    return checked_group(typed)
+    _read_text("groups", model.MAX_GROUP, typed)
+    return model.checked_group(typed)
 
 
 def _first(headings: Sequence[str], wanted: Collection[str], taken: Collection[int]) -> int | None:

@@ -8,47 +8,20 @@ from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
 from largesse.base.errors import NotFound
 from largesse.base.throttle import network_of
+from largesse.customers import sessions, sign_in_store
 from largesse.customers.members import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
 from largesse.customers.second_step import asks_second_step, take_code
-from largesse.customers.sessions import (
-    Membership,
-    Person,
-    Session,
-    SignedIn,
-    begin_session,
-    browser_name,
-    choose_customer,
-    end_session,
-    end_sessions,
-    find_session,
-    is_new_device,
-    knows_device,
-    list_memberships,
-    note_proof,
-    pass_second_step,
-    secret_hash,
-)
 from largesse.customers.sign_in_limits import Allowance, give_back, give_one_back, spend
 from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
-from largesse.customers.sign_in_store import (
-    PEOPLE,
-    PersonRecord,
-    SignInSql,
-    add_person,
-    find_person,
-    holds_password,
-    set_first_password,
-    set_password,
-)
 from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_new_device, mail_reset
 
-AnySession = TypeVar("AnySession", bound=SignedIn)
+AnySession = TypeVar("AnySession", bound=sessions.SignedIn)
 
 
 class Refused(Exception):
@@ -85,7 +58,7 @@ class SignInSteps(Generic[AnySession]):
         passwords: Passwords,
         party: RelyingParty,
         *,
-        sql: SignInSql = PEOPLE,
+        sql: sign_in_store.SignInSql = sign_in_store.PEOPLE,
         allowances: Database | None = None,
         prefix: bytes = b"",
     ) -> None:
@@ -106,7 +79,7 @@ class SignInSteps(Generic[AnySession]):
         """Returns the secret of a new session. Raises Refused; TooManyRequests after too many tries."""
         raise NotImplementedError
 
-    async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
+    async def _known(self, connection: Connection, email: str) -> sign_in_store.PersonRecord | None:
         """Returns the person who signs in with that address; None if nobody does."""
         raise NotImplementedError
 
@@ -122,7 +95,7 @@ class SignInSteps(Generic[AnySession]):
         """Completes a session that waits for its second step, and returns its new secret. Raises Refused, TooManyRequests."""
         await self._take_step(session, step, origin)
         async with self._database.transaction(self.scope(session)) as connection:
-            secret = await pass_second_step(connection, session.id, self._sql)
+            secret = await sessions.pass_second_step(connection, session.id, self._sql)
             if secret is None:
                 raise Refused
             await self._note_second_step(connection, session, origin)
@@ -138,14 +111,14 @@ class SignInSteps(Generic[AnySession]):
         else:
             await self._check_password(session.email, step.code, origin)
         async with self._database.transaction(LOOKUP) as connection:
-            await note_proof(connection, session.id, self._sql)
+            await sessions.note_proof(connection, session.id, self._sql)
 
     async def sign_out(self, session: AnySession) -> None:
         """Ends the session."""
         async with self._database.connection(LOOKUP) as connection:
-            await end_session(connection, session.id, self._sql)
+            await sessions.end_session(connection, session.id, self._sql)
 
-    async def _check_password(self, email: str, password: str, origin: Origin) -> PersonRecord:
+    async def _check_password(self, email: str, password: str, origin: Origin) -> sign_in_store.PersonRecord:
         """Returns the person with that address and password. Raises Refused, TooManyRequests."""
         about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
         async with self._database.connection(LOOKUP) as connection:
@@ -182,8 +155,8 @@ class SignInSteps(Generic[AnySession]):
         Attempts from a known browser are counted separately, and not for its network. So an attacker who guesses cannot lock a person out of
         it, even from the same network.
         """
-        device = secret_hash(origin.device)
-        return device if device and await knows_device(connection, person_id, device, self._sql) else b""
+        device = sessions.secret_hash(origin.device)
+        return device if device and await sessions.knows_device(connection, person_id, device, self._sql) else b""
 
     async def _spend(self, about: bytes, device: bytes, origin: Origin) -> None:
         """Counts an attempt from the known browser `device`, or from an unknown one. Raises TooManyRequests."""
@@ -204,7 +177,7 @@ class SignInSteps(Generic[AnySession]):
         await give_one_back(self._allowances, self._vault, Allowance.NETWORK, network_of(origin.address or ""))
 
 
-class SigningIn(SignInSteps[Session]):
+class SigningIn(SignInSteps[sessions.Session]):
     """Signs people of customers in. Their pages show `environment` at first. `mails` says whether mail can be sent."""
 
     def __init__(
@@ -222,18 +195,18 @@ class SigningIn(SignInSteps[Session]):
         self._mails = mails
         self._environment = environment
 
-    async def find(self, secret: str) -> Session | None:
+    async def find(self, secret: str) -> sessions.Session | None:
         """Returns the session of a cookie; None if it has ended or never existed."""
-        return await find_session(self._database, secret)
+        return await sessions.find_session(self._database, secret)
 
-    async def _known(self, connection: Connection, email: str) -> PersonRecord | None:
-        return await find_person(connection, email)
+    async def _known(self, connection: Connection, email: str) -> sign_in_store.PersonRecord | None:
+        return await sign_in_store.find_person(connection, email)
 
-    async def _note_second_step(self, connection: Connection, session: Session, origin: Origin) -> None:
+    async def _note_second_step(self, connection: Connection, session: sessions.Session, origin: Origin) -> None:
         if session.person is not None:
             await self._note_login(connection, session.person, origin)
 
-    def scope(self, session: Session) -> Scope:
+    def scope(self, session: sessions.Session) -> Scope:
         """Returns the scope of a transaction of that session."""
         return LOOKUP if session.person is None else session.person.scope
 
@@ -244,10 +217,10 @@ class SigningIn(SignInSteps[Session]):
         renewed = await self._passwords.hash(password) if is_outdated else None
         async with self._database.transaction(LOOKUP) as connection:
             # The password may have been replaced during the hashing.
-            if not await holds_password(connection, known.id, known.password):
+            if not await sign_in_store.holds_password(connection, known.id, known.password):
                 raise Refused
             if renewed:
-                await set_password(connection, known.id, renewed)
+                await sign_in_store.set_password(connection, known.id, renewed)
             return await self._begin(connection, known.id, origin)
 
     async def forget_password(self, email: str, origin: Origin) -> None:
@@ -276,7 +249,7 @@ class SigningIn(SignInSteps[Session]):
             link = await find_link(connection, secret)
             if link.kind != "sign_in":
                 raise NotFound(ENDED)
-            person_id = link.person_id or await add_person(connection, link.email)
+            person_id = link.person_id or await sign_in_store.add_person(connection, link.email)
             place = await self._join(connection, link, person_id)
             return await self._begin(connection, person_id, origin, place)
 
@@ -292,22 +265,22 @@ class SigningIn(SignInSteps[Session]):
             link = await find_link(connection, secret)
             if not link.chooses_password:
                 raise NotFound(ENDED)
-            person_id = link.person_id or await add_person(connection, link.email)
+            person_id = link.person_id or await sign_in_store.add_person(connection, link.email)
             place = None if link.kind == "reset" else await self._join(connection, link, person_id)
             if place is None:
                 await use_link(connection, link)
             if link.confirms and not await confirm_address(connection, person_id):
                 raise NotFound(ENDED)
             if link.kind == "reset":
-                await set_password(connection, person_id, kept)
-            elif not await set_first_password(connection, person_id, kept):
+                await sign_in_store.set_password(connection, person_id, kept)
+            elif not await sign_in_store.set_first_password(connection, person_id, kept):
                 raise NotFound(ENDED)
-            await end_sessions(connection, person_id)
+            await sessions.end_sessions(connection, person_id)
             if place is not None:
                 await self._record(connection, "person.joined", place, origin)
             return await self._begin(connection, person_id, origin, place)
 
-    async def take_up(self, secret: str, session: Session, origin: Origin) -> bool:
+    async def take_up(self, secret: str, session: sessions.Session, origin: Origin) -> bool:
         """Accepts an invitation as the person who is signed in. Returns False if it is for another address. Raises NotFound."""
         async with self._database.transaction(LOOKUP) as connection:
             link = await find_link(connection, secret)
@@ -316,26 +289,26 @@ class SigningIn(SignInSteps[Session]):
             if link.person_id != session.person_id or link.user_id is None or session.awaits_second_step:
                 return False
             place = await self._join(connection, link, session.person_id)
-            if not await choose_customer(connection, session, place.user_id):
+            if not await sessions.choose_customer(connection, session, place.user_id):
                 raise NotFound(ENDED)
             await self._record(connection, "person.joined", place, origin)
             await self._note_login(connection, place, origin)
         return True
 
-    async def choose(self, session: Session, user_id: int, origin: Origin) -> bool:
+    async def choose(self, session: sessions.Session, user_id: int, origin: Origin) -> bool:
         """Makes the session's pages show the customer of a membership. Returns False if the person lacks it."""
         async with self._database.transaction(LOOKUP) as connection:
-            memberships = await list_memberships(connection, session.person_id)
+            memberships = await sessions.list_memberships(connection, session.person_id)
             place = next((one for one in memberships if one.user_id == user_id), None)
             if place is None:
                 return False
             await act_for(connection, for_customer(place.customer_id, self._environment))
-            if not await choose_customer(connection, session, user_id):
+            if not await sessions.choose_customer(connection, session, user_id):
                 return False
             await self._note_login(connection, place, origin)
         return True
 
-    async def _join(self, connection: Connection, link: Link, person_id: int) -> Membership:
+    async def _join(self, connection: Connection, link: Link, person_id: int) -> sessions.Membership:
         """Uses a link, and makes a person the member that it invites. The transaction acts for their customer from then on.
 
         Locks the member before the link, as `members.remove` does. Raises NotFound if the link was just used or ended.
@@ -345,21 +318,23 @@ class SigningIn(SignInSteps[Session]):
         await act_for(connection, for_customer(link.customer_id, self._environment))
         await bind_user(connection, link.user_id, person_id)
         await use_link(connection, link)
-        return Membership(link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or "")
+        return sessions.Membership(
+            link.user_id, link.email, link.customer_id, link.customer_name or "", link.role or ""
+        )
 
     async def _begin(
-        self, connection: Connection, person_id: int, origin: Origin, place: Membership | None = None
+        self, connection: Connection, person_id: int, origin: Origin, place: sessions.Membership | None = None
     ) -> str:
         """Begins a session for a membership, by default for the only one that the person has."""
         if place is None:
-            memberships = await list_memberships(connection, person_id)
+            memberships = await sessions.list_memberships(connection, person_id)
             place = memberships[0] if len(memberships) == 1 else None
             if place is not None:
                 await act_for(connection, for_customer(place.customer_id, self._environment))
-        device = secret_hash(origin.device)
-        if self._mails and await is_new_device(connection, person_id, device):
-            await mail_new_device(connection, person_id, origin.address, browser_name(origin.browser))
-        secret = await begin_session(
+        device = sessions.secret_hash(origin.device)
+        if self._mails and await sessions.is_new_device(connection, person_id, device):
+            await mail_new_device(connection, person_id, origin.address, sessions.browser_name(origin.browser))
+        secret = await sessions.begin_session(
             connection,
             person_id,
             place.user_id if place else None,
@@ -372,11 +347,15 @@ class SigningIn(SignInSteps[Session]):
             await self._note_login(connection, place, origin)
         return secret
 
-    async def _note_login(self, connection: Connection, place: Membership | Person, origin: Origin) -> None:
+    async def _note_login(
+        self, connection: Connection, place: sessions.Membership | sessions.Person, origin: Origin
+    ) -> None:
         await note_login(connection, place.user_id)
         await self._record(connection, "person.signed_in", place, origin)
 
-    async def _record(self, connection: Connection, act: str, place: Membership | Person, origin: Origin) -> None:
+    async def _record(
+        self, connection: Connection, act: str, place: sessions.Membership | sessions.Person, origin: Origin
+    ) -> None:
         """Records an act of a person about themselves in the audit log."""
         who = by_person(place.user_id, place.email, origin.address, origin.request_id)
         await Acting(who, self._chains).record(connection, act, place.email, customer_id=place.customer_id)

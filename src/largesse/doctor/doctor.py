@@ -2,15 +2,9 @@
 
 from collections.abc import Mapping
 
+from largesse.doctor import machine
 from largesse.doctor.checks import CheckResult, Report, ok
 from largesse.doctor.database import check_database
-from largesse.doctor.machine import (
-    check_data_dir,
-    check_mail_server,
-    check_master_key,
-    check_open_files,
-    check_suppliers,
-)
 from largesse.doctor.settings import doubtful_proxies, doubtful_settings, read_settings, unknown_settings
 
 
@@ -31,11 +25,11 @@ async def check(environ: Mapping[str, str]) -> Report:
     unread = {finding.setting for finding in malformed}
     if "LARGESSE_DATABASE_URL" not in unread:
         if "LARGESSE_MASTER_KEY" not in unread:
-            findings += check_master_key(settings)
-        findings += check_data_dir(settings)
+            findings += machine.check_master_key(settings)
+        findings += machine.check_data_dir(settings)
         findings += await check_database(settings)
-    findings += await check_suppliers(settings, has_database="LARGESSE_DATABASE_URL" not in unread)
+    findings += await machine.check_suppliers(settings, has_database="LARGESSE_DATABASE_URL" not in unread)
     if "LARGESSE_SMTP_URL" not in unread:
-        findings += await check_mail_server(settings.smtp_url)
-    findings += check_open_files(settings)
+        findings += await machine.check_mail_server(settings.smtp_url)
+    findings += machine.check_open_files(settings)
     return Report(findings)

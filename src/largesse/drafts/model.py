@@ -11,18 +11,10 @@ from largesse.base.zones import after
 from largesse.catalogue.model import Product
 from largesse.customers.authenticator import Caller
 from largesse.drafts.columns import Columns
+from largesse.orders import request
 from largesse.orders.follow_ups import read_defaults
 from largesse.orders.quoter import Quote
 from largesse.orders.recipients import OrderRecipient
-from largesse.orders.request import (
-    DEFAULT_COUNTRY,
-    Choice,
-    CollectionChoice,
-    ProductChoice,
-    SendRequest,
-    TemplateChoice,
-    send_request,
-)
 
 # The source of orders placed in the web application.
 SOURCE = "web"
@@ -79,17 +71,17 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     is_campaign: bool = False  # its codes are the gifts of a campaign, and only the campaign can change it
 
     @property
-    def choice(self) -> Choice | None:
+    def choice(self) -> request.Choice | None:
         """The chosen gift; None before one is chosen."""
         if self.template_id is not None:
-            return TemplateChoice(self.template_id)
+            return request.TemplateChoice(self.template_id)
         if self.collection_id is not None:
-            return CollectionChoice(self.collection_id, self.value)
+            return request.CollectionChoice(self.collection_id, self.value)
         if self.product_id is not None:
-            return ProductChoice(self.product_id, self.value, self.country or DEFAULT_COUNTRY)
+            return request.ProductChoice(self.product_id, self.value, self.country or request.DEFAULT_COUNTRY)
         return None
 
-    def chosen(self, choice: Choice) -> DraftContent:
+    def chosen(self, choice: request.Choice) -> DraftContent:
         """Returns the content with another gift. Texts and recipients stay."""
         nothing = msgspec.structs.replace(
             self, product_id=None, collection_id=None, template_id=None, country=None, value=None
@@ -120,13 +112,15 @@ class Draft(msgspec.Struct, frozen=True):
         default = read_defaults(caller.follow_up).reminder_days
         return tuple(one for one in default if claim_by is None or after(sent_at, timedelta(days=one)) < claim_by)
 
-    def to_request(self, caller: Caller, recipients: Sequence[OrderRecipient], quote: str | None = None) -> SendRequest:
+    def to_request(
+        self, caller: Caller, recipients: Sequence[OrderRecipient], quote: str | None = None
+    ) -> request.SendRequest:
         """Returns the person's request to send the draft to these recipients, or as anonymous codes. Its gift must be chosen."""
         content = self.content
         choice = content.choice
         assert choice is not None, "a request has a gift"
         is_batch = content.code_quantity is not None
-        return send_request(
+        return request.send_request(
             choice,
             content.send_at,
             recipients=[] if is_batch else list(recipients),

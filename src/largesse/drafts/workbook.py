@@ -14,16 +14,7 @@ import structlog
 
 from largesse.base.cooperative import Steps
 from largesse.base.fair_turns import FairTurns
-from largesse.drafts.sheet import (
-    MAX_CELL,
-    MAX_CHARACTERS,
-    MAX_COLUMNS,
-    MAX_FILE_BYTES,
-    MAX_ROWS,
-    Sheet,
-    SheetMaker,
-    SheetRefused,
-)
+from largesse.drafts import sheet
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")
 # The environment variables that the interpreter needs. The process gets no settings and no secrets.
@@ -47,7 +38,7 @@ class _Line(msgspec.Struct):
 
 
 # The program allows one more: a row may be a heading, and a cell may begin with an apostrophe.
-_LIMITS = {"rows": MAX_ROWS, "cell": MAX_CELL}
+_LIMITS = {"rows": sheet.MAX_ROWS, "cell": sheet.MAX_CELL}
 _DECODER = msgspec.json.Decoder(_Line)
 
 
@@ -68,45 +59,47 @@ class Workbooks:
 
         Raises SheetRefused, and Unavailable if too many wait.
         """
-        if len(data) > MAX_FILE_BYTES:
-            raise SheetRefused("bytes", limit=MAX_FILE_BYTES)
+        if len(data) > sheet.MAX_FILE_BYTES:
+            raise sheet.SheetRefused("bytes", limit=sheet.MAX_FILE_BYTES)
         async with self._turns.turn(customer_id):
             yield await _ask(data)
 
 
-def read_sheets(output: bytes) -> Steps[dict[str, Sheet | SheetRefused]]:
+def read_sheets(output: bytes) -> Steps[dict[str, sheet.Sheet | sheet.SheetRefused]]:
     """Returns the visible sheets that are not blank, by name: each with its rows, or the reason why it cannot be read.
 
     Raises SheetRefused if none can be read.
     """
-    makers: dict[str, SheetMaker] = {}
+    makers: dict[str, sheet.SheetMaker] = {}
     hidden: Counter[str] = Counter()
-    refused: dict[str, SheetRefused] = {}
+    refused: dict[str, sheet.SheetRefused] = {}
     for said in output.splitlines():
         line = _DECODER.decode(said)
         if line.name is None:
-            raise SheetRefused(line.refused or "broken", limit=line.limit)
-        maker = makers.setdefault(line.name, SheetMaker())
+            raise sheet.SheetRefused(line.refused or "broken", limit=line.limit)
+        maker = makers.setdefault(line.name, sheet.SheetMaker())
         hidden[line.name] += line.hidden
         if line.refused is not None:
-            refused[line.name] = SheetRefused(line.refused, row=line.row, limit=_LIMITS.get(line.refused, line.limit))
+            refused[line.name] = sheet.SheetRefused(
+                line.refused, row=line.row, limit=_LIMITS.get(line.refused, line.limit)
+            )
         yield
         try:
             for number, cells in line.rows if line.name not in refused else ():
                 maker.add(number, cells)
                 yield
-        except SheetRefused as refusal:
+        except sheet.SheetRefused as refusal:
             refused.setdefault(line.name, refusal)
     sheets = {name: refused.get(name) or _sheet(maker, hidden[name]) for name, maker in makers.items()}
-    if all(isinstance(one, SheetRefused) for one in sheets.values()):
-        raise next((one for one in sheets.values() if isinstance(one, SheetRefused)), SheetRefused("empty"))
+    if all(isinstance(one, sheet.SheetRefused) for one in sheets.values()):
+        raise next((one for one in sheets.values() if isinstance(one, sheet.SheetRefused)), sheet.SheetRefused("empty"))
     return sheets
 
 
-def _sheet(maker: SheetMaker, hidden: int) -> Sheet | SheetRefused:
+def _sheet(maker: sheet.SheetMaker, hidden: int) -> sheet.Sheet | sheet.SheetRefused:
     try:
         return maker.sheet(hidden=hidden)
-    except SheetRefused as refusal:
+    except sheet.SheetRefused as refusal:
         return refusal
 
 
@@ -116,10 +109,10 @@ async def _ask(data: bytes) -> bytes:
         sys.executable,
         "-I",
         str(_PROGRAM),
-        str(MAX_ROWS + 1),
-        str(MAX_CHARACTERS),
-        str(MAX_COLUMNS),
-        str(MAX_CELL + 1),
+        str(sheet.MAX_ROWS + 1),
+        str(sheet.MAX_CHARACTERS),
+        str(sheet.MAX_COLUMNS),
+        str(sheet.MAX_CELL + 1),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -130,12 +123,12 @@ async def _ask(data: bytes) -> bytes:
         async with asyncio.timeout(_TIMEOUT_S):
             said, _ = await process.communicate(data)
     except TimeoutError:
-        raise SheetRefused("broken") from None
+        raise sheet.SheetRefused("broken") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
     if process.returncode != 0:
         _log.warning("workbook_not_read", status=process.returncode, bytes=len(data))
-        raise SheetRefused("broken")
+        raise sheet.SheetRefused("broken")
     return said

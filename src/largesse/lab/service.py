@@ -10,16 +10,7 @@ from typing import Any
 
 import msgspec
 
-from largesse.base.errors import (
-    InsufficientBalance,
-    InvalidRequest,
-    NotFound,
-    OrderLimit,
-    Problem,
-    StateConflict,
-    TooManyRequests,
-    Unavailable,
-)
+from largesse.base import errors
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, commit_as_one
@@ -50,7 +41,7 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
     Raises InvalidRequest for an unknown event, and TooManyRequests.
     """
     if event not in EVENTS:
-        raise InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
+        raise errors.InvalidRequest(f"`event` must be one of: {', '.join(EVENTS)}.")
     kind, principal = EVENTS[event], actor.principal
     throttle.count_test_event(actor.customer_id)
     async with actor.transaction(Right.SETTINGS) as transaction:
@@ -73,15 +64,15 @@ async def trigger_event(actor: Actor, throttle: DeliveryThrottle, event: str) ->
 
 FAILING_FROM = 2_147_480_000  # no real id is so high: they begin at 1
 _ON_PURPOSE = "This id of the test lab fails on purpose; nothing was placed."
-FAILURES: Mapping[int, Callable[[], Problem]] = {
-    402: lambda: InsufficientBalance(_ON_PURPOSE),
-    403: lambda: OrderLimit(_ON_PURPOSE),
-    429: lambda: TooManyRequests(_ON_PURPOSE, retry_after_s=1.0),
-    503: lambda: Unavailable(_ON_PURPOSE, retry_after_s=1.0),
+FAILURES: Mapping[int, Callable[[], errors.Problem]] = {
+    402: lambda: errors.InsufficientBalance(_ON_PURPOSE),
+    403: lambda: errors.OrderLimit(_ON_PURPOSE),
+    429: lambda: errors.TooManyRequests(_ON_PURPOSE, retry_after_s=1.0),
+    503: lambda: errors.Unavailable(_ON_PURPOSE, retry_after_s=1.0),
 }
 
 
-def failure_of(request: SendRequest) -> Problem | None:
+def failure_of(request: SendRequest) -> errors.Problem | None:
     """Returns the error that an order gets on purpose; None if it names none of the ids that fail."""
     ids = (getattr(request, name, None) for name in ("account_id", "product_id", "collection_id", "template_id"))
     return next((FAILURES[one - FAILING_FROM]() for one in ids if one and one - FAILING_FROM in FAILURES), None)
@@ -108,7 +99,7 @@ async def claim_gift(
         key = LineKey(actor.customer_id, order["id"], number)
         line = await read_line(connection, key, STAGING, lock=True)
         if line is None:
-            raise NotFound("The order has no such line.")
+            raise errors.NotFound("The order has no such line.")
         await _require_claimable(connection, line)
         if product_id is not None:
             await _require_choice(connection, line, product_id)
@@ -141,15 +132,15 @@ async def take_gift(
 async def _require_claimable(connection: Connection, line: Line) -> None:
     progress = await read_progress(connection, line.key)
     if progress.state is State.CANCELLED:
-        raise StateConflict("The gift was cancelled.")
+        raise errors.StateConflict("The gift was cancelled.")
     if progress.state is not State.ISSUED:
-        raise StateConflict("The gift was claimed before.")
+        raise errors.StateConflict("The gift was claimed before.")
     if not line.is_sent(await read_now(connection)):
-        raise StateConflict("The order has not left yet: advance the clock to its `scheduledFor`.")
+        raise errors.StateConflict("The order has not left yet: advance the clock to its `scheduledFor`.")
 
 
 async def _require_choice(connection: Connection, line: Line, product_id: int) -> None:
     if line.product_id is not None:
-        raise InvalidRequest(_CHOOSES_NO_OTHER)
+        raise errors.InvalidRequest(_CHOOSES_NO_OTHER)
     if product_id not in {product.id for product in await read_choices(connection, line)}:
-        raise InvalidRequest(_NO_CHOICE)
+        raise errors.InvalidRequest(_NO_CHOICE)

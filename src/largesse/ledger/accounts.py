@@ -16,20 +16,8 @@ from largesse.customers.members import Invitation, invite
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.db.pool import Row
+from largesse.ledger import store
 from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, save_watch
-from largesse.ledger.store import (
-    CLOSE_ACCOUNT,
-    INSERT_ACCOUNT,
-    NAME_TAKEN,
-    OPEN_ACCOUNT,
-    RENAME_ACCOUNT,
-    TOP_UP_WAITS,
-    Assignable,
-    Holder,
-    change_assignments,
-    list_assignable,
-    lock_account,
-)
 from largesse.staff.model import StaffRight
 
 MOST_ACCOUNTS = 200  # funding accounts of a customer, including closed ones
@@ -83,7 +71,7 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
             raise AccountRefused(Why.TOO_MANY, f"A customer has at most {MOST_ACCOUNTS} funding accounts.")
         await _require_free_name(transaction, name)
         key = free_key(name, {row["key"] for row in keys}, "account")
-        account_id: int = await connection.fetchval(INSERT_ACCOUNT, customer_id, environment, key, name, currency)
+        account_id: int = await connection.fetchval(store.INSERT_ACCOUNT, customer_id, environment, key, name, currency)
         after = {"name": name, "key": key, "currency": currency}
         await transaction.record("account.created", f"account {account_id}", after=after)
     return account_id, key
@@ -96,7 +84,7 @@ async def rename_account(actor: Actor, account_id: int, name: str) -> None:
         if before == name:
             return
         await _require_free_name(transaction, name, account_id)
-        await transaction.connection.execute(RENAME_ACCOUNT, actor.customer_id, account_id, name)
+        await transaction.connection.execute(store.RENAME_ACCOUNT, actor.customer_id, account_id, name)
         await transaction.record(
             "account.renamed", f"account {account_id}", before={"name": before}, after={"name": name}
         )
@@ -116,9 +104,9 @@ async def close_account(actor: Actor, account_id: int) -> None:
         if account["balance_minor"]:
             balance = label(account["balance_minor"], account["currency"])
             raise AccountRefused(Why.HOLDS, f"The account holds {balance}: move it to another one first.")
-        if await transaction.connection.fetchval(TOP_UP_WAITS, actor.customer_id, actor.environment, account_id):
+        if await transaction.connection.fetchval(store.TOP_UP_WAITS, actor.customer_id, actor.environment, account_id):
             raise AccountRefused(Why.AWAITS, "A top-up of the account waits for its transfer: cancel it first.")
-        await transaction.connection.execute(CLOSE_ACCOUNT, actor.customer_id, account_id)
+        await transaction.connection.execute(store.CLOSE_ACCOUNT, actor.customer_id, account_id)
         await transaction.record("account.closed", f"account {account_id}", after={"name": account["name"]})
 
 
@@ -129,11 +117,11 @@ async def open_account(actor: Actor, account_id: int) -> None:
         if account["closed_at"] is None:
             return
         await _require_free_name(transaction, account["name"], account_id)
-        await transaction.connection.execute(OPEN_ACCOUNT, actor.customer_id, account_id)
+        await transaction.connection.execute(store.OPEN_ACCOUNT, actor.customer_id, account_id)
         await transaction.record("account.opened", f"account {account_id}", after={"name": account["name"]})
 
 
-async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_ids: Collection[int]) -> None:
+async def assign_accounts(actor: Actor, holder: store.Holder, holder_id: int, account_ids: Collection[int]) -> None:
     """Sets the accounts of the environment that a holder may use, in addition to those open to all. It applies from the next request on.
 
     Raises NotFound for an account, or a holder, that is not the customer's.
@@ -145,7 +133,7 @@ async def assign_accounts(actor: Actor, holder: Holder, holder_id: int, account_
         await _assign(transaction, holder, holder_id, subject, accounts, account_ids)
 
 
-async def assign_account(actor: Actor, holder: Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
+async def assign_account(actor: Actor, holder: store.Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
     """Assigns an account to a holder, or ends the assignment. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
@@ -180,35 +168,37 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
 
 
 async def _lock(transaction: Transaction, account_id: int) -> Row:
-    return await lock_account(transaction.connection, *transaction.actor.place, account_id)
+    return await store.lock_account(transaction.connection, *transaction.actor.place, account_id)
 
 
 async def _require_free_name(transaction: Transaction, name: str, account_id: int = 0) -> None:
     actor = transaction.actor
-    if await transaction.connection.fetchval(NAME_TAKEN, actor.customer_id, actor.environment, name, account_id):
+    if await transaction.connection.fetchval(store.NAME_TAKEN, actor.customer_id, actor.environment, name, account_id):
         raise AccountRefused(Why.NAME_TAKEN, "Another account has this name.")
 
 
-async def _lock_holder(transaction: Transaction, holder: Holder, holder_id: int) -> tuple[str, list[Assignable]]:
+async def _lock_holder(
+    transaction: Transaction, holder: store.Holder, holder_id: int
+) -> tuple[str, list[store.Assignable]]:
     """Locks a holder, so that two assignments at once do not mix. Returns its name in the audit log, and the accounts. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
     subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
     if subject is None:
         raise NotFound("There is no such person.")
-    return subject, await list_assignable(connection, holder, *actor.place, holder_id)
+    return subject, await store.list_assignable(connection, holder, *actor.place, holder_id)
 
 
 async def _assign(
     transaction: Transaction,
-    holder: Holder,
+    holder: store.Holder,
     holder_id: int,
     subject: str,
-    accounts: Sequence[Assignable],
+    accounts: Sequence[store.Assignable],
     account_ids: Collection[int],
 ) -> None:
     added = [one for one in accounts if one.id in account_ids and not one.open_to_all]
     removed = [one.id for one in accounts if one.is_assigned and one not in added]
-    await change_assignments(
+    await store.change_assignments(
         transaction.connection, holder, transaction.actor.customer_id, holder_id, removed, [one.id for one in added]
     )
     before, after = [one.name for one in accounts if one.is_assigned], [one.name for one in added]

@@ -16,33 +16,13 @@ from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
+from largesse.ledger import payment_sources
 from largesse.ledger.own_accounts import OwnAccountCache
-from largesse.ledger.payment_sources import (
-    FromAccount,
-    PaymentSource,
-    is_fitting,
-    names_account,
-    payment_source,
-    unfitting,
-)
 from largesse.ledger.store import list_funding_accounts
 from largesse.lines.codes import SealedCodes, draw_codes, give_codes
-from largesse.orders.completing import (
-    gift_of_collection,
-    gift_of_product,
-    gift_of_template,
-    with_default,
-    with_template,
-)
+from largesse.orders import completing, placeholders
 from largesse.orders.ids import new_reference
 from largesse.orders.order import Gift, Order, SendResponse, new_order, new_receipt
-from largesse.orders.placeholders import (
-    check_placeholders,
-    fill_for_nobody,
-    fill_in,
-    has_placeholders,
-    list_placeholders,
-)
 from largesse.orders.placer import Placer, is_large
 from largesse.orders.quotes import QUOTE_REFUSED, request_digest, require_quoted
 from largesse.orders.reading import read_references
@@ -191,9 +171,9 @@ class OrderService:
         if request.quote is not None:
             require_quoted(self._vault, caller, request.quote, gift, spec)
             quoted = None if principal.user_id is None else request_digest(gift, spec)
-        spec = with_default(caller, spec)
+        spec = completing.with_default(caller, spec)
         messages: tuple[str, ...] = ()
-        if request.placeholders and has_placeholders(spec.options.message):
+        if request.placeholders and placeholders.has_placeholders(spec.options.message):
             spec, messages = await self._fill_in(principal, spec)
         reference = reference or new_reference(caller.now)
         codes = draw_codes(spec.code_count)
@@ -212,17 +192,19 @@ class OrderService:
 
     async def check_message(self, principal: Principal, spec: OrderSpec) -> None:
         """Raises InvalidRequest for a placeholder in the message that does not exist, and for a message that becomes too long."""
-        if has_placeholders(spec.options.message):
+        if placeholders.has_placeholders(spec.options.message):
             await self._fill_in(principal, spec)
 
     async def _fill_in(self, principal: Principal, spec: OrderSpec) -> tuple[OrderSpec, tuple[str, ...]]:
         """Fills in the message. For recipients, returns each one's message; for a code batch, returns `spec` with the message."""
         message = spec.options.message or ""
         async with self._database.connection(principal.scope) as connection:
-            check_placeholders(message, await list_placeholders(connection, principal))
+            placeholders.check_placeholders(message, await placeholders.list_placeholders(connection, principal))
             if spec.recipients:
-                return spec, await fill_in(connection, principal, message, spec.recipients)
-        options = msgspec.structs.replace(spec.options, message=fill_for_nobody(principal, message) or None)
+                return spec, await placeholders.fill_in(connection, principal, message, spec.recipients)
+        options = msgspec.structs.replace(
+            spec.options, message=placeholders.fill_for_nobody(principal, message) or None
+        )
         return msgspec.structs.replace(spec, options=options), ()
 
     async def find_gift(self, caller: Caller, choice: Choice, spec: OrderSpec) -> tuple[Gift, OrderSpec]:
@@ -231,15 +213,15 @@ class OrderService:
         match choice:
             case ProductChoice():
                 snapshot = await self._catalogue.at(caller.catalogue_version)
-                return gift_of_product(snapshot, principal, choice), spec
+                return completing.gift_of_product(snapshot, principal, choice), spec
             case CollectionChoice():
                 snapshot = await self._catalogue.of(caller)
-                return gift_of_collection(snapshot, principal, choice), spec
+                return completing.gift_of_collection(snapshot, principal, choice), spec
             case TemplateChoice():
                 snapshot = await self._catalogue.of(caller)
                 template = await self._template(principal, choice)
-                gift = gift_of_template(snapshot, principal, template)
-                return gift, with_template(spec, template, principal.plan)
+                gift = completing.gift_of_template(snapshot, principal, template)
+                return gift, completing.with_template(spec, template, principal.plan)
 
     async def gift_name(self, caller: Caller, gift: Gift) -> str:
         """Returns the name of a gift as the customer sees it; empty if the customer can no longer send it."""
@@ -259,7 +241,7 @@ class OrderService:
             await asyncio.sleep(0)
             recipients = first_slice(steps)
         if recipients is None:
-            await self._check_account(principal, payment_source(spec.account_id), gift.currency)
+            await self._check_account(principal, payment_sources.payment_source(spec.account_id), gift.currency)
             await self._check_reference_free(principal, spec.external_reference)
             recipients = await self._finish(principal, steps)
         return recipients
@@ -271,15 +253,15 @@ class OrderService:
 
     async def check_account_given(self, principal: Principal, spec: OrderSpec) -> None:
         """Raises InvalidRequest if the request must name a funding account and does not, or must not and does."""
-        if is_fitting(payment_source(spec.account_id), principal.funding):
+        if payment_sources.is_fitting(payment_sources.payment_source(spec.account_id), principal.funding):
             return
-        if names_account(principal.funding):
+        if payment_sources.names_account(principal.funding):
             await self.check_some_account(principal)
-        raise unfitting(principal.funding)
+        raise payment_sources.unfitting(principal.funding)
 
-    async def _check_account(self, principal: Principal, source: PaymentSource, currency: str) -> None:
+    async def _check_account(self, principal: Principal, source: payment_sources.PaymentSource, currency: str) -> None:
         """Raises InvalidRequest when the caller cannot use the account in that currency, whatever its balance."""
-        if not isinstance(source, FromAccount):
+        if not isinstance(source, payment_sources.FromAccount):
             return
         async with self._database.connection(principal.scope) as connection:
             accounts = await list_funding_accounts(connection, principal)

@@ -20,29 +20,12 @@ from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.statements import plan_by_index
-from largesse.events.order_changes import (
-    Change,
-    change_all_orders,
-    last_change,
-    read_changes,
-    record_changes,
-    remove_changes,
-)
+from largesse.events import order_changes
 from largesse.lines.marks import mark_events
 from largesse.orders.options import PERSONAL
+from largesse.reports import store
 from largesse.reports.facts import Facts, OrderKey, read_code_counts, read_facts, read_recipients, summary_of
 from largesse.reports.search import words_of, words_of_order, words_of_recipient
-from largesse.reports.store import (
-    Group,
-    ReportedOrder,
-    WordedOrder,
-    add_to_sums,
-    add_words,
-    group_ids,
-    is_reported,
-    remove_words,
-    write_orders,
-)
 from largesse.reports.sums import Moves, add_changes, ended_at, state_of
 
 # The database is away, or another transaction was in the way: the orders have no fault.
@@ -83,19 +66,19 @@ async def apply_changes(
 async def _take_in(
     connection: Connection, acting: Acting, limit: int, shard_group: Customers, *, texts: bool = False
 ) -> int:
-    newest = await read_changes(connection, limit, shard_group, texts=texts)
+    newest = await order_changes.read_changes(connection, limit, shard_group, texts=texts)
     changes = await _within(connection, newest, shard_group)
     if not changes:
         return 0
     await _update(connection, changes, shard_group)
-    await remove_changes(connection, changes)
+    await order_changes.remove_changes(connection, changes)
     # Not orders of which only the texts changed: `rebuild-reports` must not mark events that were written from outside.
     moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
     await mark_events(connection, acting, moved, shard_group)
     return len(changes)
 
 
-async def _update(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> None:
+async def _update(connection: Connection, changes: Sequence[order_changes.Change], shard_group: Customers) -> None:
     """Writes the new state of changed orders together. If that fails, each is written alone. An order that cannot be written keeps its
     old state until its next change."""
     try:
@@ -104,7 +87,7 @@ async def _update(connection: Connection, changes: Sequence[Change], shard_group
     except _FOR_NOW:
         raise
     except Exception:
-        by_order: dict[OrderKey, list[Change]] = defaultdict(list)
+        by_order: dict[OrderKey, list[order_changes.Change]] = defaultdict(list)
         for change in changes:
             by_order[change.customer_id, change.order_id].append(change)
         if len(by_order) > 1:
@@ -114,12 +97,12 @@ async def _update(connection: Connection, changes: Sequence[Change], shard_group
         log.exception("report.order_left_out", customer=changes[0].customer_id, order=changes[0].order_id)
 
 
-async def _write(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> None:
+async def _write(connection: Connection, changes: Sequence[order_changes.Change], shard_group: Customers) -> None:
     keys = sorted({(change.customer_id, change.order_id) for change in changes})
     facts = await read_facts(connection, keys, shard_group)
     reported = await _report(connection, facts)
-    await write_orders(connection, reported)
-    await add_to_sums(
+    await store.write_orders(connection, reported)
+    await store.add_to_sums(
         connection,
         add_changes((facts.before.get((one.customer_id, one.order_id)), summary_of(asdict(one))) for one in reported),
     )
@@ -136,11 +119,11 @@ async def remember_recipient(connection: Connection, order: Row, email: str) -> 
     Call it inside the transaction that changes the line. If the read models do not have the order yet, the worker adds the words.
     """
     key = (order["customer_id"], order["id"])
-    if await is_reported(connection, *key):
+    if await store.is_reported(connection, *key):
         worded = (order["customer_id"], order["environment"], order["created_at"], order["id"])
-        await add_words(connection, {worded: set(words_of_recipient(email, None))}, may_exist=True)
+        await store.add_words(connection, {worded: set(words_of_recipient(email, None))}, may_exist=True)
     else:
-        await record_changes(connection, [key], texts=True)
+        await order_changes.record_changes(connection, [key], texts=True)
 
 
 async def forget_recipient(
@@ -167,11 +150,13 @@ async def forget_texts(
 async def _forget_words(
     connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
 ) -> None:
-    await remove_words(connection, customer_id, order_ids, words)
-    await record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
+    await store.remove_words(connection, customer_id, order_ids, words)
+    await order_changes.record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
 
 
-async def _within(connection: Connection, changes: Sequence[Change], shard_group: Customers) -> list[Change]:
+async def _within(
+    connection: Connection, changes: Sequence[order_changes.Change], shard_group: Customers
+) -> list[order_changes.Change]:
     """Returns the first changes whose orders together have at most _CODES_AT_ONCE codes, but at least one change."""
     keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
     codes = await read_code_counts(connection, keys, shard_group) if keys else {}
@@ -185,9 +170,9 @@ async def _within(connection: Connection, changes: Sequence[Change], shard_group
     return [change for change in changes if (change.customer_id, change.order_id) in taken]
 
 
-async def _report(connection: Connection, facts: Facts) -> list[ReportedOrder]:
+async def _report(connection: Connection, facts: Facts) -> list[store.ReportedOrder]:
     groups = {key: _group(order) for key, order in facts.orders.items()}
-    ids = await group_ids(connection, groups.values())
+    ids = await store.group_ids(connection, groups.values())
     return [
         _reported(
             order,
@@ -200,8 +185,8 @@ async def _report(connection: Connection, facts: Facts) -> list[ReportedOrder]:
     ]
 
 
-def _group(order: Row) -> Group:
-    return Group(
+def _group(order: Row) -> store.Group:
+    return store.Group(
         customer_id=order["customer_id"],
         environment=order["environment"],
         currency=order["currency"],
@@ -214,9 +199,11 @@ def _group(order: Row) -> Group:
     )
 
 
-def _reported(order: Row, group_id: int, moves: Moves, bounced: int, refunds: Mapping[date, int]) -> ReportedOrder:
+def _reported(
+    order: Row, group_id: int, moves: Moves, bounced: int, refunds: Mapping[date, int]
+) -> store.ReportedOrder:
     claimed, cancelled = sum(moves.claims.values()), sum(moves.cancellations.values())
-    return ReportedOrder(
+    return store.ReportedOrder(
         customer_id=order["customer_id"],
         order_id=order["id"],
         environment=order["environment"],
@@ -254,7 +241,7 @@ async def _add_words(
     if not keys:
         return
     recipients = await read_recipients(connection, sorted(keys), shard_group)
-    words: dict[WordedOrder, set[str]] = {}
+    words: dict[store.WordedOrder, set[str]] = {}
     words_of_text = cache(words_of)
     for key in keys:
         order = facts.orders[key]
@@ -265,7 +252,7 @@ async def _add_words(
             recipients.get(order["id"], ()),
             words_of_text,
         )
-    await add_words(connection, words, may_exist=may_exist)
+    await store.add_words(connection, words, may_exist=may_exist)
 
 
 _LOOK_AGAIN_S = 0.2
@@ -283,7 +270,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute(_LOCK, _ONE_AT_A_TIME)  # no worker applies changes until the transaction ends
-        total, last_id = await change_all_orders(connection)
+        total, last_id = await order_changes.change_all_orders(connection)
         await _empty(connection)  # last, because nobody can read them until the transaction ends
         await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})
     left = total
@@ -294,7 +281,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
         if not taken:  # a worker is processing changes, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
-            last_left = await last_change(connection, up_to=last_id)
+            last_left = await order_changes.last_change(connection, up_to=last_id)
         # Estimated from the last waiting change, as the newest are taken first: counting would be slow, as there may be millions.
         left = 0 if last_left is None else max(total - (last_id - last_left), 1)
         progress(total - left, total)

@@ -11,17 +11,7 @@ from largesse.customers.roles import ROLES
 from largesse.customers.service_accounts import MOST_SERVICE_ACCOUNTS
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.payment_sources import SOURCES
-from largesse.seed.document import (
-    ApiKey,
-    Collection,
-    Customer,
-    FundingAccount,
-    Place,
-    Product,
-    ServiceAccount,
-    Template,
-    User,
-)
+from largesse.seed import document
 from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import gift_value, sold_in
 from largesse.templates.service import MAX_EXPIRY_DAYS, MAX_NAME, MOST_TEMPLATES
@@ -33,20 +23,20 @@ _MESSAGE_LENGTH = 256  # the limit in docs/contract.md, Limits
 _WRAPPING_KEY_LENGTH = 64
 _DEFAULT_COUNTRY = "GB"
 
-Gift = TypeVar("Gift", Product, Collection)
+Gift = TypeVar("Gift", document.Product, document.Collection)
 
 
 class Gifts(msgspec.Struct, frozen=True):
     """The gifts that templates may send, by key. None for a gift that has mistakes."""
 
-    products: Mapping[str, Product | None]
-    collections: Mapping[str, Collection | None]
+    products: Mapping[str, document.Product | None]
+    collections: Mapping[str, document.Collection | None]
 
 
-def read_customer(fields: Fields, gifts: Gifts) -> Customer:
+def read_customer(fields: Fields, gifts: Gifts) -> document.Customer:
     """Returns the customer that a mapping describes, with its lists. Adds mistakes to `fields`."""
     key = fields.key()
-    customer = Customer(
+    customer = document.Customer(
         place=fields.place,
         key=key,
         name=fields.text("name", MOST_CUSTOMER_NAME, required=True) or "",
@@ -66,9 +56,9 @@ def read_customer(fields: Fields, gifts: Gifts) -> Customer:
     return fields.finish(customer)
 
 
-def _read_user(fields: Fields) -> User:
+def _read_user(fields: Fields) -> document.User:
     return fields.finish(
-        User(
+        document.User(
             place=fields.place,
             email=fields.email("email"),
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
@@ -78,9 +68,9 @@ def _read_user(fields: Fields) -> User:
     )
 
 
-def _read_service_account(fields: Fields) -> ServiceAccount:
+def _read_service_account(fields: Fields) -> document.ServiceAccount:
     return fields.finish(
-        ServiceAccount(
+        document.ServiceAccount(
             place=fields.place,
             key=fields.key(),
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
@@ -89,9 +79,9 @@ def _read_service_account(fields: Fields) -> ServiceAccount:
     )
 
 
-def _read_api_key(fields: Fields) -> ApiKey:
+def _read_api_key(fields: Fields) -> document.ApiKey:
     return fields.finish(
-        ApiKey(
+        document.ApiKey(
             place=fields.place,
             key=fields.key(slash=True),  # the name that a person gave it
             service_account=fields.key("service_account"),
@@ -100,10 +90,10 @@ def _read_api_key(fields: Fields) -> ApiKey:
     )
 
 
-def _read_funding_account(fields: Fields) -> FundingAccount:
+def _read_funding_account(fields: Fields) -> document.FundingAccount:
     currency = fields.currency()
     return fields.finish(
-        FundingAccount(
+        document.FundingAccount(
             place=fields.place,
             key=fields.key(),
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
@@ -116,7 +106,7 @@ def _read_funding_account(fields: Fields) -> FundingAccount:
     )
 
 
-def _read_template(fields: Fields, customer: str, gifts: Gifts) -> Template:
+def _read_template(fields: Fields, customer: str, gifts: Gifts) -> document.Template:
     product, collection = fields.reference("product"), fields.reference("collection")
     country = fields.country("country")
     value_minor = 0
@@ -131,7 +121,7 @@ def _read_template(fields: Fields, customer: str, gifts: Gifts) -> Template:
         value_minor = _read_value(fields, found, country, customer)
         country = found.country if found else None
     return fields.finish(
-        Template(
+        document.Template(
             place=fields.place,
             key=fields.key(),
             name=fields.text("name", MAX_NAME),
@@ -153,14 +143,16 @@ def _find(fields: Fields, name: str, key: str, known: Mapping[str, Gift | None])
     return known.get(key)
 
 
-def _read_value(fields: Fields, gift: Product | Collection | None, country: str | None, customer: str) -> int:
+def _read_value(
+    fields: Fields, gift: document.Product | document.Collection | None, country: str | None, customer: str
+) -> int:
     """Returns the value of a template of `gift`; 0 after a mistake."""
     if gift is None:
         fields.amount("value", "")
         return 0
     value_minor = fields.amount("value", gift.currency)
     wrong_country = None
-    if isinstance(gift, Product):
+    if isinstance(gift, document.Product):
         name, is_sold = "product", gift.customers is None or customer in gift.customers
         if country not in sold_in(gift):
             wrong_country = f"{gift.key!r} is not sold in {country}"
@@ -180,7 +172,7 @@ def _read_value(fields: Fields, gift: Product | Collection | None, country: str 
     return 0
 
 
-def check_customer(customer: Customer, mistakes: SeedErrors) -> None:
+def check_customer(customer: document.Customer, mistakes: SeedErrors) -> None:
     """Checks the references inside a customer, and that no key of a list is used twice."""
     for keyed in (customer.service_accounts, customer.api_keys, customer.funding_accounts, customer.templates):
         check_keys(((one.place, one.key) for one in keyed), mistakes)
@@ -199,7 +191,7 @@ def check_customer(customer: Customer, mistakes: SeedErrors) -> None:
                 )
 
 
-def check_keys(keys: Iterable[tuple[Place, str]], mistakes: SeedErrors, name: str = "key") -> None:
+def check_keys(keys: Iterable[tuple[document.Place, str]], mistakes: SeedErrors, name: str = "key") -> None:
     """Checks that no key of a list is used twice."""
     seen = set()
     for place, key in keys:

@@ -4,15 +4,7 @@ from importlib.resources.abc import Traversable
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.money import MAX_AMOUNT, canonical, to_minor, to_number
-from largesse.catalogue.model import (
-    MAX_DESCRIPTION,
-    MAX_HOW_TO_REDEEM,
-    MAX_TERMS,
-    STOCK,
-    collection_price,
-    delivered_minor,
-    gift_price,
-)
+from largesse.catalogue import model
 from largesse.catalogue.model import Collection as catalogue_Collection
 from largesse.catalogue.model import Product as catalogue_Product
 from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read_picture
@@ -89,10 +81,10 @@ def read_product(fields: Fields, folder: PictureFolder) -> Product:
         customers=fields.references("customers"),
         active=fields.flag("active", default=True),
         picture=_read_picture(fields, folder),
-        description=fields.text("description", MAX_DESCRIPTION, line_ends=True),
-        how_to_redeem=fields.text("how_to_redeem", MAX_HOW_TO_REDEEM, line_ends=True),
-        terms=fields.text("terms", MAX_TERMS, line_ends=True),
-        suppliers=_read_suppliers(fields) if digital else (STOCK,),
+        description=fields.text("description", model.MAX_DESCRIPTION, line_ends=True),
+        how_to_redeem=fields.text("how_to_redeem", model.MAX_HOW_TO_REDEEM, line_ends=True),
+        terms=fields.text("terms", model.MAX_TERMS, line_ends=True),
+        suppliers=_read_suppliers(fields) if digital else (model.STOCK,),
         managed=fields.managed(),
     )
     if digital:
@@ -104,7 +96,7 @@ def read_product(fields: Fields, folder: PictureFolder) -> Product:
 
 
 def _read_suppliers(fields: Fields) -> tuple[str, ...]:
-    names = fields.references("suppliers") or (STOCK,)
+    names = fields.references("suppliers") or (model.STOCK,)
     if len(names) > _MOST_SUPPLIERS:
         fields.mistake("suppliers", f"must be at most {_MOST_SUPPLIERS}")
     for number, name in enumerate(names):
@@ -143,7 +135,7 @@ def _check_prices(product: Product, fields: Fields) -> None:
     most_minor = to_minor(MAX_AMOUNT, product.currency)
     gift = _catalogue_product(product)
     for country in product.postage_minor:
-        if delivered_minor(gift, country) > most_minor:
+        if model.delivered_minor(gift, country) > most_minor:
             fields.mistake("cost", f"comes to more than {MAX_AMOUNT} delivered in {country}")
             return
 
@@ -185,9 +177,9 @@ def gift_value(gift: Product | Collection, country: str, value_minor: int | None
     value = None if value_minor is None else to_number(value_minor, gift.currency)
     try:
         if isinstance(gift, Product):
-            return gift_price(_catalogue_product(gift), country, value).value_minor
+            return model.gift_price(_catalogue_product(gift), country, value).value_minor
         if gift.value_minor is None:
-            return collection_price(_catalogue_collection(gift), value).value_minor
+            return model.collection_price(_catalogue_collection(gift), value).value_minor
     except InvalidRequest as error:
         # Without the name of the field, which the mistake already names.
         raise ValueError(error.detail.removeprefix("`value` ").removesuffix(".")) from None

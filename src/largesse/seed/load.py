@@ -10,16 +10,9 @@ from largesse.base.email import email_key
 from largesse.base.errors import OperatorError
 from largesse.catalogue.pictures import save_pictures
 from largesse.catalogue.store import COLLECTIONS, PRODUCTS
+from largesse.customers import customer_store
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import new_secret, secret_hash
-from largesse.customers.customer_store import (
-    API_KEYS,
-    CUSTOMERS,
-    SERVICE_ACCOUNTS,
-    USERS,
-    inactive_service_accounts,
-    inactive_users,
-)
 from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Table, Values
@@ -157,34 +150,34 @@ class _Loader:
 
     async def save_customers(self) -> None:
         customers = self._seed.customers
-        rows = [_values(CUSTOMERS, customer) for customer in customers]
-        saved = await self._save(CUSTOMERS, customers, rows, "customer", _IN_OFFICE)
+        rows = [_values(customer_store.CUSTOMERS, customer) for customer in customers]
+        saved = await self._save(customer_store.CUSTOMERS, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
         self._known = [n for n, is_new in zip(saved.ids, saved.created, strict=True) if not is_new]
         self._written = [customer for customer, is_kept in zip(customers, saved.kept, strict=True) if not is_kept]
 
     async def save_users(self) -> None:
-        removed = await inactive_users(self._connection, self._known) if self._known else set()
+        removed = await customer_store.inactive_users(self._connection, self._known) if self._known else set()
         owned = [(customer, user) for customer in self._seed.customers for user in customer.users]
         rows = [
             _values(
-                USERS,
+                customer_store.USERS,
                 user,
                 customer_id=self.customers[customer.key],
                 is_active=self._is_active(customer, user, email_key(user.email), removed),
             )
             for customer, user in owned
         ]
-        saved = await self._save(USERS, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(customer_store.USERS, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
         added = zip(owned, saved.ids, saved.created, strict=True)
         self.new_users = [n for (_, user), n, is_new in added if is_new and user.active is not False]
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
-        off = await inactive_service_accounts(self._connection, self._known) if self._known else set()
+        off = await customer_store.inactive_service_accounts(self._connection, self._known) if self._known else set()
         rows = [
             _values(
-                SERVICE_ACCOUNTS,
+                customer_store.SERVICE_ACCOUNTS,
                 one,
                 customer_id=self.customers[customer.key],
                 active=self._is_active(customer, one, one.key, off),
@@ -192,7 +185,9 @@ class _Loader:
             for customer, one in owned
         ]
         accounts = [account for _, account in owned]
-        saved = await self._save(SERVICE_ACCOUNTS, accounts, rows, "service account", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(
+            customer_store.SERVICE_ACCOUNTS, accounts, rows, "service account", _CUSTOMER_IN_OFFICE
+        )
         self.service_accounts = {(c.key, one.key): n for (c, one), n in zip(owned, saved.ids, strict=True)}
 
     def _is_active(
@@ -309,14 +304,14 @@ class _Loader:
             secrets.append(secret)
             rows.append(
                 _values(
-                    API_KEYS,
+                    customer_store.API_KEYS,
                     api_key,
                     customer_id=self.customers[customer.key],
                     service_account_id=self.service_accounts[customer.key, api_key.service_account],
                     hash="\\x" + secret_hash(secret).hex(),
                 )
             )
-        saved = await self._save(API_KEYS, [api_key for _, api_key in owned], rows)
+        saved = await self._save(customer_store.API_KEYS, [api_key for _, api_key in owned], rows)
         made = zip(owned, secrets, saved.created, strict=True)
         return {(customer.key, api_key.key): secret for (customer, api_key), secret, is_new in made if is_new}
 

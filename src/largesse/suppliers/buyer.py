@@ -22,24 +22,8 @@ from largesse.fulfilment.vouchers import lock_waits, stop_waiting
 from largesse.jobs.leases import StillHeldError, Terms
 from largesse.jobs.notifier import notify
 from largesse.lines.states import LineKey
-from largesse.suppliers import store
+from largesse.suppliers import model, store
 from largesse.suppliers.description import OpenSupplier
-from largesse.suppliers.model import (
-    BAD_VOUCHERS,
-    WATCHED,
-    Answer,
-    Bought,
-    Cancelled,
-    NotCancellable,
-    Refused,
-    State,
-    SupplierFailed,
-    SupplierLine,
-    SupplierOrder,
-    Unknown,
-    fault_of,
-    judge,
-)
 from largesse.suppliers.recording import Done, record, refuse_voucher
 
 CALLS = Counter("largesse_supplier_calls_total", "Calls of suppliers, by outcome.", ["supplier", "call", "outcome"])
@@ -133,13 +117,13 @@ class Buyer:
             for one in done:
                 await self._record([one])
 
-    async def _take(self) -> tuple[list[SupplierOrder], datetime]:
+    async def _take(self) -> tuple[list[model.SupplierOrder], datetime]:
         """Leases due orders, and returns them with the database's time. Sets new ones to `asked`."""
         terms = Terms(2 * self._supplier.description.timeout_s + _WRITING_S)
         try:
             async with self._database.transaction(WORKER) as connection:
                 rows = await store.SUPPLIER_QUEUE.take(connection, self.at_once, self.name, terms=terms)
-                new = [row for row in rows if row["state"] == State.NEW]
+                new = [row for row in rows if row["state"] == model.State.NEW]
                 if new:
                     columns = [row["customer_id"] for row in new], [row["id"] for row in new]
                     await connection.execute(store.BEGIN_ASKING, *columns)
@@ -147,22 +131,22 @@ class Buyer:
         except StillHeldError:  # never, as it has no leases between two steps
             return [], clock.now()
 
-    async def _read(self, connection: Connection, rows: Sequence[Row]) -> list[SupplierOrder]:
+    async def _read(self, connection: Connection, rows: Sequence[Row]) -> list[model.SupplierOrder]:
         products = {
             row["id"]: row for row in await connection.fetch(store.PRODUCTS, [row["product_id"] for row in rows])
         }
         return [await self._order(connection, row, products) for row in rows]
 
-    async def _order(self, connection: Connection, row: Row, products: Mapping[int, Row]) -> SupplierOrder:
+    async def _order(self, connection: Connection, row: Row, products: Mapping[int, Row]) -> model.SupplierOrder:
         line = LineKey(row["customer_id"], row["order_id"], row["number"])
         product = products[row["product_id"]]
         email: str | None = None
         country = ""
-        if row["state"] == State.NEW:
+        if row["state"] == model.State.NEW:
             country = await connection.fetchval(store.COUNTRY, line.customer_id, line.order_id)
             if self._supplier.supplier.needs_recipient:
                 email = await connection.fetchval(store.RECIPIENT, *line)
-        wanted = SupplierLine(
+        wanted = model.SupplierLine(
             id=str(row["supplier_order_id"]),
             product=product["key"],
             value_minor=row["value_minor"],
@@ -170,11 +154,11 @@ class Buyer:
             country=country,
             recipient_email=None if email is None or is_erased(email) else email,
         )
-        return SupplierOrder(
+        return model.SupplierOrder(
             customer_id=row["customer_id"],
             id=row["id"],
             fence=row["fence"],
-            state=State(row["state"]),
+            state=model.State(row["state"]),
             line=line,
             supplier=row["supplier"],
             attempt=row["attempt"],
@@ -186,43 +170,43 @@ class Buyer:
             reason=row["reason"],
         )
 
-    async def _serve(self, order: SupplierOrder, at: datetime, since: float) -> Done:
+    async def _serve(self, order: model.SupplierOrder, at: datetime, since: float) -> Done:
         """Makes the next call for an order, by its state."""
         answer = await self._call(_CALLS.get(order.state, "poll"), order)
-        if order.state is State.LATE and isinstance(answer, NotCancellable):
+        if order.state is model.State.LATE and isinstance(answer, model.NotCancellable):
             answer = await self._call("poll", order)
-            if isinstance(answer, Cancelled | Unknown | Refused):
-                answer = SupplierFailed(
+            if isinstance(answer, model.Cancelled | model.Unknown | model.Refused):
+                answer = model.SupplierFailed(
                     "unclear"
                 )  # cancelling failed, so one such answer does not mean that the order is gone
-        if order.state not in WATCHED:
-            fault = fault_of(answer, order.wanted, at.date()) if isinstance(answer, Bought) else None
-            if isinstance(answer, SupplierFailed) and answer.error in BAD_VOUCHERS:
+        if order.state not in model.WATCHED:
+            fault = model.fault_of(answer, order.wanted, at.date()) if isinstance(answer, model.Bought) else None
+            if isinstance(answer, model.SupplierFailed) and answer.error in model.BAD_VOUCHERS:
                 fault = answer.error
             if fault is not None:
                 answer = refuse_voucher(order, fault)
-        if order.state in WATCHED and isinstance(answer, Bought):
+        if order.state in model.WATCHED and isinstance(answer, model.Bought):
             LATE.labels(self.name).inc()
             log.warning("supplier.late_answer", supplier=self.name, supplier_order_id=order.wanted.id)
         now = at + timedelta(seconds=clock.passed_s() - since)
-        return Done(order, answer, judge(order, answer, now, self._supplier.policy))
+        return Done(order, answer, model.judge(order, answer, now, self._supplier.policy))
 
-    async def _call(self, name: str, order: SupplierOrder) -> Answer | SupplierFailed:
-        answer: Answer | SupplierFailed
+    async def _call(self, name: str, order: model.SupplierOrder) -> model.Answer | model.SupplierFailed:
+        answer: model.Answer | model.SupplierFailed
         try:
             async with asyncio.timeout(self._supplier.description.timeout_s):
                 answer = await getattr(self._supplier.supplier, name)(order.wanted)
-        except SupplierFailed as failed:
+        except model.SupplierFailed as failed:
             answer = failed
         except TimeoutError:
-            answer = SupplierFailed("timeout")
+            answer = model.SupplierFailed("timeout")
         except Exception as error:  # noqa: BLE001 - others' code; its text may hold secrets
             log.error("supplier.code_failed", supplier=self.name, call=name, error=type(error).__name__)  # noqa: TRY400
-            answer = SupplierFailed("code_failed")
-        outcome = answer.error if isinstance(answer, SupplierFailed) else type(answer).__name__.lower()
+            answer = model.SupplierFailed("code_failed")
+        outcome = answer.error if isinstance(answer, model.SupplierFailed) else type(answer).__name__.lower()
         CALLS.labels(self.name, name, outcome).inc()
         log.info("supplier.call", supplier=self.name, call=name, supplier_order_id=order.wanted.id, outcome=outcome)
         return answer
 
 
-_CALLS = {State.NEW: "order", State.CANCELLING: "cancel", State.LATE: "cancel"}
+_CALLS = {model.State.NEW: "order", model.State.CANCELLING: "cancel", model.State.LATE: "cancel"}

@@ -13,21 +13,7 @@ import msgspec
 
 from largesse.base import clock
 from largesse.base.money import AmountError, canonical, exponent, to_minor
-from largesse.suppliers.model import (
-    OTHER_VALUE,
-    Answer,
-    Balance,
-    Bought,
-    Cancelled,
-    NotCancellable,
-    Offer,
-    Pending,
-    Refused,
-    Setup,
-    SupplierFailed,
-    SupplierLine,
-    Unknown,
-)
+from largesse.suppliers import model
 
 _Word = Literal["delivered", "pending", "refused", "unknown", "cancelled", "not_cancellable"]
 _MOST_OFFERS = 10_000
@@ -113,28 +99,28 @@ class HttpOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class HttpSupplier:
     """Calls a supplier by its description."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: model.Setup) -> None:
         self._options = msgspec.convert(setup.options, HttpOptions)
         self._secrets = setup.secrets
         self._transport = setup.transport
         _check(self._options, self._secrets)
         self.needs_recipient = "recipient_email" in _places(self._options.order)
 
-    async def order(self, line: SupplierLine) -> Answer:
+    async def order(self, line: model.SupplierLine) -> model.Answer:
         """Implements Supplier."""
         if self._options.products and line.product not in self._options.products:
-            return Refused()
+            return model.Refused()
         return await self._ask(self._options.order, line)
 
-    async def poll(self, line: SupplierLine) -> Answer:
+    async def poll(self, line: model.SupplierLine) -> model.Answer:
         """Implements Supplier."""
         return await self._ask(self._options.poll, line)
 
-    async def cancel(self, line: SupplierLine) -> Answer:
+    async def cancel(self, line: model.SupplierLine) -> model.Answer:
         """Implements Supplier."""
-        return NotCancellable() if self._options.cancel is None else await self._ask(self._options.cancel, line)
+        return model.NotCancellable() if self._options.cancel is None else await self._ask(self._options.cancel, line)
 
-    async def catalogue(self) -> list[Offer]:
+    async def catalogue(self) -> list[model.Offer]:
         """Implements Supplier."""
         paths = self._options.catalogue
         if paths is None:
@@ -142,10 +128,10 @@ class HttpSupplier:
         _, content = await self._request(Call(paths.path), {})
         items = _at(content, paths.items)
         if not isinstance(items, list) or len(items) > _MOST_OFFERS:
-            raise SupplierFailed("bad_answer")
+            raise model.SupplierFailed("bad_answer")
         return [_offer(item, paths, self._major) for item in items]
 
-    async def balance(self) -> Balance | None:
+    async def balance(self) -> model.Balance | None:
         """Implements Supplier."""
         paths = self._options.balance
         if paths is None:
@@ -154,10 +140,10 @@ class HttpSupplier:
         currency = _currency(content, paths.currency)
         amount_minor = self._minor(_at(content, paths.amount), currency)
         if currency is None or amount_minor is None:
-            raise SupplierFailed("bad_answer")
-        return Balance(amount_minor, currency)
+            raise model.SupplierFailed("bad_answer")
+        return model.Balance(amount_minor, currency)
 
-    async def _ask(self, call: Call, line: SupplierLine) -> Answer:
+    async def _ask(self, call: Call, line: model.SupplierLine) -> model.Answer:
         values = {
             "id": line.id,
             "sku": self._options.products.get(line.product, line.product),
@@ -171,28 +157,28 @@ class HttpSupplier:
         word = self._options.http_statuses.get(status)
         if word is None:
             if not 200 <= status < 300:
-                raise SupplierFailed(f"status_{status}")
+                raise model.SupplierFailed(f"status_{status}")
             word = self._options.statuses.get(_text(content, self._options.answer.status) or "")
             if word != "delivered" and _text(content, self._options.answer.id) not in {None, line.id}:
-                raise SupplierFailed(
+                raise model.SupplierFailed(
                     "foreign_answer"
                 )  # not checked if delivered: then the check of the voucher refuses it
         if word is None:
-            raise SupplierFailed("unknown_status")
+            raise model.SupplierFailed("unknown_status")
         return self._bought(content, line) if word == "delivered" else _ANSWERS[word]
 
-    def _bought(self, content: object, line: SupplierLine) -> Bought:
+    def _bought(self, content: object, line: model.SupplierLine) -> model.Bought:
         paths = self._options.answer
         worth = line.currency if paths.currency is None else _currency(content, paths.currency)
         if worth != line.currency or (
             paths.value is not None and self._minor(_at(content, paths.value), worth) != line.value_minor
         ):
-            raise SupplierFailed(OTHER_VALUE)
+            raise model.SupplierFailed(model.OTHER_VALUE)
         currency = None if paths.cost_currency is None else _currency(content, paths.cost_currency)
         cost = None if paths.cost is None else _at(content, paths.cost)
         try:
             use_by = _text_or_nothing(content, paths.use_by)
-            return Bought(
+            return model.Bought(
                 id=_text(content, paths.id) or "",
                 number=_text(content, paths.number) or "",
                 pin=_text_or_nothing(content, paths.pin),
@@ -201,7 +187,7 @@ class HttpSupplier:
                 cost_currency=currency if cost is not None else None,
             )
         except ValueError:
-            raise SupplierFailed("malformed_voucher") from None
+            raise model.SupplierFailed("malformed_voucher") from None
 
     def _major(self, amount: object, currency: str) -> str:
         """Returns an amount of the catalogue in major units. Raises SupplierFailed if it is not an amount."""
@@ -209,7 +195,7 @@ class HttpSupplier:
             return str(amount)
         minor = self._minor(amount, currency)
         if minor is None:
-            raise SupplierFailed("bad_answer")
+            raise model.SupplierFailed("bad_answer")
         return canonical(minor, currency)
 
     def _minor(self, amount: object, currency: str | None) -> int | None:
@@ -219,13 +205,13 @@ class HttpSupplier:
         try:
             exact = Decimal(str(amount))
             if currency is None or isinstance(amount, bool) or not exact.is_finite() or not 0 <= exact <= _MOST_AMOUNT:
-                raise SupplierFailed("malformed_voucher")
+                raise model.SupplierFailed("malformed_voucher")
             places = exponent(currency)
             if self._options.amounts == "minor":
                 exact = exact.scaleb(-places)
             return to_minor(exact.quantize(Decimal(1).scaleb(-places)), currency)
         except (InvalidOperation, AmountError, KeyError):
-            raise SupplierFailed("malformed_voucher") from None
+            raise model.SupplierFailed("malformed_voucher") from None
 
     async def _request(self, call: Call, values: Mapping[str, str]) -> tuple[int, object]:
         """Sends a request, and returns the status and the JSON of the answer. The JSON may be None if `http_statuses` lists the status."""
@@ -239,12 +225,12 @@ class HttpSupplier:
         result = await self._transport.request(call.method, self._options.url + path, body, headers, 0)
         if result.status is None:
             error = result.error or "failed"
-            raise SupplierFailed(error, arrived=error not in _NOT_SENT)
+            raise model.SupplierFailed(error, arrived=error not in _NOT_SENT)
         try:
             return result.status, msgspec.json.decode(result.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if 200 <= result.status < 300 and result.status not in self._options.http_statuses:
-                raise SupplierFailed("bad_answer") from None
+                raise model.SupplierFailed("bad_answer") from None
             return result.status, None
 
     def _with_secrets(self, template: str) -> str:
@@ -260,12 +246,12 @@ class HttpSupplier:
         return signed if sign.timestamp_header is None else signed | {sign.timestamp_header: now}
 
 
-_ANSWERS: Mapping[str, Answer] = {
-    "pending": Pending(),
-    "refused": Refused(),
-    "unknown": Unknown(),
-    "cancelled": Cancelled(),
-    "not_cancellable": NotCancellable(),
+_ANSWERS: Mapping[str, model.Answer] = {
+    "pending": model.Pending(),
+    "refused": model.Refused(),
+    "unknown": model.Unknown(),
+    "cancelled": model.Cancelled(),
+    "not_cancellable": model.NotCancellable(),
 }
 
 
@@ -342,7 +328,7 @@ def _currency(content: object, path: str) -> str | None:
     return None if found is None else found.upper()
 
 
-def _offer(item: object, paths: CataloguePaths, major: Callable[[object, str], str]) -> Offer:
+def _offer(item: object, paths: CataloguePaths, major: Callable[[object, str], str]) -> model.Offer:
     sku, name, currency = (_text(item, path) for path in (paths.sku, paths.name, paths.currency))
     countries, amounts = _at(item, paths.countries), _at(item, paths.amounts)
     if (
@@ -352,6 +338,6 @@ def _offer(item: object, paths: CataloguePaths, major: Callable[[object, str], s
         or not isinstance(countries, list)
         or not isinstance(amounts, list)
     ):
-        raise SupplierFailed("bad_answer")
+        raise model.SupplierFailed("bad_answer")
     amounts = [major(amount, currency.upper()) for amount in amounts]
-    return Offer(sku, name, currency, tuple(map(str, countries)), tuple(amounts))
+    return model.Offer(sku, name, currency, tuple(map(str, countries)), tuple(amounts))

@@ -27,7 +27,6 @@ from largesse.jobs.outbox import (
     mail_second_step,
     mail_test,
 )
-from largesse.mail.people import sending
 from largesse.mail.people.sending import MOST_ATTEMPTS, PeopleMailer
 from largesse.mail.people.writing import PeopleMail, queue_low_balances, write
 from largesse.mail.server import MailServer
@@ -251,7 +250,7 @@ async def test_a_mail_that_cannot_be_written_stops_no_other(
             raise LookupError
         return write(mail, mail_from, at)
 
-    monkeypatch.setattr(sending, "write", fail)
+    monkeypatch.setattr("largesse.mail.people.writing.write", fail)
     for email in ("odd@acme.example", "usual@acme.example"):
         user_id, _ = await somebody(database, email)
         async with database.transaction(OPERATOR) as connection:

@@ -16,15 +16,7 @@ from largesse.jobs.job_loop import Schedule
 from largesse.jobs.outbox import mail_thank_you
 from largesse.mail import store
 from largesse.mail.outcomes import Fault, rule_of
-from largesse.mail.people.writing import (
-    PeopleMail,
-    ThankYou,
-    read_approval,
-    read_automation,
-    read_low_balance,
-    read_thank_you,
-    write,
-)
+from largesse.mail.people import writing
 from largesse.mail.smtp import MailServerAwayError, SmtpTransport
 from largesse.notes.service import MAIL_PAUSE_S
 from largesse.notes.store import has_unmailed
@@ -105,7 +97,7 @@ class PeopleMailer:
             mail = await self._read(connection, row)
         return "outdated" if mail is None else await self._send(mail)
 
-    async def _read(self, connection: Connection, row: Row) -> PeopleMail | None:
+    async def _read(self, connection: Connection, row: Row) -> writing.PeopleMail | None:
         """Returns the mail of a row, with a new link; None if it is no longer due, or the person was removed."""
         to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], row["person_id"])
         assert to is not None, "there is always one"
@@ -113,23 +105,23 @@ class PeopleMailer:
             return None
         low = approval = thanks = automation = None
         if row["kind"] == "low_balance":
-            low = await read_low_balance(connection, row["user_id"], row["account_id"])
+            low = await writing.read_low_balance(connection, row["user_id"], row["account_id"])
         elif row["request_id"] is not None:
-            approval = await read_approval(
+            approval = await writing.read_approval(
                 connection, to["customer_id"], row["user_id"], row["kind"], row["request_id"]
             )
         elif row["kind"] == "thank_you":
-            thanks = await read_thank_you(
+            thanks = await writing.read_thank_you(
                 connection, self._vault, to["customer_id"], row["note_order_id"], row["user_id"], row["id"]
             )
         elif row["automation_id"] is not None:
-            automation = await read_automation(connection, row["user_id"], row["automation_id"])
+            automation = await writing.read_automation(connection, row["user_id"], row["automation_id"])
         is_about = row["kind"] in {"low_balance", "thank_you", "automation_asked"} or row["request_id"] is not None
         if is_about and not any((low, approval, thanks, automation)):
             return None
-        return PeopleMail(
-            **members_of(PeopleMail, row),
-            **members_of(PeopleMail, to),
+        return writing.PeopleMail(
+            **members_of(writing.PeopleMail, row),
+            **members_of(writing.PeopleMail, to),
             link=await self._address(connection, row, thanks),
             low=low,
             approval=approval,
@@ -137,7 +129,7 @@ class PeopleMailer:
             automation=automation,
         )
 
-    async def _address(self, connection: Connection, row: Row, thanks: ThankYou | None) -> str | None:
+    async def _address(self, connection: Connection, row: Row, thanks: writing.ThankYou | None) -> str | None:
         """Returns the link of the mail: a new one for its purpose, or the page that it is about. None for a test, which is already written."""
         if row["content"] is not None:
             return None
@@ -155,9 +147,9 @@ class PeopleMailer:
         )
         return f"{self._public_url}/app/link/{secret}"
 
-    async def _send(self, mail: PeopleMail) -> str:
+    async def _send(self, mail: writing.PeopleMail) -> str:
         """Sends a mail. Returns the outcome: `sent`, `refused` for good, `again` if it must be tried again, or `away` if the mail server is at fault."""
-        written = mail.content or write(mail, self._mail_from, clock.now())
+        written = mail.content or writing.write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)
         except MailServerAwayError:

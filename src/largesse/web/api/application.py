@@ -13,16 +13,7 @@ import structlog
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.authenticator import Authenticator, Caller
-from largesse.web.api.answering import (
-    REFUSED,
-    REQUESTS,
-    Answering,
-    Found,
-    log_request,
-    new_request_id,
-    reply_to,
-    route_of,
-)
+from largesse.web.api import answering
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import ignore_body, read_query, read_secret
 from largesse.web.api.whole import WholeRequests
@@ -61,11 +52,11 @@ class Application:
 
         A key may send `rate_limit` requests a minute; 0 means no limit.
         """
-        REQUESTS.expect([*(operation.name for operation in operations), *_NOT_OPERATIONS])
+        answering.REQUESTS.expect([*(operation.name for operation in operations), *_NOT_OPERATIONS])
         self._lifespan = lifespan
         self._make_pages = pages
         self._services: Services | None = None
-        self._answering = Answering(rate_limit)
+        self._answering = answering.Answering(rate_limit)
         self._exact: dict[str, dict[str, Operation]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Operation]]] = []
         by_path: dict[str, dict[str, Operation]] = {}
@@ -139,7 +130,7 @@ class Application:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began_s = clock.passed_s()
         headers = read_headers(scope["headers"])
-        request_id = headers.request_id or new_request_id()
+        request_id = headers.request_id or answering.new_request_id()
         found = self._find(scope["path"])
         if found is None:
             name = "claim" if scope["path"].startswith("/claim") else "page"
@@ -154,13 +145,15 @@ class Application:
                 name = operation.name
                 reply = await self._answer(operation, path, scope, headers, receive, request_id, ignored)
             except Exception as error:  # noqa: BLE001 - each becomes an answer
-                reply = reply_to(error, scope, found, request_id)
+                reply = answering.reply_to(error, scope, found, request_id)
             reply = self._answering.completed(reply, scope, found, request_id, ignored, began_s)
             status = reply.status
             await send_reply(reply, request_id, scope, send)
             log, took_s = self.services.request_log, clock.passed_s() - began_s
-            log_request(log, scope, scope["path"], route_of(scope, found), request_id, status, took_s)
-        REQUESTS.count(name, status, clock.passed_s() - began_s)
+            answering.log_request(
+                log, scope, scope["path"], answering.route_of(scope, found), request_id, status, took_s
+            )
+        answering.REQUESTS.count(name, status, clock.passed_s() - began_s)
 
     async def _show(
         self, scope: Scope, headers: Headers, request_id: bytes, began_s: float, receive: Receive, send: Send
@@ -172,8 +165,10 @@ class Application:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if status >= REFUSED:
-                    self._answering.refusals.refused(scope, request_id, route_of(scope, None), status, began_s)
+                if status >= answering.REFUSED:
+                    self._answering.refusals.refused(
+                        scope, request_id, answering.route_of(scope, None), status, began_s
+                    )
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
@@ -186,15 +181,15 @@ class Application:
             show = await asyncio.shield(self._pages)  # the first pages wait until all are made
             await show(scope, receive, Compressing(scope, send_with_id))
         except Exception as error:
-            reply = reply_to(error, scope, None, request_id)
+            reply = answering.reply_to(error, scope, None, request_id)
             if status:
                 raise
-            self._answering.refusals.refused(scope, request_id, route_of(scope, None), reply.status, began_s)
+            self._answering.refusals.refused(scope, request_id, answering.route_of(scope, None), reply.status, began_s)
             await send_reply(reply, request_id, scope, send)
             return reply.status
         return status
 
-    def _find(self, path: str) -> Found | None:
+    def _find(self, path: str) -> answering.Found | None:
         methods = self._exact.get(path)
         if methods is not None:
             return methods, {}

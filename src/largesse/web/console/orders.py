@@ -13,16 +13,8 @@ from largesse.reports import filters, listing
 from largesse.reports.filters import Added, OrderFilter
 from largesse.reports.finder import MOST_SORTED, place_of
 from largesse.reports.listing import ListedOrder, Sort
+from largesse.web.console import order_filters
 from largesse.web.console.context import RequestContext
-from largesse.web.console.order_filters import (
-    chips_of,
-    is_filtered,
-    list_address,
-    query_of_filter,
-    query_of_view,
-    read_filter,
-    read_sort,
-)
 from largesse.web.console.order_words import headline, source_of, state_of_order
 
 _AT_ONCE = 50
@@ -38,7 +30,7 @@ _COLUMNS = (
 
 async def show(context: RequestContext) -> Response:
     """Shows a page of the orders that match the filter, with the sums of all that match."""
-    wanted, person, sort = read_filter(context), context.person, read_sort(context)
+    wanted, person, sort = order_filters.read_filter(context), context.person, order_filters.read_sort(context)
     if context.query("of") == "chosen":
         said = context.say("Choose the orders to export first, at most %(most)s.", most=MOST_CHOSEN)
         context.form.error("order", said)
@@ -47,8 +39,8 @@ async def show(context: RequestContext) -> Response:
         page, sums, is_all = await _read(context, connection, wanted, sort)
         choices = await listing.read_choices(connection, *context.customer, user_id=own)
         views = await filters.list_views(connection, *context.customer, person.user_id)
-    query = query_of_view(context)
-    file = list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
+    query = order_filters.query_of_view(context)
+    file = order_filters.list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
     return context.page(
         "orders.html",
         page=page,
@@ -57,7 +49,7 @@ async def show(context: RequestContext) -> Response:
         most_sorted=MOST_SORTED,
         most_of_file=MOST_OF_FILE,
         sorts=_sorts(context, sort),
-        chips=chips_of(context, choices),
+        chips=order_filters.chips_of(context, choices),
         headline=lambda order: headline(context, order),
         state_of=lambda order: state_of_order(context, order),
         source_of=lambda source: source_of(context, source),
@@ -66,8 +58,8 @@ async def show(context: RequestContext) -> Response:
         current=next((view for view in views if view.query == query and not wanted.search), None),
         view_query=query,
         most_name=filters.MAX_NAME,
-        list_address=lambda **changes: list_address(context, **changes),
-        is_filtered=is_filtered(context),
+        list_address=lambda **changes: order_filters.list_address(context, **changes),
+        is_filtered=order_filters.is_filtered(context),
         may_send=person.may(Right.SEND),
         csv=file if person.may(Right.MOVE_FUNDS) else None,
     )
@@ -96,13 +88,13 @@ def _sorts(context: RequestContext, sort: Sort) -> dict[str, tuple[str, str]]:
     for column, (falling, rising) in columns.items():
         to = rising if sort is falling else falling
         said = {falling: "descending", rising: "ascending"}.get(sort, "none")
-        sorts[column] = (said, list_address(context, sort=None if to is Sort.NEWEST else to))
+        sorts[column] = (said, order_filters.list_address(context, sort=None if to is Sort.NEWEST else to))
     return sorts
 
 
 async def save(context: RequestContext) -> Response:
     """Saves the filters and the sort order in the address as a view of the person."""
-    name, query = context.form.text("name", filters.MAX_NAME), query_of_view(context)
+    name, query = context.form.text("name", filters.MAX_NAME), order_filters.query_of_view(context)
     if not query:
         context.form.error("name", context.say("Choose a filter or an order to save first."))
     if not context.form.errors:
@@ -124,9 +116,9 @@ async def remove(context: RequestContext) -> Response:
 
 async def download(context: RequestContext) -> Response:
     """Sends the selected orders, or all that match the filter, newest first, at most `MOST_OF_FILE`, as a CSV file."""
-    wanted, chosen = read_filter(context), context.parameters.texts("order")
+    wanted, chosen = order_filters.read_filter(context), context.parameters.texts("order")
     if context.query("of") == "chosen" and not 0 < len(chosen) <= MOST_CHOSEN:
-        return context.see(f"/app/orders?{query_of_filter(context, of='chosen')}")
+        return context.see(f"/app/orders?{order_filters.query_of_filter(context, of='chosen')}")
     rows = _chosen(context, wanted, chosen) if chosen else _rows(context, wanted)
     return await context.csv("orders.csv", [context.say(one) for one in _COLUMNS], rows)
 

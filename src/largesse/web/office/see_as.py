@@ -15,17 +15,9 @@ from starlette.routing import Match, Route
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.settings import ENVIRONMENTS
+from largesse.customers import customer_views
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import read_customer
-from largesse.customers.customer_views import (
-    LASTS,
-    LONGEST_REASON,
-    SHORTEST_REASON,
-    CustomerView,
-    begin_view,
-    end_view,
-    find_view,
-)
 from largesse.db.pool import Database, ReadOnly
 from largesse.web.console.context import RequestContext
 from largesse.web.console.layout import Layout
@@ -115,7 +107,7 @@ def _refuse() -> NoReturn:
 class _SeenLayout(Layout):
     """The layout of the web application, with its paths below ROOT and a banner."""
 
-    def __init__(self, base: Layout, view: CustomerView, token: str) -> None:
+    def __init__(self, base: Layout, view: customer_views.CustomerView, token: str) -> None:
         self.base = self._staging_base = base.base + ROOT
         self.docs_url = base.docs_url
         self.is_secure = base.is_secure
@@ -138,9 +130,9 @@ async def ask(context: OfficeContext) -> Response:
         "see_as.html",
         customer=customer,
         environments=named(context, ENVIRONMENT_NAMES),
-        least=SHORTEST_REASON,
-        most=LONGEST_REASON,
-        minutes=LASTS.seconds // 60,
+        least=customer_views.SHORTEST_REASON,
+        most=customer_views.LONGEST_REASON,
+        minutes=customer_views.LASTS.seconds // 60,
     )
 
 
@@ -151,10 +143,12 @@ async def begin(context: OfficeContext) -> Response:
     if form.errors:
         return await ask(context)
     try:
-        await begin_view(acting_for(context, environment), context.person.session_id, form["reason"])
+        await customer_views.begin_view(acting_for(context, environment), context.person.session_id, form["reason"])
     except InvalidRequest:
         said = context.say(
-            "Give a reason of %(least)s to %(most)s characters.", least=SHORTEST_REASON, most=LONGEST_REASON
+            "Give a reason of %(least)s to %(most)s characters.",
+            least=customer_views.SHORTEST_REASON,
+            most=customer_views.LONGEST_REASON,
         )
         form.error("reason", said)
         return await ask(context)
@@ -163,8 +157,8 @@ async def begin(context: OfficeContext) -> Response:
 
 async def end(context: OfficeContext) -> Response:
     """Ends the open view."""
-    view = await context.read(find_view, context.person.session_id)
-    await end_view(context.actor, context.person.session_id)
+    view = await context.read(customer_views.find_view, context.person.session_id)
+    await customer_views.end_view(context.actor, context.person.session_id)
     said = context.say("The view has ended.")
     return context.see(f"/office/customers/{view.customer_id}" if view else "/office/customers", said)
 
@@ -172,9 +166,11 @@ async def end(context: OfficeContext) -> Response:
 async def show(context: OfficeContext) -> Response:
     """Shows a page of the web application as the customer of the open view sees it. Raises NotFound."""
     request = context.request
-    view = await context.read(find_view, context.person.session_id)
+    view = await context.read(customer_views.find_view, context.person.session_id)
     if view is None:
-        said = context.say("The view has ended: it lasts %(minutes)s minutes.", minutes=LASTS.seconds // 60)
+        said = context.say(
+            "The view has ended: it lasts %(minutes)s minutes.", minutes=customer_views.LASTS.seconds // 60
+        )
         return context.see("/office/customers", said)
     if picture := _PICTURE.fullmatch(request.url.path):  # pictures are public, at their own path
         return see(f"{context.layout.base}/pictures/{picture[1]}", {})
