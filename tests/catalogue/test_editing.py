@@ -11,26 +11,10 @@ from tests.chained import acting_on
 
 from largesse.base.errors import NotFound, StateConflict
 from largesse.catalogue import draft_store as store
+from largesse.catalogue import editing
 from largesse.catalogue.cache import Catalogue
 from largesse.catalogue.content import Content, Faulty
 from largesse.catalogue.draft_store import KEPT_VERSIONS, Edited
-from largesse.catalogue.editing import (
-    ChangedMeanwhile,
-    ManagedByFile,
-    NothingToPublish,
-    create,
-    discard_draft,
-    import_drafts,
-    publish,
-    publish_due,
-    publish_many,
-    read_names,
-    release,
-    save_draft,
-    schedule,
-    set_picture,
-    undo,
-)
 from largesse.catalogue.impact import read_impact
 from largesse.catalogue.pictures import read_picture
 from largesse.catalogue.typed import read_collection, read_product
@@ -53,13 +37,13 @@ async def actor(database: Database, vault: Vault) -> Actor:
 async def product(database: Database, digital: bool = True, **typed: str) -> Content:
     fields: Mapping[str, str] = {**(COFFEE if digital else HAMPER), **typed}
     async with database.connection(OPERATOR) as connection:
-        return read_product(fields, await read_names(connection, [fields]), is_digital=digital, currency="GBP")
+        return read_product(fields, await editing.read_names(connection, [fields]), is_digital=digital, currency="GBP")
 
 
 async def collection(database: Database, **typed: str) -> Content:
     fields = {**TREATS, **typed}
     async with database.connection(OPERATOR) as connection:
-        return read_collection(fields, await read_names(connection, [fields]), currency="GBP")
+        return read_collection(fields, await editing.read_names(connection, [fields]), currency="GBP")
 
 
 async def edited(database: Database, object_id: int, kind: str = "product") -> Edited:
@@ -75,12 +59,14 @@ async def newest(database: Database, object_id: int, kind: str = "product") -> i
 
 
 async def save(database: Database, actor: Actor, object_id: int, **typed: str) -> None:
-    await save_draft(actor, "product", object_id, await product(database, **typed), await newest(database, object_id))
+    await editing.save_draft(
+        actor, "product", object_id, await product(database, **typed), await newest(database, object_id)
+    )
 
 
 async def published(database: Database, actor: Actor, key: str = "coffee", **typed: str) -> int:
-    object_id = await create(actor, "product", key, await product(database, **typed))
-    await publish(actor, "product", object_id, await newest(database, object_id))
+    object_id = await editing.create(actor, "product", key, await product(database, **typed))
+    await editing.publish(actor, "product", object_id, await newest(database, object_id))
     return object_id
 
 
@@ -89,12 +75,12 @@ async def test_a_product_is_sold_once_its_draft_is_published(
 ) -> None:
     catalogue = Catalogue(database, CatalogueInJson("https://gifts.example"))
     snapshot = await catalogue.at(1)
-    object_id = await create(actor, "product", "coffee", await product(database))
+    object_id = await editing.create(actor, "product", "coffee", await product(database))
     assert (await edited(database, object_id)).is_new
     version = await beside.fetchval("SELECT version FROM catalogue_version")
     assert (await catalogue.at(version)).product(object_id, "GB", 1) is None
 
-    await publish(actor, "product", object_id, await newest(database, object_id))
+    await editing.publish(actor, "product", object_id, await newest(database, object_id))
 
     # One change, which says what it changed: no process reads the whole catalogue for it.
     assert await beside.fetchval("SELECT version FROM catalogue_version") == version + 1
@@ -115,17 +101,19 @@ async def test_a_product_is_sold_once_its_draft_is_published(
 async def test_the_second_of_two_is_shown_what_changed(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
     seen = await newest(database, object_id)
-    await save_draft(actor, "product", object_id, await product(database, name="Tea"), seen)
+    await editing.save_draft(actor, "product", object_id, await product(database, name="Tea"), seen)
 
-    with pytest.raises(ChangedMeanwhile) as caught:
-        await save_draft(actor, "product", object_id, await product(database, name="Cocoa"), seen)
+    with pytest.raises(editing.ChangedMeanwhile) as caught:
+        await editing.save_draft(actor, "product", object_id, await product(database, name="Cocoa"), seen)
 
     assert caught.value.edited.newest.name == "Tea"
-    with pytest.raises(ChangedMeanwhile):
-        await publish(actor, "product", object_id, seen)
-    with pytest.raises(ChangedMeanwhile):
-        await discard_draft(actor, "product", object_id, seen)
-    await save_draft(actor, "product", object_id, await product(database, name="Cocoa"), caught.value.edited.seen)
+    with pytest.raises(editing.ChangedMeanwhile):
+        await editing.publish(actor, "product", object_id, seen)
+    with pytest.raises(editing.ChangedMeanwhile):
+        await editing.discard_draft(actor, "product", object_id, seen)
+    await editing.save_draft(
+        actor, "product", object_id, await product(database, name="Cocoa"), caught.value.edited.seen
+    )
     assert (await edited(database, object_id)).newest.name == "Cocoa"
 
 
@@ -135,11 +123,12 @@ async def test_of_many_at_once_one_wins(database: Database, actor: Actor) -> Non
     contents = [await product(database, name=f"Coffee {number}") for number in range(5)]
 
     results = await asyncio.gather(
-        *(save_draft(actor, "product", object_id, content, seen) for content in contents), return_exceptions=True
+        *(editing.save_draft(actor, "product", object_id, content, seen) for content in contents),
+        return_exceptions=True,
     )
 
     assert sum(result is None for result in results) == 1
-    assert sum(isinstance(result, ChangedMeanwhile) for result in results) == 4
+    assert sum(isinstance(result, editing.ChangedMeanwhile) for result in results) == 4
 
 
 async def test_what_a_file_manages_is_changed_only_after_it_is_released(
@@ -151,51 +140,51 @@ async def test_what_a_file_manages_is_changed_only_after_it_is_released(
     content = await product(database, name="Tea")
 
     for attempt in (
-        save_draft(actor, "product", object_id, content, seen),
-        publish(actor, "product", object_id, seen),
-        undo(actor, "product", object_id, seen),
-        schedule(actor, "product", object_id, None, seen),
-        set_picture(actor, object_id, None, seen),
-        discard_draft(actor, "product", object_id, seen),
-        import_drafts(actor, "product", {"coffee": content}, {"coffee": seen}, "file"),  # type: ignore[dict-item]
+        editing.save_draft(actor, "product", object_id, content, seen),
+        editing.publish(actor, "product", object_id, seen),
+        editing.undo(actor, "product", object_id, seen),
+        editing.schedule(actor, "product", object_id, None, seen),
+        editing.set_picture(actor, object_id, None, seen),
+        editing.discard_draft(actor, "product", object_id, seen),
+        editing.import_drafts(actor, "product", {"coffee": content}, {"coffee": seen}, "file"),  # type: ignore[dict-item]
     ):
-        with pytest.raises(ManagedByFile):
+        with pytest.raises(editing.ManagedByFile):
             await attempt
 
-    await release(actor, "product", object_id)
-    await release(actor, "product", object_id)  # nothing more
-    await save_draft(actor, "product", object_id, content, await newest(database, object_id))
+    await editing.release(actor, "product", object_id)
+    await editing.release(actor, "product", object_id)  # nothing more
+    await editing.save_draft(actor, "product", object_id, content, await newest(database, object_id))
     assert await beside.fetchval("SELECT count(*) FROM audit_events WHERE act = 'catalogue.released'") == 1
     with pytest.raises(NotFound):
-        await release(actor, "product", 999)
+        await editing.release(actor, "product", 999)
 
 
 async def test_the_last_publication_is_undone_and_that_too(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
     await save(database, actor, object_id, name="Tea")
-    await publish(actor, "product", object_id, await newest(database, object_id))
+    await editing.publish(actor, "product", object_id, await newest(database, object_id))
 
-    await undo(actor, "product", object_id, await newest(database, object_id))
+    await editing.undo(actor, "product", object_id, await newest(database, object_id))
     assert (await edited(database, object_id)).content.name == "Coffee"
-    await undo(actor, "product", object_id, await newest(database, object_id))
+    await editing.undo(actor, "product", object_id, await newest(database, object_id))
     assert (await edited(database, object_id)).content.name == "Tea"
 
 
 async def test_a_draft_of_before_an_undo_is_published_once_it_is_saved_again(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
     tea, opened = await product(database, name="Tea"), await newest(database, object_id)
-    await save_draft(actor, "product", object_id, tea, opened)
+    await editing.save_draft(actor, "product", object_id, tea, opened)
     opened = await newest(database, object_id)
-    await undo(actor, "product", object_id, opened)
-    with pytest.raises(ChangedMeanwhile):  # the form of before the undo
-        await save_draft(actor, "product", object_id, tea, opened)
+    await editing.undo(actor, "product", object_id, opened)
+    with pytest.raises(editing.ChangedMeanwhile):  # the form of before the undo
+        await editing.save_draft(actor, "product", object_id, tea, opened)
 
     behind = await edited(database, object_id)
-    for acting in (publish(actor, "product", object_id, behind.seen), schedule(actor, "product", object_id, datetime.max.replace(tzinfo=UTC), behind.seen)):  # fmt: skip
-        with pytest.raises(ChangedMeanwhile):
+    for acting in (editing.publish(actor, "product", object_id, behind.seen), editing.schedule(actor, "product", object_id, datetime.max.replace(tzinfo=UTC), behind.seen)):  # fmt: skip
+        with pytest.raises(editing.ChangedMeanwhile):
             await acting
-    await save_draft(actor, "product", object_id, tea, behind.seen)
-    await publish(actor, "product", object_id, await newest(database, object_id))
+    await editing.save_draft(actor, "product", object_id, tea, behind.seen)
+    await editing.publish(actor, "product", object_id, await newest(database, object_id))
 
     assert (await edited(database, object_id)).content.name == "Tea"
 
@@ -203,7 +192,7 @@ async def test_a_draft_of_before_an_undo_is_published_once_it_is_saved_again(dat
 async def test_the_first_publication_is_undone_by_not_selling_it(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
 
-    await undo(actor, "product", object_id, await newest(database, object_id))
+    await editing.undo(actor, "product", object_id, await newest(database, object_id))
 
     assert not (await edited(database, object_id)).content.active
 
@@ -215,14 +204,14 @@ async def test_what_was_never_published_in_the_office_cannot_be_undone(
     await beside.execute("DELETE FROM catalogue_versions")
 
     with pytest.raises(StateConflict, match="nothing to undo"):
-        await undo(actor, "product", object_id, await newest(database, object_id))
+        await editing.undo(actor, "product", object_id, await newest(database, object_id))
 
 
 async def test_versions_are_bounded(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
     object_id = await published(database, actor)
     for number in range(KEPT_VERSIONS + 1):
         await save(database, actor, object_id, name=f"Coffee {number}")
-        await publish(actor, "product", object_id, await newest(database, object_id))
+        await editing.publish(actor, "product", object_id, await newest(database, object_id))
 
     async with database.connection(OPERATOR) as connection:
         versions = await store.list_versions(connection, "product", object_id, 100)
@@ -238,15 +227,15 @@ async def test_a_draft_publishes_itself_at_its_time(
     await save(database, actor, object_id, name="Tea")
     now = await beside.fetchval("SELECT clock_now()")
     with pytest.raises(Faulty):
-        await schedule(actor, "product", object_id, now, await newest(database, object_id))
-    await schedule(actor, "product", object_id, now + timedelta(hours=1), await newest(database, object_id))
+        await editing.schedule(actor, "product", object_id, now, await newest(database, object_id))
+    await editing.schedule(actor, "product", object_id, now + timedelta(hours=1), await newest(database, object_id))
     worker = worker_actor(database, await acting_on(database, vault))
 
     async with database.connection(WORKER) as connection:
-        assert await publish_due(connection, worker, 10) == 0
+        assert await editing.publish_due(connection, worker, 10) == 0
         await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now()")
-        assert await publish_due(connection, worker, 10) == 1
-        assert await publish_due(connection, worker, 10) == 0
+        assert await editing.publish_due(connection, worker, 10) == 1
+        assert await editing.publish_due(connection, worker, 10) == 0
 
     assert (await edited(database, object_id)).content.name == "Tea"
     assert (await edited(database, object_id)).draft is None
@@ -260,7 +249,7 @@ async def test_a_scheduled_draft_of_before_a_publication_stays_and_says_why(
     await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now(), based_on = 0")
 
     async with database.connection(WORKER) as connection:
-        await publish_due(connection, worker_actor(database, await acting_on(database, vault)), 10)
+        await editing.publish_due(connection, worker_actor(database, await acting_on(database, vault)), 10)
 
     draft = (await edited(database, object_id)).draft
     assert draft is not None
@@ -271,22 +260,22 @@ async def test_a_scheduled_draft_of_before_a_publication_stays_and_says_why(
 async def test_a_draft_that_cannot_be_written_stops_no_other(
     database: Database, actor: Actor, vault: Vault, beside: asyncpg.Connection
 ) -> None:
-    await create(actor, "product", "odd", await product(database))
-    usual = await create(actor, "product", "usual", await product(database))
+    await editing.create(actor, "product", "odd", await product(database))
+    usual = await editing.create(actor, "product", "usual", await product(database))
     await beside.execute("UPDATE catalogue_drafts SET publish_at = clock_now()")
     await beside.execute("ALTER TABLE products ADD CONSTRAINT fails CHECK (key <> 'odd' OR name IS NULL) NOT VALID")
     worker = worker_actor(database, await acting_on(database, vault))
     async with database.connection(WORKER) as connection:
-        assert await publish_due(connection, worker, 10) == 1
+        assert await editing.publish_due(connection, worker, 10) == 1
     await beside.execute("ALTER TABLE products DROP CONSTRAINT fails")
     assert (await edited(database, usual)).draft is None
 
 
 async def test_a_schedule_is_taken_back(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
-    object_id = await create(actor, "product", "coffee", await product(database))
+    object_id = await editing.create(actor, "product", "coffee", await product(database))
     at = await beside.fetchval("SELECT clock_now() + interval '1 hour'")
-    await schedule(actor, "product", object_id, at, await newest(database, object_id))
-    await schedule(actor, "product", object_id, None, await newest(database, object_id))
+    await editing.schedule(actor, "product", object_id, at, await newest(database, object_id))
+    await editing.schedule(actor, "product", object_id, None, await newest(database, object_id))
 
     draft = (await edited(database, object_id)).draft
     assert draft is not None
@@ -296,31 +285,31 @@ async def test_a_schedule_is_taken_back(database: Database, actor: Actor, beside
 async def test_there_is_nothing_to_publish_without_a_draft(database: Database, actor: Actor) -> None:
     object_id = await published(database, actor)
 
-    with pytest.raises(NothingToPublish):
-        await publish(actor, "product", object_id, await newest(database, object_id))
-    with pytest.raises(NothingToPublish):
-        await publish_many(actor, "product", ["coffee"])
+    with pytest.raises(editing.NothingToPublish):
+        await editing.publish(actor, "product", object_id, await newest(database, object_id))
+    with pytest.raises(editing.NothingToPublish):
+        await editing.publish_many(actor, "product", ["coffee"])
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a,b", "a;b", " a", "a" * 101, "a\nb"])
 async def test_keys_that_cannot_be(database: Database, actor: Actor, key: str) -> None:
     with pytest.raises(Faulty):
-        await create(actor, "product", key, await product(database))
+        await editing.create(actor, "product", key, await product(database))
 
 
 async def test_a_key_of_100_characters_and_one_that_is_taken(database: Database, actor: Actor) -> None:
-    await create(actor, "product", "k" * 100, await product(database))
+    await editing.create(actor, "product", "k" * 100, await product(database))
     with pytest.raises(Faulty, match="has this key"):
-        await create(actor, "product", "k" * 100, await product(database))
+        await editing.create(actor, "product", "k" * 100, await product(database))
 
 
 async def test_a_picture_is_part_of_the_draft(database: Database, actor: Actor, beside: asyncpg.Connection) -> None:
     object_id = await published(database, actor)
     picture = read_picture(png(100, 100))
 
-    await set_picture(actor, object_id, picture, await newest(database, object_id))
+    await editing.set_picture(actor, object_id, picture, await newest(database, object_id))
     assert await beside.fetchval("SELECT picture FROM products") is None
-    await publish(actor, "product", object_id, await newest(database, object_id))
+    await editing.publish(actor, "product", object_id, await newest(database, object_id))
 
     assert await beside.fetchval("SELECT picture FROM products") == picture.name
     assert await beside.fetchval("SELECT count(*) FROM pictures") == 1
@@ -330,10 +319,10 @@ async def test_many_drafts_are_one_change_of_the_catalogue(
     database: Database, actor: Actor, beside: asyncpg.Connection
 ) -> None:
     contents = {f"p{number:03}": await product(database, name=f"Product {number}") for number in range(30)}
-    await import_drafts(actor, "product", contents, {}, "file")  # type: ignore[arg-type]
+    await editing.import_drafts(actor, "product", contents, {}, "file")  # type: ignore[arg-type]
     before = await beside.fetchval("SELECT version FROM catalogue_version")
 
-    assert await publish_many(actor, "product", list(contents)) == 30
+    assert await editing.publish_many(actor, "product", list(contents)) == 30
 
     assert await beside.fetchval("SELECT version FROM catalogue_version") == before + 1
     assert await beside.fetchval("SELECT count(*) FROM products WHERE active") == 30
@@ -344,8 +333,8 @@ async def test_a_change_says_which_templates_and_collections_it_breaks(
     database: Database, actor: Actor, beside: asyncpg.Connection
 ) -> None:
     object_id = await published(database, actor)
-    treats = await create(actor, "collection", "treats", await collection(database))
-    await publish(actor, "collection", treats, await newest(database, treats, "collection"))
+    treats = await editing.create(actor, "collection", "treats", await collection(database))
+    await editing.publish(actor, "collection", treats, await newest(database, treats, "collection"))
     template = "INSERT INTO templates (customer_id, key, name, product_id, gift_name, value_minor, currency, country) "
     await beside.execute(template + "VALUES (1, 'a', 'Ten', $1, 'Coffee', 1000, 'GBP', 'GB')", object_id)
     await beside.execute(template + "VALUES (1, 'b', 'Five', $1, 'Coffee', 500, 'GBP', 'IE')", object_id)
@@ -357,7 +346,7 @@ async def test_a_change_says_which_templates_and_collections_it_breaks(
 
     assert [one.name for one in impact.templates] == ["Ten", "Five"]
     assert [(one.name, list(one.values_minor)) for one in impact.collections] == [("Treats", [1000])]
-    await save_draft(
+    await editing.save_draft(
         actor,
         "collection",
         treats,

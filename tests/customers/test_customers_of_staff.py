@@ -7,18 +7,9 @@ import pytest
 from tests.chained import actor_on
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.customers import customers
 from largesse.customers.customer_store import search_customers
 from largesse.customers.customer_views import LASTS, begin_view, end_view, find_view, read_reason
-from largesse.customers.customers import (
-    LONGEST_NOTE,
-    MOST_NOTES,
-    add_note,
-    create_customer,
-    erase_note,
-    erase_notes_mentioning,
-    list_notes,
-    notes_mentioning,
-)
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault
@@ -29,7 +20,7 @@ VAULT = Vault((bytes(32),))
 
 async def make(database: Database, *names: str) -> list[int]:
     actor = await actor_on(database, VAULT)
-    made = [await create_customer(actor, name, plan="pro", funding="balance", key=None) for name in names]
+    made = [await customers.create_customer(actor, name, plan="pro", funding="balance", key=None) for name in names]
     return [customer_id for customer_id, _ in made]
 
 
@@ -59,7 +50,9 @@ async def test_customers_are_found_by_the_beginnings_of_words_of_name_and_key(da
 
 async def test_two_of_one_name_have_keys_of_their_own(database: Database) -> None:
     actor = await actor_on(database, VAULT)
-    keys = [(await create_customer(actor, "Acme", plan="pro", funding="balance", key=None))[1] for _ in range(3)]
+    keys = [
+        (await customers.create_customer(actor, "Acme", plan="pro", funding="balance", key=None))[1] for _ in range(3)
+    ]
     assert keys == ["acme", "acme-2", "acme-3"]
 
 
@@ -112,26 +105,26 @@ async def test_nothing_is_left_of_a_customer_that_cannot_be_opened_whole(databas
 async def test_notes_have_limits_and_are_erased(database: Database) -> None:
     acme, globex = await make(database, "Acme", "Globex")
     actor = await actor_on(database, VAULT, acme)
-    for note in ("", "  ", "a" * (LONGEST_NOTE + 1), "a\x00b", "a\u202eb"):
+    for note in ("", "  ", "a" * (customers.LONGEST_NOTE + 1), "a\x00b", "a\u202eb"):
         with pytest.raises(InvalidRequest):
-            await add_note(actor, note)
-    longest = await add_note(actor, "a" * LONGEST_NOTE)
-    note = await add_note(actor, " Ask Sam@example.com\nfirst ")
+            await customers.add_note(actor, note)
+    longest = await customers.add_note(actor, "a" * customers.LONGEST_NOTE)
+    note = await customers.add_note(actor, " Ask Sam@example.com\nfirst ")
     async with database.connection(OPERATOR) as connection:
-        assert [one.note for one in await list_notes(connection, acme)] == [
+        assert [one.note for one in await customers.list_notes(connection, acme)] == [
             "Ask Sam@example.com\nfirst",
-            "a" * LONGEST_NOTE,
+            "a" * customers.LONGEST_NOTE,
         ]
-        assert await list_notes(connection, globex) == []
+        assert await customers.list_notes(connection, globex) == []
     with pytest.raises(NotFound):
-        await erase_note(await actor_on(database, VAULT, globex), note)
-    await erase_note(actor, longest)
+        await customers.erase_note(await actor_on(database, VAULT, globex), note)
+    await customers.erase_note(actor, longest)
     with pytest.raises(NotFound):
-        await erase_note(actor, longest)
+        await customers.erase_note(actor, longest)
     async with database.transaction(OPERATOR) as connection:
-        assert len(await notes_mentioning(connection, "SAM@example.com", None)) == 1
-        assert await erase_notes_mentioning(connection, "sam@example.com", globex) == 0
-        assert await erase_notes_mentioning(connection, "sam@example.com", acme) == 1
+        assert len(await customers.notes_mentioning(connection, "SAM@example.com", None)) == 1
+        assert await customers.erase_notes_mentioning(connection, "sam@example.com", globex) == 0
+        assert await customers.erase_notes_mentioning(connection, "sam@example.com", acme) == 1
     told = await database.fetch(
         OPERATOR, "SELECT act, subject, after FROM audit_events WHERE customer_id = 0 ORDER BY id"
     )
@@ -150,11 +143,11 @@ async def test_a_customer_has_so_many_notes_at_most(database: Database) -> None:
         OPERATOR,
         "INSERT INTO customer_notes (customer_id, author, note, written_at) SELECT $1, 'a', 'b', now() FROM generate_series(2, $2)",
         acme,
-        MOST_NOTES,
+        customers.MOST_NOTES,
     )
-    await add_note(actor, "The last one")
+    await customers.add_note(actor, "The last one")
     with pytest.raises(InvalidRequest, match="at most 200 notes"):
-        await add_note(actor, "One too many")
+        await customers.add_note(actor, "One too many")
 
 
 @pytest.mark.parametrize("table", ["customer_notes", "customer_views", "privacy_requests"])
@@ -212,4 +205,6 @@ async def test_a_view_ends_after_half_an_hour_or_before(database: Database) -> N
 async def test_a_key_in_use_is_refused(database: Database) -> None:
     await make(database, "Acme")
     with pytest.raises(OperatorError):
-        await create_customer(await actor_on(database, VAULT), "Other", plan="pro", funding="balance", key="acme")
+        await customers.create_customer(
+            await actor_on(database, VAULT), "Other", plan="pro", funding="balance", key="acme"
+        )

@@ -5,17 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from largesse.customers.second_step import (
-    _step_of,
-    _totp,
-    forget_second_step,
-    new_recovery_codes,
-    new_totp_secret,
-    take_code,
-    totp_address,
-    turn_on,
-    typed_secret,
-)
+from largesse.customers import second_step
 from largesse.customers.sign_in_store import add_person
 from largesse.db.pool import Connection, Database, connect_once
 from largesse.db.roles import Role
@@ -41,9 +31,9 @@ async def now_s(connection: Connection) -> float:
 
 
 async def turned_on(connection: Connection, email: str) -> tuple[int, bytes, list[str]]:
-    person_id, secret = await add_person(connection, email), new_totp_secret()
-    code = _totp(secret).generate(await now_s(connection)).decode()
-    codes = await turn_on(connection, VAULT, person_id, secret, code)
+    person_id, secret = await add_person(connection, email), second_step.new_totp_secret()
+    code = second_step._totp(secret).generate(await now_s(connection)).decode()
+    codes = await second_step.turn_on(connection, VAULT, person_id, secret, code)
     assert codes is not None
     return person_id, secret, codes
 
@@ -56,27 +46,27 @@ def test_codes_are_those_of_the_standard(at_s: int, code: str) -> None:
     secret = b"12345678901234567890"
     step = at_s // 30
     for offset, found in ((0, step), (30, step), (-30, step), (60, None), (-60, None)):
-        assert _step_of(secret, code, at_s + offset, after=0) == found
-    assert _step_of(secret, code, at_s, after=step) is None, "taken before"
+        assert second_step._step_of(secret, code, at_s + offset, after=0) == found
+    assert second_step._step_of(secret, code, at_s, after=step) is None, "taken before"
 
 
 def test_the_secret_is_read_and_typed() -> None:
-    address = totp_address(b"12345678901234567890", "ada@acme.example")
+    address = second_step.totp_address(b"12345678901234567890", "ada@acme.example")
     assert address.startswith("otpauth://totp/Largesse:ada%40acme.example?")
     assert "secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ" in address
-    assert typed_secret(b"12345678901234567890").split() == ["GEZD", "GNBV", "GY3T", "QOJQ"] * 2
+    assert second_step.typed_secret(b"12345678901234567890").split() == ["GEZD", "GNBV", "GY3T", "QOJQ"] * 2
 
 
 async def test_a_code_is_taken_once_whoever_types_it(database: Database) -> None:
     async with database.transaction(OPERATOR) as connection:
         person_id, secret, _ = await turned_on(connection, "once@acme.example")
-        used = _totp(secret).generate(await now_s(connection)).decode()
-        assert not await take_code(connection, VAULT, person_id, used), "it turned the app on"
-        coming = _totp(secret).generate(await now_s(connection) + 30).decode()
+        used = second_step._totp(secret).generate(await now_s(connection)).decode()
+        assert not await second_step.take_code(connection, VAULT, person_id, used), "it turned the app on"
+        coming = second_step._totp(secret).generate(await now_s(connection) + 30).decode()
 
     async def take() -> bool:
         async with database.transaction(OPERATOR) as connection:
-            return await take_code(connection, VAULT, person_id, f" {coming[:3]} {coming[3:]} ")
+            return await second_step.take_code(connection, VAULT, person_id, f" {coming[:3]} {coming[3:]} ")
 
     taken = await asyncio.gather(*(take() for _ in range(8)))
     assert taken.count(True) == 1
@@ -87,22 +77,22 @@ async def test_recovery_codes_hold_once_each_and_until_there_are_new_ones(databa
         person_id, _, codes = await turned_on(connection, "recovers@acme.example")
         other_id, _, _ = await turned_on(connection, "other@acme.example")
         assert len(set(codes)) == 10
-        assert not await take_code(connection, VAULT, other_id, codes[0]), "of somebody else"
-        assert await take_code(connection, VAULT, person_id, codes[0].lower().replace("-", " "))
-        assert not await take_code(connection, VAULT, person_id, codes[0])
-        fresh = await new_recovery_codes(connection, person_id)
-        assert not await take_code(connection, VAULT, person_id, codes[1])
-        assert await take_code(connection, VAULT, person_id, fresh[1])
+        assert not await second_step.take_code(connection, VAULT, other_id, codes[0]), "of somebody else"
+        assert await second_step.take_code(connection, VAULT, person_id, codes[0].lower().replace("-", " "))
+        assert not await second_step.take_code(connection, VAULT, person_id, codes[0])
+        fresh = await second_step.new_recovery_codes(connection, person_id)
+        assert not await second_step.take_code(connection, VAULT, person_id, codes[1])
+        assert await second_step.take_code(connection, VAULT, person_id, fresh[1])
         kept = await connection.fetch("SELECT encode(hash, 'escape') AS hash FROM recovery_codes")
         assert not {row["hash"] for row in kept} & set(fresh)
 
 
 async def test_a_wrong_code_turns_nothing_on_and_without_a_second_step_none_is_right(database: Database) -> None:
     async with database.transaction(OPERATOR) as connection:
-        person_id, secret = await add_person(connection, "without@acme.example"), new_totp_secret()
+        person_id, secret = await add_person(connection, "without@acme.example"), second_step.new_totp_secret()
         for wrong in ("", "12345", "abcdef", "\uff11\uff12\uff13\uff14\uff15\uff16"):
-            assert await turn_on(connection, VAULT, person_id, secret, wrong) is None
-            assert not await take_code(connection, VAULT, person_id, wrong)
+            assert await second_step.turn_on(connection, VAULT, person_id, secret, wrong) is None
+            assert not await second_step.take_code(connection, VAULT, person_id, wrong)
         person_id, secret, codes = await turned_on(connection, "off@acme.example")
-        await forget_second_step(connection, person_id)
-        assert not await take_code(connection, VAULT, person_id, codes[0])
+        await second_step.forget_second_step(connection, person_id)
+        assert not await second_step.take_code(connection, VAULT, person_id, codes[0])

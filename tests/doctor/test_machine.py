@@ -19,15 +19,9 @@ from tests.worker.test_metrics import free_port
 from largesse.base.settings import Settings, load_settings
 from largesse.db.pool import Database, connect_once
 from largesse.db.scope import OPERATOR
+from largesse.doctor import machine
 from largesse.doctor.checks import CheckResult, Level
 from largesse.doctor.database import check_database
-from largesse.doctor.machine import (
-    check_data_dir,
-    check_mail_server,
-    check_master_key,
-    check_master_key_fits,
-    check_open_files,
-)
 from largesse.encryption.master_keys import prove_master_key, retire
 from largesse.encryption.vault import Vault, load_vault
 from largesse.mail.smtp import SmtpTimeouts
@@ -52,24 +46,24 @@ def embedded(folder: Path) -> Settings:
 )
 def test_nobody_else_may_change_the_data_directory(tmp_path: Path, mode: int, level: Level) -> None:
     tmp_path.chmod(mode)
-    [found] = check_data_dir(embedded(tmp_path))
+    [found] = machine.check_data_dir(embedded(tmp_path))
     assert (found.level, found.setting) == (level, "LARGESSE_DATA_DIR")
 
 
 def test_a_data_directory_that_is_missing_or_none(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert [f.level for f in check_data_dir(embedded(tmp_path / "new"))] == [Level.OK]
-    assert [f.level for f in check_data_dir(embedded(file))] == [Level.ERROR]
-    assert [f.level for f in check_data_dir(embedded(file / "below" / "a file"))] == [Level.ERROR]
-    assert check_data_dir(load_settings({**EXTERNAL, "LARGESSE_DATA_DIR": str(file)})) == []
+    assert [f.level for f in machine.check_data_dir(embedded(tmp_path / "new"))] == [Level.OK]
+    assert [f.level for f in machine.check_data_dir(embedded(file))] == [Level.ERROR]
+    assert [f.level for f in machine.check_data_dir(embedded(file / "below" / "a file"))] == [Level.ERROR]
+    assert machine.check_data_dir(load_settings({**EXTERNAL, "LARGESSE_DATA_DIR": str(file)})) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_data_directory_of_somebody_else(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    assert [f.level for f in check_data_dir(embedded(tmp_path))] == [Level.ERROR]
-    assert [f.level for f in check_data_dir(embedded(tmp_path / "new"))] == [Level.ERROR]
+    assert [f.level for f in machine.check_data_dir(embedded(tmp_path))] == [Level.ERROR]
+    assert [f.level for f in machine.check_data_dir(embedded(tmp_path / "new"))] == [Level.ERROR]
 
 
 @pytest.mark.long
@@ -82,14 +76,14 @@ def test_the_limit_of_open_files_is_enough_for_the_busiest(hard: str, level: str
 
 
 def test_a_limit_of_connections_with_which_no_process_starts_is_an_error() -> None:
-    [found] = check_open_files(load_settings({"LARGESSE_MAX_CONNECTIONS": "1000000"}))
+    [found] = machine.check_open_files(load_settings({"LARGESSE_MAX_CONNECTIONS": "1000000"}))
     assert (found.level, found.setting) == (Level.ERROR, "LARGESSE_MAX_CONNECTIONS")
     assert "is 1,000,000" in found.text
     assert "LimitNOFILE" in found.text
 
 
 def test_a_limit_of_connections_counts(tmp_path: Path) -> None:
-    [found] = check_open_files(load_settings({"LARGESSE_MAX_CONNECTIONS": "10"}))
+    [found] = machine.check_open_files(load_settings({"LARGESSE_MAX_CONNECTIONS": "10"}))
     assert "2,158 files" in found.text
 
 
@@ -110,7 +104,7 @@ async def finding(server: PostOffice, url: str) -> CheckResult:
     """What is found about a server that runs, which gets no mail of it."""
     await server.start()
     try:
-        [found] = await check_mail_server(url.replace("PORT", str(server.port)))
+        [found] = await machine.check_mail_server(url.replace("PORT", str(server.port)))
     finally:
         await server.close()
     assert server.got == []
@@ -120,7 +114,7 @@ async def finding(server: PostOffice, url: str) -> CheckResult:
 
 
 async def test_no_server_is_no_conversation() -> None:
-    assert await check_mail_server(None) == []
+    assert await machine.check_mail_server(None) == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +146,7 @@ async def test_it_is_encrypted_with_and_logged_in_to(trusted: ssl.SSLContext, im
 async def test_a_refused_login(trusted: ssl.SSLContext) -> None:
     server = Guarded(tls=trusted)
     await server.start()
-    [found] = await check_mail_server(url_of(server, password="wrong"))
+    [found] = await machine.check_mail_server(url_of(server, password="wrong"))
     await server.close()
     assert (found.level, found.setting) == (Level.ERROR, "LARGESSE_SMTP_URL")
     assert "refuses the login (535)" in found.text
@@ -177,7 +171,7 @@ async def test_a_certificate_that_nobody_vouches_for(tmp_path: Path, implicit: b
 
 
 async def test_nobody_listens() -> None:
-    [found] = await check_mail_server(f"smtp://127.0.0.1:{free_port()}")
+    [found] = await machine.check_mail_server(f"smtp://127.0.0.1:{free_port()}")
     assert found.level is Level.ERROR
     assert "nobody listens there" in found.text
 
@@ -191,7 +185,7 @@ async def test_somebody_listens_and_says_nothing() -> None:
 
     server = await asyncio.start_server(wait, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    [found] = await check_mail_server(f"smtp://127.0.0.1:{port}", SHORT)
+    [found] = await machine.check_mail_server(f"smtp://127.0.0.1:{port}", SHORT)
     silent.set()
     server.close()
     assert found.level is Level.ERROR
@@ -203,7 +197,7 @@ SEALED_UNDER_IT = "The database is encrypted under this key."
 
 
 def test_a_key_is_not_made_by_looking(tmp_path: Path) -> None:
-    [found] = check_master_key(embedded(tmp_path))
+    [found] = machine.check_master_key(embedded(tmp_path))
     assert found.level is Level.OK
     assert list(tmp_path.iterdir()) == []
 
@@ -212,15 +206,15 @@ def test_a_key_is_not_made_by_looking(tmp_path: Path) -> None:
 def test_a_generated_key_is_its_owners_alone(tmp_path: Path, mode: int, level: Level) -> None:
     load_vault(embedded(tmp_path))
     (tmp_path / "master-key").chmod(mode)
-    [found] = check_master_key(embedded(tmp_path))
+    [found] = machine.check_master_key(embedded(tmp_path))
     assert (found.level, found.setting) == (level, "LARGESSE_MASTER_KEY")
     assert ("chmod 600" in found.text) == (level is Level.WARNING)
 
 
 def test_a_key_that_cannot_be_had(tmp_path: Path) -> None:
     (tmp_path / "master-key").write_text("secret")
-    [damaged] = check_master_key(embedded(tmp_path))
-    [missing] = check_master_key(load_settings(EXTERNAL))
+    [damaged] = machine.check_master_key(embedded(tmp_path))
+    [missing] = machine.check_master_key(load_settings(EXTERNAL))
     for found in (damaged, missing):
         assert (found.level, found.setting) == (Level.ERROR, "LARGESSE_MASTER_KEY")
         assert "secret" not in found.text
@@ -228,7 +222,7 @@ def test_a_key_that_cannot_be_had(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_set() -> None:
-    [found] = check_master_key(load_settings({**EXTERNAL, "LARGESSE_MASTER_KEY": "5e" * 32}))
+    [found] = machine.check_master_key(load_settings({**EXTERNAL, "LARGESSE_MASTER_KEY": "5e" * 32}))
     assert found.level is Level.OK
 
 
@@ -257,7 +251,7 @@ async def test_the_key_is_the_one_that_codes_were_sealed_with(database_url: str,
     assert WRONG not in text
 
     async with connect_once(database_url, OPERATOR) as connection:
-        [lost] = await check_master_key_fits(connection, embedded(tmp_path))
+        [lost] = await machine.check_master_key_fits(connection, embedded(tmp_path))
     assert (lost.level, "missing" in lost.text) == (Level.ERROR, True)
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test's own folder
 

@@ -6,15 +6,7 @@ import pytest
 from tests.drafts.conftest import finished
 
 from largesse.base.text import csv_file
-from largesse.drafts.sheet import (
-    MAX_CELL,
-    MAX_CHARACTERS,
-    MAX_COLUMNS,
-    MAX_FILE_BYTES,
-    MAX_ROWS,
-    REFUSALS,
-    SheetRefused,
-)
+from largesse.drafts import sheet
 from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 
 LINES = "email,name\nzoë@example.com,Zoë Müller\n"
@@ -25,10 +17,10 @@ def rows(data: bytes) -> list[tuple[int, list[str]]]:
     return [(row.number, list(row.cells)) for row in finished(read_text_sheet(read_text_file(data).text)).rows]
 
 
-def refusal(data: bytes) -> SheetRefused:
-    with pytest.raises(SheetRefused) as raised:
+def refusal(data: bytes) -> sheet.SheetRefused:
+    with pytest.raises(sheet.SheetRefused) as raised:
         finished(read_text_sheet(read_text_file(data).text))
-    assert raised.value.why in REFUSALS
+    assert raised.value.why in sheet.REFUSALS
     return raised.value
 
 
@@ -111,30 +103,30 @@ def test_what_is_no_table_is_refused(data: bytes, why: str, row: int):
 
 
 def test_each_limit_holds_on_both_sides():
-    assert len(rows(b"a@example.com\n" * (MAX_ROWS + 1))) == MAX_ROWS + 1
-    assert refusal(b"a@example.com\n" * (MAX_ROWS + 2)).detail == "There are more than 5,000 rows."
-    assert len(rows(b"," * (MAX_COLUMNS - 1) + b"x")[0][1]) == MAX_COLUMNS
+    assert len(rows(b"a@example.com\n" * (sheet.MAX_ROWS + 1))) == sheet.MAX_ROWS + 1
+    assert refusal(b"a@example.com\n" * (sheet.MAX_ROWS + 2)).detail == "There are more than 5,000 rows."
+    assert len(rows(b"," * (sheet.MAX_COLUMNS - 1) + b"x")[0][1]) == sheet.MAX_COLUMNS
     assert len(rows(b"x" + b"," * 500)[0][1]) == 1
-    assert refusal(b"a\n" + b"," * MAX_COLUMNS + b"x").detail == "Row 2 has more than 100 columns."
-    assert rows(b"x" * MAX_CELL) == [(1, ["x" * MAX_CELL])]
-    assert refusal(b"x" * (MAX_CELL + 1)).detail == "A cell of row 1 has more than 1,000 characters."
+    assert refusal(b"a\n" + b"," * sheet.MAX_COLUMNS + b"x").detail == "Row 2 has more than 100 columns."
+    assert rows(b"x" * sheet.MAX_CELL) == [(1, ["x" * sheet.MAX_CELL])]
+    assert refusal(b"x" * (sheet.MAX_CELL + 1)).detail == "A cell of row 1 has more than 1,000 characters."
     assert refusal(b"a\n" + b"x" * 200_000).why == "cell"
-    row = b",".join([b"x" * MAX_CELL] * 4) + b"\n"
-    fitting = MAX_FILE_BYTES // len(row)
+    row = b",".join([b"x" * sheet.MAX_CELL] * 4) + b"\n"
+    fitting = sheet.MAX_FILE_BYTES // len(row)
     assert len(rows(row * fitting)) == fitting
-    assert refusal(b"x" * (MAX_FILE_BYTES + 1)).detail == "The file has more than 4,194,304 bytes."
-    assert MAX_CHARACTERS >= MAX_FILE_BYTES
+    assert refusal(b"x" * (sheet.MAX_FILE_BYTES + 1)).detail == "The file has more than 4,194,304 bytes."
+    assert sheet.MAX_CHARACTERS >= sheet.MAX_FILE_BYTES
 
 
 @pytest.mark.parametrize(
     ("data", "why", "row"),
     [
-        (b"\t" * MAX_FILE_BYTES, "columns", 1),
-        (b"a,b\n" + b"," * (MAX_FILE_BYTES - 4), "columns", 2),
+        (b"\t" * sheet.MAX_FILE_BYTES, "columns", 1),
+        (b"a,b\n" + b"," * (sheet.MAX_FILE_BYTES - 4), "columns", 2),
         (b',,,,,,,,"\n"' * 50_000, "columns", 1),
-        (b"x" * MAX_FILE_BYTES, "cell", 1),
+        (b"x" * sheet.MAX_FILE_BYTES, "cell", 1),
         (b'"' + b"xxx\n" * 50_000, "cell", 1),
-        (b"\n" * MAX_FILE_BYTES, "rows", 0),
+        (b"\n" * sheet.MAX_FILE_BYTES, "rows", 0),
     ],
     ids=["tabs", "commas", "columns over lines", "one cell", "a quotation mark", "blank lines"],
 )
@@ -144,7 +136,7 @@ def test_a_row_is_refused_before_it_is_split(data: bytes, why: str, row: int):
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (found.why, found.row) == (why, row)
-    assert peak_bytes < 4 * MAX_FILE_BYTES  # the text, and its lines; split it takes ten times as much
+    assert peak_bytes < 4 * sheet.MAX_FILE_BYTES  # the text, and its lines; split it takes ten times as much
 
 
 def test_a_row_has_as_many_columns_and_characters_as_may_be_split():

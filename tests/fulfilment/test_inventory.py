@@ -12,13 +12,7 @@ from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.fulfilment.inventory import (
-    Imported,
-    InventoryProduct,
-    find_inventory_product,
-    import_vouchers,
-    list_inventory,
-)
+from largesse.fulfilment import inventory
 from largesse.fulfilment.tasks import expire_late, measure_inventory
 from largesse.fulfilment.vouchers import Voucher, open_voucher
 from largesse.lines.attempts import prune_guesses
@@ -48,17 +42,17 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-async def stocked(database: Database, product: str) -> InventoryProduct:
+async def stocked(database: Database, product: str) -> inventory.InventoryProduct:
     async with database.connection(OPERATOR) as connection:
-        return await find_inventory_product(connection, product)
+        return await inventory.find_inventory_product(connection, product)
 
 
 async def bring(
     database: Database, product: str, path: Path, text: str, value: str | None = None, vault: Vault = VAULT
-) -> Imported:
+) -> inventory.Imported:
     write(path, text)
     actor = await actor_on(database, VAULT)
-    return await import_vouchers(actor, vault, await stocked(database, product), path, value=value)
+    return await inventory.import_vouchers(actor, vault, await stocked(database, product), path, value=value)
 
 
 @pytest.mark.parametrize(
@@ -153,9 +147,9 @@ async def test_only_digital_products_have_stock(database: Database, product: str
 
 async def test_a_number_is_taken_once_whatever_key_sealed_it(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
-    assert await bring(database, "one", path, "A1\nB2\n") == Imported(2, 0, 0)
-    assert await bring(database, "one", path, "B2\nC3\n", vault=Vault((NEW, OLD))) == Imported(1, 1, 0)
-    assert await bring(database, "range", path, "number,value\nA,500\n") == Imported(1, 0, 0)
+    assert await bring(database, "one", path, "A1\nB2\n") == inventory.Imported(2, 0, 0)
+    assert await bring(database, "one", path, "B2\nC3\n", vault=Vault((NEW, OLD))) == inventory.Imported(1, 1, 0)
+    assert await bring(database, "range", path, "number,value\nA,500\n") == inventory.Imported(1, 0, 0)
 
 
 async def test_two_imports_of_one_file_at_once_take_each_number_once(database: Database, tmp_path: Path) -> None:
@@ -163,7 +157,7 @@ async def test_two_imports_of_one_file_at_once_take_each_number_once(database: D
     write(path, "".join(f"N{number}\n" for number in range(3_000)))
     one = await stocked(database, "one")
     actor = await actor_on(database, VAULT)
-    first, second = await asyncio.gather(*(import_vouchers(actor, VAULT, one, path) for _ in range(2)))
+    first, second = await asyncio.gather(*(inventory.import_vouchers(actor, VAULT, one, path) for _ in range(2)))
     assert first.added + second.added == 3_000
     assert first.duplicates + second.duplicates == 3_000
 
@@ -172,7 +166,7 @@ async def test_progress_tells_how_many_of_how_many(database: Database, tmp_path:
     path = tmp_path / "f.csv"
     write(path, "".join(f"N{number}\n" for number in range(2_500)))
     heard: list[tuple[int, int]] = []
-    await import_vouchers(
+    await inventory.import_vouchers(
         await actor_on(database, VAULT),
         VAULT,
         await stocked(database, "one"),
@@ -192,7 +186,7 @@ async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Pa
         """,
     )
     async with database.connection(OPERATOR) as connection:
-        levels = await list_inventory(connection)
+        levels = await inventory.list_inventory(connection)
         await measure_inventory(connection)
     assert [(level.product, level.value_minor, level.free, level.waiting) for level in levels] == [
         ("one", 1000, 0, 1),

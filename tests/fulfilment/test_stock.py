@@ -12,19 +12,8 @@ from largesse.base.errors import FileRefused, InvalidRequest, NotFound
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.fulfilment import store
+from largesse.fulfilment import stock, store
 from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
-from largesse.fulfilment.stock import (
-    MOST_BELOW,
-    StockedProduct,
-    StockLevel,
-    count_taken,
-    find_stocked,
-    list_low_stock,
-    list_stock,
-    list_taken,
-    warn_below,
-)
 from largesse.fulfilment.tasks import measure_inventory
 
 __all__ = ["database"]
@@ -43,9 +32,11 @@ async def bring(
     return await import_vouchers(await actor_on(database, VAULT), VAULT, stocked, file, most=most)
 
 
-async def seen(database: Database, words: str = "", after: int | None = None, most: int = 50) -> list[StockedProduct]:
+async def seen(
+    database: Database, words: str = "", after: int | None = None, most: int = 50
+) -> list[stock.StockedProduct]:
     async with database.connection(OPERATOR) as connection:
-        return await list_stock(connection, words, after, most)
+        return await stock.list_stock(connection, words, after, most)
 
 
 async def take(database: Database, product_id: int, value_minor: int, number: int) -> int | None:
@@ -71,13 +62,13 @@ async def test_levels_say_what_is_left_and_what_expires(database: Database) -> N
     )
     many, one, range_ = await seen(database)
     assert [level.value_minor for level in many.levels] == [500, 1000], "also those without a number"
-    assert one.levels == (StockLevel(1000, 3, 1, 1, 0),)
-    assert range_.levels == (StockLevel(None, 2, 0, 0, 0),)
+    assert one.levels == (stock.StockLevel(1000, 3, 1, 1, 0),)
+    assert range_.levels == (stock.StockLevel(None, 2, 0, 0, 0),)
     assert [one.key for one in await seen(database, "THING")] == ["many"]
     assert [one.key for one in await seen(database, after=MANY, most=1)] == ["one"]
     async with database.connection(OPERATOR) as connection:
         with pytest.raises(NotFound):
-            await find_stocked(connection, BOX)
+            await stock.find_stocked(connection, BOX)
 
 
 async def test_the_number_whose_day_comes_first_goes_first_and_none_whose_day_is_over(database: Database) -> None:
@@ -94,7 +85,7 @@ async def test_the_number_whose_day_comes_first_goes_first_and_none_whose_day_is
     assert [await take(database, ONE, 1000, number) for number in (1, 2, 3, 4, 5)] == [5, 3, 2, 1, None]
     async with database.connection(OPERATOR) as connection:
         taken = await connection.fetchval("SELECT count(*) FROM vouchers WHERE order_id IS NOT NULL")
-        assert await count_taken(connection, ONE) == taken == 4
+        assert await stock.count_taken(connection, ONE) == taken == 4
 
 
 async def test_which_line_took_which_is_listed_without_the_number(database: Database) -> None:
@@ -108,10 +99,10 @@ async def test_which_line_took_which_is_listed_without_the_number(database: Data
         await connection.execute("SET LOCAL session_replication_role = replica")
         await connection.execute(store.INSERT_TEST_VOUCHER, ONE, 1000, 77, b"", 1, 1, 4, datetime.now(UTC))
     async with database.connection(OPERATOR) as connection:
-        assert await count_taken(connection, ONE) == 3
-        first, second = await list_taken(connection, ONE, None, 2)
-        [third] = await list_taken(connection, ONE, second.id, 2)
-        assert await list_taken(connection, MANY, None, 2) == []
+        assert await stock.count_taken(connection, ONE) == 3
+        first, second = await stock.list_taken(connection, ONE, None, 2)
+        [third] = await stock.list_taken(connection, ONE, second.id, 2)
+        assert await stock.list_taken(connection, MANY, None, 2) == []
     assert (first.line, second.line, third.line, first.customer) == (3, 2, 1, "Acme")
     assert "SECRET" not in repr((first, second, third))
 
@@ -200,13 +191,15 @@ async def test_a_file_that_is_no_text(database: Database) -> None:
 async def test_a_warning_is_given_below_its_level(database: Database) -> None:
     actor = await actor_on(database, VAULT)
     await bring(database, "many", "number,value\nA,5\nB,5\nC,10\n")
-    await warn_below(actor, MANY, 2)
-    await warn_below(actor, RANGE, 1)
+    await stock.warn_below(actor, MANY, 2)
+    await stock.warn_below(actor, RANGE, 1)
     async with database.connection(OPERATOR) as connection:
-        low = [(one.product, one.value_minor, one.free, one.below) for one in await list_low_stock(connection, 10)]
+        low = [
+            (one.product, one.value_minor, one.free, one.below) for one in await stock.list_low_stock(connection, 10)
+        ]
         assert low == [("range", None, 0, 1), ("many", 1000, 1, 2)]
         await measure_inventory(connection)
-        many = await find_stocked(connection, MANY)
+        many = await stock.find_stocked(connection, MANY)
         assert [many.is_low(level) for level in many.levels] == [False, True]
     labels = {"product": "many", "value": "10.00", "currency": "GBP"}
     assert REGISTRY.get_sample_value("largesse_stock_low", labels) == 1
@@ -215,13 +208,13 @@ async def test_a_warning_is_given_below_its_level(database: Database) -> None:
         await database.execute(OPERATOR, "UPDATE products SET active = $2 WHERE id = $1", MANY, active)
         async with database.connection(OPERATOR) as connection:
             await measure_inventory(connection)
-            many = await find_stocked(connection, MANY)
-            assert ("many" in {one.product for one in await list_low_stock(connection, 10)}) is active
+            many = await stock.find_stocked(connection, MANY)
+            assert ("many" in {one.product for one in await stock.list_low_stock(connection, 10)}) is active
         assert [many.is_low(level) for level in many.levels] == [False, active]
         assert REGISTRY.get_sample_value("largesse_stock_low", labels) == (1 if active else None)
-    await warn_below(actor, MANY, None)
-    await warn_below(actor, MANY, None)
-    await warn_below(actor, RANGE, MOST_BELOW)
+    await stock.warn_below(actor, MANY, None)
+    await stock.warn_below(actor, MANY, None)
+    await stock.warn_below(actor, RANGE, stock.MOST_BELOW)
     acts = await database.fetch(
         OPERATOR, "SELECT before, after FROM audit_events WHERE act = 'stock.warned' ORDER BY id"
     )
@@ -231,10 +224,10 @@ async def test_a_warning_is_given_below_its_level(database: Database) -> None:
     assert REGISTRY.get_sample_value("largesse_stock_low", labels) is None
 
 
-@pytest.mark.parametrize("below", [0, -1, MOST_BELOW + 1])
+@pytest.mark.parametrize("below", [0, -1, stock.MOST_BELOW + 1])
 async def test_a_warning_has_limits(database: Database, below: int) -> None:
     with pytest.raises(InvalidRequest):
-        await warn_below(await actor_on(database, VAULT), MANY, below)
+        await stock.warn_below(await actor_on(database, VAULT), MANY, below)
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="the statement is planned anew each time")
@@ -252,5 +245,5 @@ async def test_a_later_page_reads_its_own_products_by_a_plan_for_any_arguments(d
         last = await connection.fetchval("SELECT id FROM products WHERE key = 'p02000'")
         await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         before = await connection.fetchval(read)
-        assert [one.key for one in await list_stock(connection, "", last, 2)] == ["p02001", "p02002"]
+        assert [one.key for one in await stock.list_stock(connection, "", last, 2)] == ["p02001", "p02002"]
         assert await connection.fetchval(read) - before < 10

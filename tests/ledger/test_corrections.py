@@ -19,21 +19,7 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.ledger import corrections_store
-from largesse.ledger.corrections import (
-    LONGEST_REASON,
-    MAX_WAITING,
-    AccountClosed,
-    CorrectionEnded,
-    NewCorrection,
-    NoSuchOrder,
-    OwnCorrection,
-    TooManyWaiting,
-    approve_correction,
-    decline_correction,
-    propose_correction,
-    withdraw_correction,
-)
+from largesse.ledger import corrections, corrections_store
 from largesse.ledger.corrections_store import Correction, find_correction, list_corrections, list_waiting
 from largesse.ledger.receivables import list_amounts_due, list_payments, list_receivables, read_months
 from largesse.ledger.statements import read_statement, statement_page
@@ -60,8 +46,10 @@ async def propose(
     account: int = FLOAT,
     **more: Any,
 ) -> Correction:
-    new = NewCorrection(account, kind, amount_minor, **{"reason": "The bank named another reference.", **more})
-    return await propose_correction(await member(database, by), new)
+    new = corrections.NewCorrection(
+        account, kind, amount_minor, **{"reason": "The bank named another reference.", **more}
+    )
+    return await corrections.propose_correction(await member(database, by), new)
 
 
 async def balances(database: Database) -> dict[str, int]:
@@ -86,11 +74,11 @@ async def test_one_proposes_another_approves_and_it_is_posted_once(database: Dat
         "GBP",
     )
     assert (await balances(database))["gbp"] == 100_00, "nothing is posted before somebody else approves"
-    done = await approve_correction(await member(database, MAX), proposed.id)
+    done = await corrections.approve_correction(await member(database, MAX), proposed.id)
     assert (done.state, done.decided_by) == ("approved", MAX)
     assert await balances(database) == {"gbp": 110_00, "deposits": -110_00}
-    for again in (approve_correction, decline_correction):
-        with pytest.raises(CorrectionEnded, match="approved"):
+    for again in (corrections.approve_correction, corrections.decline_correction):
+        with pytest.raises(corrections.CorrectionEnded, match="approved"):
             await again(await member(database, ZOE), proposed.id)
     async with database.connection(OPERATOR) as connection:
         statement = await read_statement(connection, ACME, FLOAT)
@@ -110,11 +98,11 @@ async def test_one_proposes_another_approves_and_it_is_posted_once(database: Dat
 
 
 async def test_a_debit_takes_back_what_did_not_come_and_never_more_than_there_is(database: Database) -> None:
-    await approve_correction(await member(database, MAX), (await propose(database, "debit", 100_00)).id)
+    await corrections.approve_correction(await member(database, MAX), (await propose(database, "debit", 100_00)).id)
     assert await balances(database) == {}
     too_much = await propose(database, "debit", 1)
     with pytest.raises(InsufficientBalance):
-        await approve_correction(await member(database, MAX), too_much.id)
+        await corrections.approve_correction(await member(database, MAX), too_much.id)
     async with database.connection(OPERATOR) as connection:
         assert (await find_correction(connection, too_much.id)).state == "waiting", (
             "it can be approved once there is money"
@@ -124,29 +112,29 @@ async def test_a_debit_takes_back_what_did_not_come_and_never_more_than_there_is
 
 async def test_nobody_decides_about_their_own(database: Database) -> None:
     own = await propose(database)
-    for decide in (approve_correction, decline_correction):
-        with pytest.raises(OwnCorrection):
+    for decide in (corrections.approve_correction, corrections.decline_correction):
+        with pytest.raises(corrections.OwnCorrection):
             await decide(await member(database, FAY), own.id)
     with pytest.raises(NotFound):
-        await withdraw_correction(await member(database, MAX), own.id)
-    assert (await withdraw_correction(await member(database, FAY), own.id)).state == "withdrawn"
-    with pytest.raises(CorrectionEnded, match="withdrawn"):
-        await approve_correction(await member(database, MAX), own.id)
+        await corrections.withdraw_correction(await member(database, MAX), own.id)
+    assert (await corrections.withdraw_correction(await member(database, FAY), own.id)).state == "withdrawn"
+    with pytest.raises(corrections.CorrectionEnded, match="withdrawn"):
+        await corrections.approve_correction(await member(database, MAX), own.id)
     assert (await balances(database))["gbp"] == 100_00
 
 
 async def test_a_command_corrects_nothing_as_nobody_knows_who_it_is(database: Database) -> None:
     operator = await actor_on(database, VAULT)
     with pytest.raises(InvalidRequest):
-        await propose_correction(operator, NewCorrection(FLOAT, "credit", 1, "x"))
+        await corrections.propose_correction(operator, corrections.NewCorrection(FLOAT, "credit", 1, "x"))
     with pytest.raises(InvalidRequest):
-        await approve_correction(operator, (await propose(database)).id)
+        await corrections.approve_correction(operator, (await propose(database)).id)
 
 
 async def test_of_many_decisions_at_once_one_counts(database: Database) -> None:
     proposed = await propose(database)
     deciding = [
-        (approve_correction if at % 3 else decline_correction)(
+        (corrections.approve_correction if at % 3 else corrections.decline_correction)(
             await member(database, MAX if at % 2 else ZOE), proposed.id
         )
         for at in range(1, 9)
@@ -154,7 +142,7 @@ async def test_of_many_decisions_at_once_one_counts(database: Database) -> None:
     outcomes = await asyncio.gather(*deciding, return_exceptions=True)
     done = [one for one in outcomes if isinstance(one, Correction)]
     assert len(done) == 1
-    assert all(isinstance(one, CorrectionEnded) for one in outcomes if one is not done[0])
+    assert all(isinstance(one, corrections.CorrectionEnded) for one in outcomes if one is not done[0])
     expected = 110_00 if done[0].state == "approved" else 100_00
     assert (await balances(database))["gbp"] == expected
     assert await broken(database) == []
@@ -162,7 +150,7 @@ async def test_of_many_decisions_at_once_one_counts(database: Database) -> None:
 
 async def test_many_corrections_at_once_leave_one_chain(database: Database) -> None:
     proposed = [await propose(database, "credit" if at % 2 else "debit", 1_00) for at in range(8)]
-    await asyncio.gather(*[approve_correction(await member(database, MAX), one.id) for one in proposed])
+    await asyncio.gather(*[corrections.approve_correction(await member(database, MAX), one.id) for one in proposed])
     assert (await balances(database))["gbp"] == 100_00
     assert await broken(database) == []
 
@@ -176,18 +164,18 @@ async def test_it_can_be_approved_for_14_days(database: Database, days: int, sta
         float(days),
     )
     if state is not None:
-        assert (await approve_correction(await member(database, MAX), proposed.id)).state == state
+        assert (await corrections.approve_correction(await member(database, MAX), proposed.id)).state == state
         return
     async with database.connection(OPERATOR) as connection:
         assert (await find_correction(connection, proposed.id)).state == "expired"
         assert await list_waiting(connection, 10) == []
-    with pytest.raises(CorrectionEnded, match="expired"):
-        await approve_correction(await member(database, MAX), proposed.id)
-    with pytest.raises(CorrectionEnded, match="expired"):
-        await withdraw_correction(await member(database, FAY), proposed.id)
+    with pytest.raises(corrections.CorrectionEnded, match="expired"):
+        await corrections.approve_correction(await member(database, MAX), proposed.id)
+    with pytest.raises(corrections.CorrectionEnded, match="expired"):
+        await corrections.withdraw_correction(await member(database, FAY), proposed.id)
 
 
-@pytest.mark.parametrize("reason", ["x", "x" * LONGEST_REASON])
+@pytest.mark.parametrize("reason", ["x", "x" * corrections.LONGEST_REASON])
 @pytest.mark.parametrize("amount_minor", [1, LARGEST])
 async def test_limits_that_hold(database: Database, reason: str, amount_minor: int) -> None:
     assert (await propose(database, amount_minor=amount_minor, reason=reason)).state == "waiting"
@@ -197,7 +185,7 @@ async def test_limits_that_hold(database: Database, reason: str, amount_minor: i
     "wrong",
     [
         {"reason": ""},
-        {"reason": "x" * (LONGEST_REASON + 1)},
+        {"reason": "x" * (corrections.LONGEST_REASON + 1)},
         {"amount_minor": 0},
         {"amount_minor": -1},
         {"amount_minor": LARGEST + 1},
@@ -220,11 +208,11 @@ async def test_at_most_500_wait_and_the_ended_ones_leave_room(database: Database
         FROM generate_series(1, $4)
     """
     day = timedelta(days=1)
-    await database.execute(OPERATOR, insert, day, "waiting", None, MAX_WAITING - 1)
-    await database.execute(OPERATOR, insert, -day, "waiting", None, MAX_WAITING)
-    await database.execute(OPERATOR, insert, day, "declined", MAX, MAX_WAITING)
+    await database.execute(OPERATOR, insert, day, "waiting", None, corrections.MAX_WAITING - 1)
+    await database.execute(OPERATOR, insert, -day, "waiting", None, corrections.MAX_WAITING)
+    await database.execute(OPERATOR, insert, day, "declined", MAX, corrections.MAX_WAITING)
     assert (await propose(database)).state == "waiting"
-    with pytest.raises(TooManyWaiting):
+    with pytest.raises(corrections.TooManyWaiting):
         await propose(database)
 
 
@@ -234,19 +222,19 @@ async def test_accounts_and_orders_that_are_not_there(database: Database) -> Non
     deposits = await database.fetchval(OPERATOR, "SELECT id FROM accounts WHERE kind = 'deposits' LIMIT 1")
     with pytest.raises(NotFound):
         await propose(database, account=deposits)
-    with pytest.raises(NoSuchOrder):
+    with pytest.raises(corrections.NoSuchOrder):
         await propose(database, "refund", order_reference="none")
     with pytest.raises(NotFound):
-        await approve_correction(await member(database, MAX), 999)
+        await corrections.approve_correction(await member(database, MAX), 999)
 
 
 async def test_a_closed_account_gets_nothing(database: Database) -> None:
     proposed = await propose(database, account=YEN)
     await database.execute(OPERATOR, "UPDATE accounts SET closed_at = now() WHERE id = $1", YEN)
-    with pytest.raises(AccountClosed):
+    with pytest.raises(corrections.AccountClosed):
         await propose(database, account=YEN)
-    with pytest.raises(AccountClosed):
-        await approve_correction(await member(database, MAX), proposed.id)
+    with pytest.raises(corrections.AccountClosed):
+        await corrections.approve_correction(await member(database, MAX), proposed.id)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +254,7 @@ async def test_the_database_refuses_to_change_what_was_proposed(database: Databa
 
 async def test_what_was_decided_stays_and_verify_finds_what_nobody_proposed(database: Database) -> None:
     proposed = await propose(database)
-    await approve_correction(await member(database, MAX), proposed.id)
+    await corrections.approve_correction(await member(database, MAX), proposed.id)
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await database.execute(OPERATOR, "UPDATE corrections SET state = 'declined', transfer_id = NULL")
     await database.execute(
@@ -290,9 +278,9 @@ async def test_on_a_receivable_a_correction_counts_with_the_payments(database: D
         OPERATOR, "SELECT id FROM accounts WHERE kind = 'receivable' AND currency = 'GBP'"
     )
     proposed = await propose(database, "debit", 5_00, account=receivable)
-    await approve_correction(await member(database, MAX), proposed.id)
+    await corrections.approve_correction(await member(database, MAX), proposed.id)
     proposed = await propose(database, "credit", 7_00, account=receivable)
-    await approve_correction(await member(database, MAX), proposed.id)
+    await corrections.approve_correction(await member(database, MAX), proposed.id)
     async with database.connection(OPERATOR) as connection:
         [owed] = await list_amounts_due(connection, ACME, "production")
         payments = await list_payments(connection, ACME, owed)

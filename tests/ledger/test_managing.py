@@ -15,17 +15,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.events.kinds import AccountLow
-from largesse.ledger.accounts import (
-    MOST_ACCOUNTS,
-    MOST_WATCHERS,
-    AccountRefused,
-    Why,
-    close_account,
-    create_account,
-    open_account,
-    rename_account,
-    watch_balance,
-)
+from largesse.ledger import accounts
 from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, mark_low_balances
 from largesse.ledger.posting import top_up
 from largesse.ledger.statements import month_of, read_statement, statement_page
@@ -115,8 +105,8 @@ async def test_what_is_not_moved(database: Database, changed: dict[str, int], er
 
 
 async def test_an_account_is_made_renamed_closed_and_opened(database: Database) -> None:
-    made, _ = await do(database, create_account, currency="EUR", name="Noël: Équipe")
-    again, _ = await do(database, create_account, currency="EUR", name="Noel Equipe")
+    made, _ = await do(database, accounts.create_account, currency="EUR", name="Noël: Équipe")
+    again, _ = await do(database, accounts.create_account, currency="EUR", name="Noel Equipe")
     row = await database.fetchrow(
         OPERATOR, "SELECT key, name, currency, balance_minor, is_master, open_to_all FROM accounts WHERE id = $1", made
     )
@@ -124,15 +114,15 @@ async def test_an_account_is_made_renamed_closed_and_opened(database: Database) 
     assert tuple(row) == ("noel-equipe", "Noël: Équipe", "EUR", 0, False, False)
     key = await database.fetchval(OPERATOR, "SELECT key FROM accounts WHERE id = $1", again)
     assert key == "noel-equipe-2"
-    await do(database, rename_account, account_id=made, name="Winter")
+    await do(database, accounts.rename_account, account_id=made, name="Winter")
     for _ in range(2):
-        await do(database, close_account, account_id=made)
-    await do(database, rename_account, account_id=again, name="Winter")
-    with pytest.raises(AccountRefused) as refused:
-        await do(database, open_account, account_id=made)
-    assert refused.value.why is Why.NAME_TAKEN
-    await do(database, rename_account, account_id=made, name="Spring")
-    await do(database, open_account, account_id=made)
+        await do(database, accounts.close_account, account_id=made)
+    await do(database, accounts.rename_account, account_id=again, name="Winter")
+    with pytest.raises(accounts.AccountRefused) as refused:
+        await do(database, accounts.open_account, account_id=made)
+    assert refused.value.why is accounts.Why.NAME_TAKEN
+    await do(database, accounts.rename_account, account_id=made, name="Spring")
+    await do(database, accounts.open_account, account_id=made)
     assert await acts(database) == [
         "account.created",
         "account.created",
@@ -144,27 +134,32 @@ async def test_an_account_is_made_renamed_closed_and_opened(database: Database) 
     ]
 
 
-async def refused_why(database: Database, what: Any, **wanted: Any) -> Why:
-    with pytest.raises(AccountRefused) as refused:
+async def refused_why(database: Database, what: Any, **wanted: Any) -> accounts.Why:
+    with pytest.raises(accounts.AccountRefused) as refused:
         await do(database, what, **wanted)
     return refused.value.why
 
 
 async def test_what_is_refused_of_accounts(database: Database) -> None:
-    assert await refused_why(database, create_account, currency="GBP", name="fLOAT") is Why.NAME_TAKEN
-    assert await refused_why(database, create_account, currency="XXX", name="New") is Why.NO_CURRENCY
-    assert await refused_why(database, create_account, customer_id=INITECH, currency="GBP", name="New") is Why.INVOICED
-    assert await refused_why(database, rename_account, account_id=TEAM, name="Float") is Why.NAME_TAKEN
-    assert await refused_why(database, close_account, account_id=FLOAT) is Why.MASTER
+    assert await refused_why(database, accounts.create_account, currency="GBP", name="fLOAT") is accounts.Why.NAME_TAKEN
+    assert await refused_why(database, accounts.create_account, currency="XXX", name="New") is accounts.Why.NO_CURRENCY
+    assert (
+        await refused_why(database, accounts.create_account, customer_id=INITECH, currency="GBP", name="New")
+        is accounts.Why.INVOICED
+    )
+    assert (
+        await refused_why(database, accounts.rename_account, account_id=TEAM, name="Float") is accounts.Why.NAME_TAKEN
+    )
+    assert await refused_why(database, accounts.close_account, account_id=FLOAT) is accounts.Why.MASTER
     await move(database, 1)
-    assert await refused_why(database, close_account, account_id=TEAM) is Why.HOLDS
+    assert await refused_why(database, accounts.close_account, account_id=TEAM) is accounts.Why.HOLDS
     await move(database, 1, TEAM, FLOAT)
     asked = await do(database, request_top_up, account_id=TEAM, amount_minor=1)
-    assert await refused_why(database, close_account, account_id=TEAM) is Why.AWAITS
+    assert await refused_why(database, accounts.close_account, account_id=TEAM) is accounts.Why.AWAITS
     await do(database, cancel_top_up, reference=asked.reference)
     for account in (THEIRS, TEST, DEPOSITS, 999):
         with pytest.raises(NotFound):
-            await do(database, close_account, account_id=account)
+            await do(database, accounts.close_account, account_id=account)
     there = await database.fetchval(
         OPERATOR, "SELECT count(*) FROM accounts WHERE customer_id = 1 AND kind = 'funding'"
     )
@@ -174,10 +169,10 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
         INSERT INTO accounts (customer_id, environment, kind, key, name, currency)
         SELECT 1, 'production', 'funding', 'more-' || n, 'More ' || n, 'GBP' FROM generate_series(2, $1) AS n
         """,
-        MOST_ACCOUNTS - there,
+        accounts.MOST_ACCOUNTS - there,
     )
-    await do(database, create_account, currency="GBP", name="The last")
-    assert await refused_why(database, create_account, currency="GBP", name="Beyond") is Why.TOO_MANY
+    await do(database, accounts.create_account, currency="GBP", name="The last")
+    assert await refused_why(database, accounts.create_account, currency="GBP", name="Beyond") is accounts.Why.TOO_MANY
 
 
 @pytest.mark.parametrize(
@@ -185,26 +180,26 @@ async def test_what_is_refused_of_accounts(database: Database) -> None:
     [
         (Watch(0, (ADA,)), InvalidRequest),
         (Watch(1, ()), InvalidRequest),
-        (Watch(1, tuple(range(1, MOST_WATCHERS + 2))), InvalidRequest),
+        (Watch(1, tuple(range(1, accounts.MOST_WATCHERS + 2))), InvalidRequest),
         (Watch(1, (999,)), InvalidRequest),
     ],
 )
 async def test_who_is_not_told(database: Database, watch: Watch, error: type[Exception]) -> None:
     with pytest.raises(error):
-        await do(database, watch_balance, account_id=FLOAT, watch=watch)
+        await do(database, accounts.watch_balance, account_id=FLOAT, watch=watch)
     for account in (THEIRS, TEST, DEPOSITS):
         with pytest.raises(NotFound):
-            await do(database, watch_balance, account_id=account, watch=Watch(1, (ADA,)))
+            await do(database, accounts.watch_balance, account_id=account, watch=Watch(1, (ADA,)))
     async with database.connection(OPERATOR) as connection:
         assert await find_watch(connection, ACME, FLOAT) is None
         assert [one.name for one in await list_watchers(connection, ACME)] == ["Ada"]
 
 
 async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> None:
-    await do(database, watch_balance, account_id=FLOAT, watch=Watch(200_00, (ADA,)))
+    await do(database, accounts.watch_balance, account_id=FLOAT, watch=Watch(200_00, (ADA,)))
     async with database.transaction(WORKER) as connection:
         assert await mark_low_balances(connection) == []
-    await do(database, watch_balance, account_id=FLOAT, watch=Watch(50_00, (ADA,)))
+    await do(database, accounts.watch_balance, account_id=FLOAT, watch=Watch(50_00, (ADA,)))
     await move(database, 50_01)
     async with database.transaction(WORKER) as connection:
         assert await mark_low_balances(connection) == [(ACME, FLOAT, [ADA])]
@@ -213,12 +208,12 @@ async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> N
     assert (row["event"], row["order_id"], row["environment"]) == ("account.low", None, "production")
     low = msgspec.json.decode(row["body"], type=AccountLow)
     assert (low.customer_id, low.account_id, low.currency, low.balance, low.below) == (ACME, FLOAT, "GBP", 49.99, 50)
-    await do(database, watch_balance, account_id=FLOAT, watch=None)
+    await do(database, accounts.watch_balance, account_id=FLOAT, watch=None)
     assert await acts(database) == ["account.watched", "account.watched", "transfer.made", "account.watched"]
 
 
 async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave(database: Database) -> None:
-    await do(database, close_account, account_id=TEAM)
+    await do(database, accounts.close_account, account_id=TEAM)
     with pytest.raises(InvalidRequest, match="closed"):
         await move(database, 1)
     with pytest.raises(NotFound):
@@ -246,7 +241,7 @@ async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave
             assert read.kind == kind
         assert [one.id for one in await list_funding_accounts(connection, principal)] == [FLOAT, YEN]
     # As what an order returns does.
-    await do(database, open_account, account_id=TEAM)
+    await do(database, accounts.open_account, account_id=TEAM)
     await move(database, 5)
     await database.execute(OPERATOR, "UPDATE accounts SET closed_at = clock_now() WHERE id = $1", TEAM)
     assert (await move(database, 5, TEAM, FLOAT)).from_minor == 0
@@ -268,12 +263,12 @@ async def test_an_account_that_is_closed_while_a_top_up_waits_for_it_takes_none(
 
 async def test_an_account_is_closed_or_gets_a_top_up_that_waits(database: Database) -> None:
     for turn in range(10):
-        account_id, _ = await do(database, create_account, currency="GBP", name=f"Spare {turn}")
+        account_id, _ = await do(database, accounts.create_account, currency="GBP", name=f"Spare {turn}")
         asked, closed = await asyncio.gather(
             do(database, request_top_up, account_id=account_id, amount_minor=5_00),
-            do(database, close_account, account_id=account_id),
+            do(database, accounts.close_account, account_id=account_id),
             return_exceptions=True,
         )
-        assert isinstance(asked, NotFound) != isinstance(closed, AccountRefused), (asked, closed)
+        assert isinstance(asked, NotFound) != isinstance(closed, accounts.AccountRefused), (asked, closed)
         if not isinstance(asked, NotFound):
             await do(database, cancel_top_up, reference=asked.reference)

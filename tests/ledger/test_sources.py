@@ -9,16 +9,7 @@ import pytest
 import largesse
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.ledger.payment_sources import (
-    SOURCES,
-    FromAccount,
-    OnInvoice,
-    is_fitting,
-    is_payer,
-    names_account,
-    payment_source,
-    unfitting,
-)
+from largesse.ledger import payment_sources
 
 RECEIVABLE = 91
 PACKAGE = Path(largesse.__file__).parent
@@ -27,8 +18,8 @@ ASKS = re.compile(r"""(?<!service_)account_id["'\]]*\s+(is\s+(not\s+)?null|is\s+
 
 
 def test_an_order_keeps_what_it_is_paid_from() -> None:
-    for source, payer in ((FromAccount(7), 7), (OnInvoice(), RECEIVABLE)):
-        assert payment_source(source.account_id) == source
+    for source, payer in ((payment_sources.FromAccount(7), 7), (payment_sources.OnInvoice(), RECEIVABLE)):
+        assert payment_sources.payment_source(source.account_id) == source
         assert source.payer_id(RECEIVABLE) == payer
 
 
@@ -42,15 +33,15 @@ def test_an_order_keeps_what_it_is_paid_from() -> None:
     ],
 )
 def test_a_customer_pays_in_its_own_way(funding: str, account_id: int | None, refusal: str | None) -> None:
-    assert is_fitting(payment_source(account_id), funding) == (refusal is None)
-    assert names_account(funding) == (funding == "balance")
+    assert payment_sources.is_fitting(payment_sources.payment_source(account_id), funding) == (refusal is None)
+    assert payment_sources.names_account(funding) == (funding == "balance")
     if refusal is not None:
-        assert unfitting(funding).detail == refusal
+        assert payment_sources.unfitting(funding).detail == refusal
 
 
 async def test_a_customer_may_have_each_of_the_sources_and_no_other(database: Database) -> None:
     insert = "INSERT INTO customers (key, name, plan, funding) VALUES ($1, $1, 'pro', $1)"
-    for funding in SOURCES:
+    for funding in payment_sources.SOURCES:
         await database.execute(OPERATOR, insert, funding)
     with pytest.raises(asyncpg.CheckViolationError):
         await database.execute(OPERATOR, insert, "barter")
@@ -70,7 +61,7 @@ async def test_sql_says_the_same(
     database: Database, account_id: int | None, kind: str, number: int, *, pays: bool
 ) -> None:
     query = f"""
-        SELECT {is_payer("a", "o")} FROM (SELECT $1::int AS account_id) AS o,
+        SELECT {payment_sources.is_payer("a", "o")} FROM (SELECT $1::int AS account_id) AS o,
             (SELECT $2::text AS kind, $3::int AS id) AS a
     """
     assert await database.fetchval(OPERATOR, query, account_id, kind, number) == pays

@@ -11,17 +11,7 @@ from tests.ledger.worlds import ACME, ADA, FLOAT, GLOBEX, TEST, THEIRS, VAULT, Y
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.ledger.top_ups import (
-    MAX_WAITING,
-    WAITS_FOR,
-    TopUp,
-    cancel_top_up,
-    confirm_top_up,
-    find_top_up,
-    list_all_top_ups,
-    list_top_ups,
-    request_top_up,
-)
+from largesse.ledger import top_ups
 from largesse.ledger.transfer_references import new_transfer_reference
 
 __all__ = ["database"]
@@ -34,17 +24,17 @@ async def ask(
     customer_id: int = ACME,
     account_id: int = FLOAT,
     environment: str = "production",
-) -> TopUp:
+) -> top_ups.TopUp:
     actor = await actor_on(database, VAULT, customer_id, environment, ADA if customer_id == ACME else None)
-    return await request_top_up(actor, account_id, amount_minor)
+    return await top_ups.request_top_up(actor, account_id, amount_minor)
 
 
-async def confirm(database: Database, reference: str, amount_minor: int | None = None) -> TopUp:
-    return await confirm_top_up(await actor_on(database, VAULT), reference, amount_minor)
+async def confirm(database: Database, reference: str, amount_minor: int | None = None) -> top_ups.TopUp:
+    return await top_ups.confirm_top_up(await actor_on(database, VAULT), reference, amount_minor)
 
 
-async def cancel(database: Database, reference: str, customer_id: int = ACME) -> TopUp:
-    return await cancel_top_up(await actor_on(database, VAULT, customer_id, "production"), reference)
+async def cancel(database: Database, reference: str, customer_id: int = ACME) -> top_ups.TopUp:
+    return await top_ups.cancel_top_up(await actor_on(database, VAULT, customer_id, "production"), reference)
 
 
 async def entries(database: Database) -> list[tuple[Any, ...]]:
@@ -58,13 +48,13 @@ async def entries(database: Database) -> list[tuple[Any, ...]]:
 async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Database) -> None:
     asked = await ask(database)
     assert (asked.state, asked.account, asked.currency, asked.requested_by) == ("waiting", "Float", "GBP", "Ada")
-    assert asked.expires_at - asked.requested_at == WAITS_FOR
+    assert asked.expires_at - asked.requested_at == top_ups.WAITS_FOR
     async with database.connection(OPERATOR) as connection:
-        assert await list_top_ups(connection, ACME, "production", waiting=True) == [asked]
-        assert await list_top_ups(connection, ACME, "staging") == []
-        assert await list_top_ups(connection, GLOBEX, "production") == []
-        assert await list_all_top_ups(connection) == [asked]
-        assert await list_all_top_ups(connection, customer="globex") == []
+        assert await top_ups.list_top_ups(connection, ACME, "production", waiting=True) == [asked]
+        assert await top_ups.list_top_ups(connection, ACME, "staging") == []
+        assert await top_ups.list_top_ups(connection, GLOBEX, "production") == []
+        assert await top_ups.list_all_top_ups(connection) == [asked]
+        assert await top_ups.list_all_top_ups(connection, customer="globex") == []
     done = await confirm(database, asked.reference)
     assert (done.state, done.credited_minor) == ("confirmed", 100_00)
     assert done.ended_at is not None
@@ -74,9 +64,12 @@ async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Databa
         await confirm(database, asked.reference, 1)
     assert await entries(database) == [(FLOAT, 100_00, asked.reference)]
     async with database.connection(OPERATOR) as connection:
-        assert await list_top_ups(connection, ACME, "production", waiting=True) == []
-        assert await list_top_ups(connection, ACME, "production") == [done]
-        assert (await list_all_top_ups(connection), await list_all_top_ups(connection, ended=True)) == ([], [done])
+        assert await top_ups.list_top_ups(connection, ACME, "production", waiting=True) == []
+        assert await top_ups.list_top_ups(connection, ACME, "production") == [done]
+        assert (await top_ups.list_all_top_ups(connection), await top_ups.list_all_top_ups(connection, ended=True)) == (
+            [],
+            [done],
+        )
 
 
 async def test_another_amount_may_come(database: Database) -> None:
@@ -97,14 +90,14 @@ async def test_of_two_lines_of_a_bank_that_pay_one_top_up_only_one_confirms_it(d
     asked = await ask(database)
     actor = await actor_on(database, VAULT)
     for _ in range(2):  # pressed twice
-        await confirm_top_up(actor, asked.reference, 100_00, bank_line=b"first")
+        await top_ups.confirm_top_up(actor, asked.reference, 100_00, bank_line=b"first")
     with pytest.raises(OperatorError, match="paid twice"):
-        await confirm_top_up(actor, asked.reference, 100_00, bank_line=b"second")
+        await top_ups.confirm_top_up(actor, asked.reference, 100_00, bank_line=b"second")
     assert await entries(database) == [(FLOAT, 100_00, asked.reference)]
     by_hand = await ask(database)
     await confirm(database, by_hand.reference)
     with pytest.raises(OperatorError, match="paid twice"):
-        await confirm_top_up(actor, by_hand.reference, 100_00, bank_line=b"third")
+        await top_ups.confirm_top_up(actor, by_hand.reference, 100_00, bank_line=b"third")
 
 
 async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Database) -> None:
@@ -114,7 +107,7 @@ async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Datab
             confirm(database, asked.reference), cancel(database, asked.reference), return_exceptions=True
         )
         async with database.connection(OPERATOR) as connection:
-            found = await find_top_up(connection, ACME, "production", asked.reference)
+            found = await top_ups.find_top_up(connection, ACME, "production", asked.reference)
         failed = [one for one in both if isinstance(one, BaseException)]
         assert [type(one) for one in failed] == [InvalidRequest if found.state == "confirmed" else OperatorError]
         credited = [entry for entry in await entries(database) if entry[2] == asked.reference]
@@ -136,15 +129,15 @@ async def test_one_that_is_cancelled_is_not_credited(database: Database) -> None
 async def test_one_whose_time_is_over_is_told_so_and_its_money_taken_all_the_same(database: Database) -> None:
     asked = await ask(database)
     await database.execute(
-        OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", WAITS_FOR - timedelta(seconds=60)
+        OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", top_ups.WAITS_FOR - timedelta(seconds=60)
     )
     async with database.connection(OPERATOR) as connection:
-        assert (await find_top_up(connection, ACME, "production", asked.reference)).state == "waiting"
+        assert (await top_ups.find_top_up(connection, ACME, "production", asked.reference)).state == "waiting"
     await database.execute(OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", timedelta(seconds=61))
     async with database.connection(OPERATOR) as connection:
-        [found] = await list_all_top_ups(connection)
+        [found] = await top_ups.list_all_top_ups(connection)
         assert found.state == "expired"
-        assert await list_top_ups(connection, ACME, "production", waiting=True) == []
+        assert await top_ups.list_top_ups(connection, ACME, "production", waiting=True) == []
     assert (await confirm(database, asked.reference)).state == "confirmed"
 
 
@@ -159,12 +152,12 @@ async def test_limits(database: Database) -> None:
         with pytest.raises(InvalidRequest, match="greater than zero"):
             await ask(database, amount_minor)
     # All at once: the limit holds between them.
-    made = await asyncio.gather(*(ask(database, 1) for _ in range(MAX_WAITING + 3)), return_exceptions=True)
+    made = await asyncio.gather(*(ask(database, 1) for _ in range(top_ups.MAX_WAITING + 3)), return_exceptions=True)
     refused = [one for one in made if isinstance(one, InvalidRequest)]
     assert len(refused) == 3
-    assert f"{MAX_WAITING} top-ups wait already" in refused[0].detail
-    waiting = [one for one in made if isinstance(one, TopUp)]
-    assert len({one.reference for one in waiting}) == MAX_WAITING
+    assert f"{top_ups.MAX_WAITING} top-ups wait already" in refused[0].detail
+    waiting = [one for one in made if isinstance(one, top_ups.TopUp)]
+    assert len({one.reference for one in waiting}) == top_ups.MAX_WAITING
     await ask(database, 1, customer_id=GLOBEX, account_id=THEIRS)
     await ask(database, 1, environment="staging", account_id=TEST)
     await cancel(database, waiting[0].reference)

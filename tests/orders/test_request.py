@@ -12,31 +12,23 @@ from hypothesis import strategies as st
 from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.db.rights import TABLES
+from largesse.orders import request
 from largesse.orders.ids import is_reference, new_reference
 from largesse.orders.options import OPTIONS, PERSONAL, Options
 from largesse.orders.recipients import Recipient, read_recipients
-from largesse.orders.request import (
-    MAX_REFERENCE,
-    MAX_SOURCE,
-    OrderSpec,
-    SendGift,
-    read_reference,
-    read_send,
-    read_source,
-)
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def read(plan: str = "pro", **members: Any) -> OrderSpec:
+def read(plan: str = "pro", **members: Any) -> request.OrderSpec:
     if not members.keys() & {"recipients", "code_quantity"}:
         members["code_quantity"] = 1
     for kept in members.keys() & {"send_at", "expiry_after_days"}:
         members[kept] = msgspec.Raw(msgspec.json.encode(members[kept]))
-    body = SendGift(product_id=1, **members)
+    body = request.SendGift(product_id=1, **members)
     principal = Principal(1, "production", 1, "Acme", plan, "balance", 1, "bot", True)
-    wanted = read_send(body, principal, NOW)
+    wanted = request.read_send(body, principal, NOW)
     steps = read_recipients(body.recipients or ())
     while True:
         try:
@@ -47,20 +39,20 @@ def read(plan: str = "pro", **members: Any) -> OrderSpec:
 
 @given(st.none() | st.text())
 def test_a_source_becomes_a_short_token(text: str | None) -> None:
-    token = read_source(text)
+    token = request.read_source(text)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", token)
-    assert len(token) <= MAX_SOURCE
-    assert read_source(token) == token
+    assert len(token) <= request.MAX_SOURCE
+    assert request.read_source(token) == token
 
 
 @given(st.none() | st.text())
 def test_a_reference_is_trimmed_bounded_and_without_control_characters(text: str | None) -> None:
     trimmed = (text or "").strip()
-    if len(trimmed) > MAX_REFERENCE or CONTROL.search(trimmed):
+    if len(trimmed) > request.MAX_REFERENCE or CONTROL.search(trimmed):
         with pytest.raises(InvalidRequest, match="external_reference"):
-            read_reference(text)
+            request.read_reference(text)
     else:
-        assert read_reference(text) == (trimmed or None)
+        assert request.read_reference(text) == (trimmed or None)
 
 
 OFFSETS = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timedelta(minutes=minutes))  # as JSON tells them

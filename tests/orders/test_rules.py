@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.orders.builder import NOW, build_order
 
-from largesse.base.errors import (
-    Inactive,
-    InsufficientBalance,
-    InvalidRequest,
-    PlanRequired,
-    Problem,
-    ReferenceUsed,
-    Unauthorized,
-)
+from largesse.base import errors
 from largesse.customers.access import KeyStatus, StaleCaller
 from largesse.customers.principal import Principal
 from largesse.ledger.own_accounts import OwnAccounts
@@ -98,7 +90,7 @@ def make_context(*held: int, **taken: str) -> BatchContext:
     )
 
 
-def refusal(order: Order, context: BatchContext | None = None) -> Problem:
+def refusal(order: Order, context: BatchContext | None = None) -> errors.Problem:
     decided = decide([order], context or make_context())
     assert decided.placed == decided.entries == []
     return decided.refusals[0]
@@ -126,30 +118,30 @@ def test_what_is_prepared_by_an_older_catalogue_is_placed_if_its_product_is_as_i
 @pytest.mark.parametrize(
     ("order", "problem"),
     [
-        (make_order(key=3), Unauthorized),
-        (make_order(key=4), Inactive),
-        (make_order(key=5), PlanRequired),
-        (make_order(account=999), InvalidRequest),
-        (make_order(account=5), InvalidRequest),
-        (make_order(account=3), InvalidRequest),
-        (make_order(account=1, environment="staging"), InvalidRequest),
-        (make_order(account=2, service_account=2), InvalidRequest),
-        (make_order(account=91), InvalidRequest),
-        (make_order(account=92), InvalidRequest),
-        (make_order(account=4), InvalidRequest),
-        (make_order(cost_minor=1001), InsufficientBalance),
-        (make_order(cost_minor=334, codes=3), InsufficientBalance),
-        (make_order(external_reference="used"), ReferenceUsed),
+        (make_order(key=3), errors.Unauthorized),
+        (make_order(key=4), errors.Inactive),
+        (make_order(key=5), errors.PlanRequired),
+        (make_order(account=999), errors.InvalidRequest),
+        (make_order(account=5), errors.InvalidRequest),
+        (make_order(account=3), errors.InvalidRequest),
+        (make_order(account=1, environment="staging"), errors.InvalidRequest),
+        (make_order(account=2, service_account=2), errors.InvalidRequest),
+        (make_order(account=91), errors.InvalidRequest),
+        (make_order(account=92), errors.InvalidRequest),
+        (make_order(account=4), errors.InvalidRequest),
+        (make_order(cost_minor=1001), errors.InsufficientBalance),
+        (make_order(cost_minor=334, codes=3), errors.InsufficientBalance),
+        (make_order(external_reference="used"), errors.ReferenceUsed),
         # In the order of checks: key, reference, account, balance
-        (make_order(external_reference="used", key=3), Unauthorized),
-        (make_order(external_reference="used", key=4), Inactive),
-        (make_order(external_reference="used", key=5), PlanRequired),
-        (make_order(external_reference="used", account=999), ReferenceUsed),
-        (make_order(external_reference="used", cost_minor=9999), ReferenceUsed),
-        (make_order(account=4, cost_minor=9999), InvalidRequest),
+        (make_order(external_reference="used", key=3), errors.Unauthorized),
+        (make_order(external_reference="used", key=4), errors.Inactive),
+        (make_order(external_reference="used", key=5), errors.PlanRequired),
+        (make_order(external_reference="used", account=999), errors.ReferenceUsed),
+        (make_order(external_reference="used", cost_minor=9999), errors.ReferenceUsed),
+        (make_order(account=4, cost_minor=9999), errors.InvalidRequest),
     ],
 )
-def test_what_is_refused(order: Order, problem: type[Problem]) -> None:
+def test_what_is_refused(order: Order, problem: type[errors.Problem]) -> None:
     assert type(refusal(order, make_context(used="HOLDER"))) is problem
 
 

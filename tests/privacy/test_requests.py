@@ -14,20 +14,7 @@ from largesse.customers.customers import add_note
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.privacy import store
-from largesse.privacy.requests import (
-    EARLIEST_DAYS,
-    MOST_OPEN,
-    SOON_DAYS,
-    Kind,
-    Outcome,
-    erase_for,
-    export_for,
-    finish,
-    open_email,
-    receive,
-    shown_email,
-)
+from largesse.privacy import requests, store
 from largesse.privacy.store import PrivacyRequest
 
 Work = Callable[[Database, Vault, Actor], Any]
@@ -56,21 +43,23 @@ def test_a_request_is_due_30_days_after_it_was_received(service: Service) -> Non
     async def work(database: Database, vault: Vault, actor: Actor) -> None:
         await database.execute(OPERATOR, "DELETE FROM privacy_requests")
         now = await today(database)
-        for day in (now + timedelta(days=1), now - timedelta(days=EARLIEST_DAYS + 1)):
+        for day in (now + timedelta(days=1), now - timedelta(days=requests.EARLIEST_DAYS + 1)):
             with pytest.raises(InvalidRequest, match="last 90"):
-                await receive(actor, vault, Kind.EXPORT, SAM, day)
+                await requests.receive(actor, vault, requests.Kind.EXPORT, SAM, day)
         with pytest.raises(NotFound):
-            await receive(actor, vault, Kind.EXPORT, SAM, now, 999_999)
-        ages = (0, 30 - SOON_DAYS - 1, 30 - SOON_DAYS, 30, 31, EARLIEST_DAYS)
-        ids = [await receive(actor, vault, Kind.EXPORT, SAM, now - timedelta(days=age)) for age in ages]
+            await requests.receive(actor, vault, requests.Kind.EXPORT, SAM, now, 999_999)
+        ages = (0, 30 - requests.SOON_DAYS - 1, 30 - requests.SOON_DAYS, 30, 31, requests.EARLIEST_DAYS)
+        ids = [
+            await requests.receive(actor, vault, requests.Kind.EXPORT, SAM, now - timedelta(days=age)) for age in ages
+        ]
         async with database.connection(OPERATOR) as connection:
-            counts = await store.count_due(connection, soon_days=SOON_DAYS)
+            counts = await store.count_due(connection, soon_days=requests.SOON_DAYS)
             listed = await store.list_open(connection, limit=50)
         assert (counts.open, counts.overdue, counts.soon) == (6, 2, 2)
         assert [one.id for one in listed] == ids[::-1]
         assert [one.days_left for one in listed] == [30 - age for age in ages[::-1]]
         assert {one.due_on - one.received_on for one in listed} == {timedelta(days=30)}
-        assert shown_email(vault, listed[0]) == "S•••@example.com"
+        assert requests.shown_email(vault, listed[0]) == "S•••@example.com"
         stored = await database.fetch(OPERATOR, "SELECT sealed_email FROM privacy_requests")
         assert all(SAM.encode() not in row["sealed_email"] for row in stored)
 
@@ -88,11 +77,11 @@ def test_so_many_requests_are_open_at_most(service: Service) -> None:
             SELECT 'erase', 'x', $1, $1::date + 30 FROM generate_series(2, $2)
             """,
             now,
-            MOST_OPEN,
+            requests.MOST_OPEN,
         )
-        await receive(actor, vault, Kind.EXPORT, SAM, now)
+        await requests.receive(actor, vault, requests.Kind.EXPORT, SAM, now)
         with pytest.raises(InvalidRequest, match="At most 1000"):
-            await receive(actor, vault, Kind.EXPORT, SAM, now)
+            await requests.receive(actor, vault, requests.Kind.EXPORT, SAM, now)
         await database.execute(OPERATOR, "DELETE FROM privacy_requests")
 
     act(service, work)
@@ -103,36 +92,39 @@ def test_an_erasure_finishes_the_request_and_erases_its_address(service: Service
         now, acme = await today(database), service.ids["customers"]["acme"]
         await add_note(actor.on_behalf_of(acme), f"Call {SAM.upper()} back")
         await add_note(actor.on_behalf_of(acme), f"Call {ALEX} back")
-        export_id = await receive(actor, vault, Kind.EXPORT, SAM, now, acme)
-        erase_id = await receive(actor, vault, Kind.ERASE, SAM, now)
+        export_id = await requests.receive(actor, vault, requests.Kind.EXPORT, SAM, now, acme)
+        erase_id = await requests.receive(actor, vault, requests.Kind.ERASE, SAM, now)
         wanted = await find(database, export_id)
-        exported = await export_for(actor, vault, wanted)
+        exported = await requests.export_for(actor, vault, wanted)
         assert {one["customer"] for one in exported["orders"]} == {"acme"}
         assert [one["note"] for one in exported["customer_notes"]] == [f"Call {SAM.upper()} back"]
         with pytest.raises(InvalidRequest, match="export"):
-            await erase_for(actor, vault, wanted)
+            await requests.erase_for(actor, vault, wanted)
         with pytest.raises(InvalidRequest, match="by erasing"):
-            await finish(actor, erase_id, Outcome.DONE)
-        receipt = await erase_for(actor, vault, await find(database, erase_id))
+            await requests.finish(actor, erase_id, requests.Outcome.DONE)
+        receipt = await requests.erase_for(actor, vault, await find(database, erase_id))
         assert receipt.orders
         assert receipt.customer_notes == 1
         done = await find(database, erase_id)
         assert (done.outcome, done.erasure_id, done.sealed_email) == ("done", receipt.number, None)
-        assert shown_email(vault, done) is None
+        assert requests.shown_email(vault, done) is None
         async with database.connection(OPERATOR) as connection:
             found = await store.find_receipt(connection, receipt.number)
             assert found is not None
             assert found["customer_notes"] == 1
-        for refused in (erase_for(actor, vault, done), finish(actor, erase_id, Outcome.DECLINED)):
+        for refused in (
+            requests.erase_for(actor, vault, done),
+            requests.finish(actor, erase_id, requests.Outcome.DECLINED),
+        ):
             with pytest.raises(StateConflict):
                 await refused
         with pytest.raises(NotFound):
-            await export_for(actor, vault, wanted)
-        await finish(actor, export_id, Outcome.DONE)
+            await requests.export_for(actor, vault, wanted)
+        await requests.finish(actor, export_id, requests.Outcome.DONE)
         with pytest.raises(StateConflict):
-            open_email(vault, await find(database, export_id))
+            requests.open_email(vault, await find(database, export_id))
         with pytest.raises(NotFound):
-            await finish(actor, 999_999, Outcome.DONE)
+            await requests.finish(actor, 999_999, requests.Outcome.DONE)
         events = await database.fetch(
             OPERATOR, "SELECT act, before::text, after::text FROM audit_events WHERE act LIKE 'privacy%'"
         )
@@ -147,13 +139,13 @@ def test_what_is_encrypted_moves_to_the_newest_key(service: Service) -> None:
 
     async def work(database: Database, vault: Vault, actor: Actor) -> None:
         now = await today(database)
-        ids = [await receive(actor, vault, Kind.EXPORT, one, now) for one in (SAM, ALEX)]
+        ids = [await requests.receive(actor, vault, requests.Kind.EXPORT, one, now) for one in (SAM, ALEX)]
         first, second = [await find(database, one) for one in ids]
-        assert [open_email(vault, one) for one in (first, second)] == [SAM, ALEX]
+        assert [requests.open_email(vault, one) for one in (first, second)] == [SAM, ALEX]
         swap = "UPDATE privacy_requests SET sealed_email = $2 WHERE id = $1"
         await database.execute(OPERATOR, swap, first.id, second.sealed_email)
         with pytest.raises(Exception, match="belong elsewhere"):
-            open_email(vault, await find(database, first.id))
+            requests.open_email(vault, await find(database, first.id))
         await database.execute(OPERATOR, "DELETE FROM privacy_requests")
 
     act(service, work)

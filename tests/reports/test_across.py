@@ -10,14 +10,7 @@ from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import draw_codes, open_code
-from largesse.reports.across import (
-    MOST_FOUND,
-    FoundOrder,
-    find_by_address,
-    find_by_code,
-    find_by_reference,
-    find_by_tracking_number,
-)
+from largesse.reports import across
 
 SAM, ALEX = "Sam.Across@example.com", "alex.across@example.com"
 
@@ -33,8 +26,8 @@ def placed(service: Any, follow: Callable[[], None]) -> dict[str, str]:
     return {"acme": acme.json()["reference"], "globex": globex.json()["reference"], "own": gift["externalReference"]}
 
 
-def found(pooled: Pooled[Any], look: Callable[[Connection], Any]) -> dict[str, FoundOrder]:
-    async def work(database: Database) -> list[FoundOrder]:
+def found(pooled: Pooled[Any], look: Callable[[Connection], Any]) -> dict[str, across.FoundOrder]:
+    async def work(database: Database) -> list[across.FoundOrder]:
         async with database.connection(OPERATOR) as connection:
             return await look(connection)  # type: ignore[no-any-return]
 
@@ -45,25 +38,25 @@ def found(pooled: Pooled[Any], look: Callable[[Connection], Any]) -> dict[str, F
 
 
 def test_an_order_is_found_by_its_reference_and_by_its_customers(placed: dict[str, str], pooled: Pooled[Any]) -> None:
-    (one,) = found(pooled, lambda c: find_by_reference(c, placed["acme"].lower())).values()
+    (one,) = found(pooled, lambda c: across.find_by_reference(c, placed["acme"].lower())).values()
     assert (one.customer, one.reference, one.number, one.code_count) == ("Acme Ltd", placed["acme"], None, 2)
-    own = found(pooled, lambda c: find_by_reference(c, placed["own"]))
+    own = found(pooled, lambda c: across.find_by_reference(c, placed["own"]))
     assert set(own) == {placed["acme"], placed["globex"]}
-    assert found(pooled, lambda c: find_by_reference(c, placed["acme"][:-1])) == {}
+    assert found(pooled, lambda c: across.find_by_reference(c, placed["acme"][:-1])) == {}
 
 
 def test_the_order_of_a_campaign_is_found_once(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
     service.sql("UPDATE orders SET external_reference = reference WHERE reference = $1", placed["acme"])
-    assert set(found(pooled, lambda c: find_by_reference(c, placed["acme"]))) == {placed["acme"]}
+    assert set(found(pooled, lambda c: across.find_by_reference(c, placed["acme"]))) == {placed["acme"]}
 
 
 def test_gifts_are_found_by_the_address_in_any_case(placed: dict[str, str], pooled: Pooled[Any]) -> None:
-    by_address = found(pooled, lambda c: find_by_address(c, f" {SAM.upper()} "))
+    by_address = found(pooled, lambda c: across.find_by_address(c, f" {SAM.upper()} "))
     assert by_address[placed["acme"]].number == 2
     assert by_address[placed["globex"]].number == 1
-    assert placed["globex"] not in found(pooled, lambda c: find_by_address(c, ALEX))
+    assert placed["globex"] not in found(pooled, lambda c: across.find_by_address(c, ALEX))
     for other in (SAM[:-1], SAM.partition("@")[0], "%", ""):
-        assert found(pooled, lambda c, other=other: find_by_address(c, other)).keys().isdisjoint(placed.values())
+        assert found(pooled, lambda c, other=other: across.find_by_address(c, other)).keys().isdisjoint(placed.values())
 
 
 def test_a_gift_is_found_by_its_code_and_by_no_other(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
@@ -71,10 +64,10 @@ def test_a_gift_is_found_by_its_code_and_by_no_other(service: Any, placed: dict[
     rows = service.of_order(placed["acme"], "number, sealed", "lines", "ORDER BY 1")
     for number, sealed in rows:
         code = open_code(vault, sealed, placed["acme"], number).code
-        (one,) = found(pooled, lambda c, code=code: find_by_code(c, vault, code)).values()
+        (one,) = found(pooled, lambda c, code=code: across.find_by_code(c, vault, code)).values()
         assert (one.reference, one.number) == (placed["acme"], number)
     (other,) = draw_codes(1)
-    assert found(pooled, lambda c: find_by_code(c, vault, other.code)) == {}
+    assert found(pooled, lambda c: across.find_by_code(c, vault, other.code)) == {}
 
 
 def test_a_parcel_is_found_by_its_tracking_number(service: Any, placed: dict[str, str], pooled: Pooled[Any]) -> None:
@@ -86,18 +79,18 @@ def test_a_parcel_is_found_by_its_tracking_number(service: Any, placed: dict[str
         placed["acme"],
     )
     order_id = service.sql("SELECT id FROM orders WHERE reference = $1", placed["acme"])[0][0]
-    (one,) = found(pooled, lambda c: find_by_tracking_number(c, f"TRACK{order_id}")).values()
+    (one,) = found(pooled, lambda c: across.find_by_tracking_number(c, f"TRACK{order_id}")).values()
     assert (one.reference, one.number) == (placed["acme"], 2)
-    assert found(pooled, lambda c: find_by_tracking_number(c, "TRACK")) == {}
+    assert found(pooled, lambda c: across.find_by_tracking_number(c, "TRACK")) == {}
 
 
 def test_so_many_are_found_at_most_and_the_newest_first(service: Any, pooled: Pooled[Any], follow: Any) -> None:
-    for at in range(MOST_FOUND + 1):
+    for at in range(across.MOST_FOUND + 1):
         sent = service.send("gift", "coffee", value=5, recipients=[{"email": "many@example.com", "name": f"Many {at}"}])
         assert sent.status_code == 200, sent.text
     follow()
-    orders = list(found(pooled, lambda c: find_by_address(c, "many@example.com")).values())
-    assert len(orders) == MOST_FOUND
+    orders = list(found(pooled, lambda c: across.find_by_address(c, "many@example.com")).values())
+    assert len(orders) == across.MOST_FOUND
     times = [one.created_at for one in orders]
     assert times == sorted(times, reverse=True)
     newest = service.sql("SELECT max(created_at) FROM orders")[0][0]

@@ -18,20 +18,10 @@ from tests.webhooks.conftest import no_names
 from tests.webhooks.test_channel import Script
 
 from largesse.base.errors import OperatorError
+from largesse.suppliers import model
 from largesse.suppliers.description import Description, OpenSupplier, open_supplier, read_descriptions
-from largesse.suppliers.model import (
-    Balance,
-    Bought,
-    Cancelled,
-    Offer,
-    Pending,
-    Refused,
-    SupplierFailed,
-    SupplierLine,
-    Unknown,
-)
 
-LINE = SupplierLine("our-id", "coffee", 10_50, "GBP", "GB")
+LINE = model.SupplierLine("our-id", "coffee", 10_50, "GBP", "GB")
 OURS = {"id": "our-id", "status": "done"}
 VOUCHER = {"code": "V-1", "pin": "99"}
 
@@ -61,12 +51,12 @@ async def answering(*answers: bytes, **options: Any) -> AsyncIterator[tuple[Open
             await supplier.close()
 
 
-async def asked(call: str, *answers: bytes, line: SupplierLine = LINE, **options: Any) -> Any:
+async def asked(call: str, *answers: bytes, line: model.SupplierLine = LINE, **options: Any) -> Any:
     """What a call returns; the error of one without a clear answer, and whether it arrived."""
     async with answering(*answers, **options) as (supplier, script):
         try:
             found = await getattr(supplier.supplier, call)(line)
-        except SupplierFailed as failed:
+        except model.SupplierFailed as failed:
             found = failed.error, failed.arrived
         assert len(script.requests) == len(answers)
         return found
@@ -75,13 +65,13 @@ async def asked(call: str, *answers: bytes, line: SupplierLine = LINE, **options
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (delivered(), Bought("our-id", "V-1", "99")),
-        (answer({"order": {**OURS, "status": "working"}}), Pending()),
-        (answer({}, "404 Not Found"), Unknown()),
-        (answer(b"<html>", "404 Not Found"), Unknown()),
-        (answer({}, "422 No"), Refused()),
-        (answer({"order": OURS, "voucher": None}), Bought("our-id", "")),
-        (answer({"order": OURS, "voucher": {"code": 17}}), Bought("our-id", "")),
+        (delivered(), model.Bought("our-id", "V-1", "99")),
+        (answer({"order": {**OURS, "status": "working"}}), model.Pending()),
+        (answer({}, "404 Not Found"), model.Unknown()),
+        (answer(b"<html>", "404 Not Found"), model.Unknown()),
+        (answer({}, "422 No"), model.Refused()),
+        (answer({"order": OURS, "voucher": None}), model.Bought("our-id", "")),
+        (answer({"order": OURS, "voucher": {"code": 17}}), model.Bought("our-id", "")),
         # No clear answer, so that the order is asked for again.
         (answer({"order": {**OURS, "status": "odd"}}), ("unknown_status", True)),
         (answer({"order": {**OURS, "status": True}}), ("unknown_status", True)),
@@ -117,8 +107,8 @@ async def test_an_answer_about_another_order_is_none(status: str) -> None:
 
 async def test_a_status_of_http_needs_no_content() -> None:
     words = {204: "cancelled", 202: "pending"}
-    assert await asked("cancel", answer(b"", "204 No Content"), http_statuses=words) == Cancelled()
-    assert await asked("poll", answer(b"queued", "202 Accepted"), http_statuses=words) == Pending()
+    assert await asked("cancel", answer(b"", "204 No Content"), http_statuses=words) == model.Cancelled()
+    assert await asked("poll", answer(b"queued", "202 Accepted"), http_statuses=words) == model.Pending()
 
 
 @pytest.mark.parametrize(
@@ -171,7 +161,7 @@ async def test_a_voucher_of_another_value_is_refused(worth: dict[str, Any], is_o
     for more in ({"currency": "worth.in"}, {}):
         found = await asked("poll", content, answer=paths | more, amounts="major")
         bought = is_ours if more else worth.get("amount") in {"10.50", 10.5}
-        assert found == (Bought("our-id", "V-1") if bought else ("other_value", True))
+        assert found == (model.Bought("our-id", "V-1") if bought else ("other_value", True))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +173,7 @@ async def test_a_voucher_has_its_pin_or_is_refused(voucher: dict[str, Any], pin:
     paths = {"id": "order.id", "status": "order.status", "number": "voucher.code", "pin": "voucher.pin"}
     content = {"order": OURS, "voucher": {"code": "V-1", **voucher}}
     found = await asked("poll", answer(content), answer=paths | {"use_by": "voucher.ends"})
-    assert found == (("malformed_voucher", True) if pin == 0 else Bought("our-id", "V-1", pin))
+    assert found == (("malformed_voucher", True) if pin == 0 else model.Bought("our-id", "V-1", pin))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +184,7 @@ async def test_a_voucher_has_its_last_day(said: str | None, use_by: Any) -> None
     paths = {"id": "order.id", "status": "order.status", "number": "voucher.0.code", "use_by": "voucher.0.ends"}
     content = {"order": OURS, "voucher": [{"code": "V-1", "ends": said}, {"code": "V-2"}]}
     found = await asked("poll", answer(content), answer=paths)
-    assert found == (("malformed_voucher", True) if use_by == 0 else Bought("our-id", "V-1", None, use_by))
+    assert found == (("malformed_voucher", True) if use_by == 0 else model.Bought("our-id", "V-1", None, use_by))
 
 
 async def test_what_is_sent_is_signed_and_filled_in() -> None:
@@ -210,7 +200,7 @@ async def test_what_is_sent_is_signed_and_filled_in() -> None:
     line = replace(LINE, product="a/b", recipient_email="ada&x@example.com")
     async with answering(answer({}, "422 No"), order=order, sign=sign) as (supplier, script):
         assert supplier.supplier.needs_recipient
-        assert await supplier.supplier.order(line) == Refused()
+        assert await supplier.supplier.order(line) == model.Refused()
     head, _, body = script.requests[0].partition(b"\r\n\r\n")
     request, *lines = head.decode().split("\r\n")
     headers = dict(one.split(": ", 1) for one in lines)
@@ -224,7 +214,7 @@ async def test_what_is_sent_is_signed_and_filled_in() -> None:
 
 
 async def test_a_product_that_is_not_listed_is_not_asked_for() -> None:
-    assert await asked("order", products={"tea": "SKU-2"}) == Refused()
+    assert await asked("order", products={"tea": "SKU-2"}) == model.Refused()
     async with answering(answer({}, "422 No"), products={"coffee": "SKU-1"}) as (supplier, script):
         await supplier.supplier.order(LINE)
     assert json.loads(script.requests[0].partition(b"\r\n\r\n")[2])["sku"] == "SKU-1"
@@ -238,10 +228,12 @@ async def test_what_a_supplier_sells_and_what_is_left_there() -> None:
         async with answering(answer(content), **options) as (supplier, _):
             try:
                 return await getattr(supplier.supplier, call)()
-            except SupplierFailed as failed:
+            except model.SupplierFailed as failed:
                 return failed.error
 
-    assert await of("catalogue", {"items": [ITEM]}, amounts="major") == [Offer("S", "T", "GBP", ("GB",), ("5", "7.50"))]
+    assert await of("catalogue", {"items": [ITEM]}, amounts="major") == [
+        model.Offer("S", "T", "GBP", ("GB",), ("5", "7.50"))
+    ]
     for currency, written in (("GBP", "5.00"), ("gbp", "5.00"), ("JPY", "500.00"), ("KWD", "0.50")):
         [offer] = await of("catalogue", {"items": [{**ITEM, "cur": currency, "amounts": [500, "500"]}]})
         assert offer.amounts == (written, written), currency
@@ -250,9 +242,9 @@ async def test_what_a_supplier_sells_and_what_is_left_there() -> None:
     assert await of("catalogue", {"items": [ITEM] * 10_001}) == "bad_answer"
     for wrong in ({"items": {}}, {"items": [1]}, *({"items": [{**ITEM, name: 1}]} for name in ITEM)):
         assert await of("catalogue", wrong) == "bad_answer"
-    assert await of("balance", {"left": 1250, "cur": "GBP"}) == Balance(1250, "GBP")
-    assert await of("balance", {"left": "12.50", "cur": "GBP"}, amounts="major") == Balance(1250, "GBP")
-    assert await of("balance", {"left": 1250, "cur": "jpy"}, amounts="major") == Balance(1250, "JPY")
+    assert await of("balance", {"left": 1250, "cur": "GBP"}) == model.Balance(1250, "GBP")
+    assert await of("balance", {"left": "12.50", "cur": "GBP"}, amounts="major") == model.Balance(1250, "GBP")
+    assert await of("balance", {"left": 1250, "cur": "jpy"}, amounts="major") == model.Balance(1250, "JPY")
     assert await of("balance", {"cur": "GBP"}) == "bad_answer"
     assert await of("balance", {"left": 1}) == "malformed_voucher"
     async with answering(catalogue=None, balance=None, cancel=None) as (supplier, _):

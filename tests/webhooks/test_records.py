@@ -13,20 +13,11 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.webhooks import delivery_store, store
-from largesse.webhooks.delivery_store import (
-    DeliveryRecord,
-    FailingWebhook,
-    insert_sample,
-    list_deliveries,
-    list_failing,
-    redeliver,
-    redeliver_failed,
-)
 
 
-async def listed(world: World, subscription_id: object, **arguments: int) -> list[DeliveryRecord]:
+async def listed(world: World, subscription_id: object, **arguments: int) -> list[delivery_store.DeliveryRecord]:
     async with world.database.connection(OPERATOR) as connection:
-        return await list_deliveries(connection, world.principal, subscription_id, **arguments)  # type: ignore[arg-type]
+        return await delivery_store.list_deliveries(connection, world.principal, subscription_id, **arguments)  # type: ignore[arg-type]
 
 
 async def test_deliveries_are_listed_with_their_attempts_newest_first(world: World, receiver: Receiver) -> None:
@@ -68,7 +59,7 @@ async def test_a_finished_delivery_is_made_again_with_all_its_attempts(
     [delivery] = await listed(world, subscription.id)
     receiver.answers(500)
     async with world.database.transaction(OPERATOR) as connection:
-        again = await redeliver(connection, world.principal, subscription.id, delivery.id)
+        again = await delivery_store.redeliver(connection, world.principal, subscription.id, delivery.id)
     assert (again.state, again.attempts_left, len(again.attempts)) == ("pending", 12, 1)
     await world.deliver()
     assert [got.body for got in receiver.got] == [body, body]
@@ -86,7 +77,9 @@ async def test_a_pending_delivery_is_made_now_and_keeps_its_count(world: World, 
     await world.send()
     [delivery] = await listed(world, subscription.id)
     async with world.database.transaction(OPERATOR) as connection:
-        assert (await redeliver(connection, world.principal, subscription.id, delivery.id)).attempts_left == 11
+        assert (
+            await delivery_store.redeliver(connection, world.principal, subscription.id, delivery.id)
+        ).attempts_left == 11
     await world.deliver()
     assert len(receiver.got) == 2
     assert (await listed(world, subscription.id))[0].attempts_left == 10
@@ -96,7 +89,7 @@ async def test_a_sample_is_signed_and_is_no_order(world: World, receiver: Receiv
     subscription = await world.subscribe(receiver.url())
     await world.subscribe(receiver.url("/other"))
     async with world.database.transaction(OPERATOR) as connection:
-        sample = await insert_sample(connection, world.principal, subscription.id)
+        sample = await delivery_store.insert_sample(connection, world.principal, subscription.id)
     assert (sample.state, sample.order_id) == ("pending", None)
     await world.deliver()
     [got] = receiver.got
@@ -112,7 +105,7 @@ async def test_an_event_of_another_release_has_no_sample(world: World, receiver:
     await world.database.execute(OPERATOR, "UPDATE webhook_subscriptions SET event = 'order.lost'")
     async with world.database.transaction(OPERATOR) as connection:
         with pytest.raises(InvalidRequest, match=r"`order\.lost` is no longer sent"):
-            await insert_sample(connection, world.principal, subscription.id)
+            await delivery_store.insert_sample(connection, world.principal, subscription.id)
     assert await listed(world, subscription.id) == []
 
 
@@ -129,19 +122,19 @@ async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
     async with world.database.transaction(OPERATOR) as connection:
         for principal, subscription_id in strangers:
             with pytest.raises(NotFound):
-                await list_deliveries(connection, principal, subscription_id)
+                await delivery_store.list_deliveries(connection, principal, subscription_id)
             with pytest.raises(NotFound):
-                await redeliver(connection, principal, subscription_id, delivery.id)
+                await delivery_store.redeliver(connection, principal, subscription_id, delivery.id)
             with pytest.raises(NotFound):
-                await insert_sample(connection, principal, subscription_id)
+                await delivery_store.insert_sample(connection, principal, subscription_id)
         with pytest.raises(NotFound):
-            await redeliver(connection, world.principal, other.id, delivery.id)
+            await delivery_store.redeliver(connection, world.principal, other.id, delivery.id)
     assert len(receiver.got) == 2
 
 
-async def failing(world: World, customer_id: int | None = None) -> list[FailingWebhook]:
+async def failing(world: World, customer_id: int | None = None) -> list[delivery_store.FailingWebhook]:
     async with world.database.connection(OPERATOR) as connection:
-        return await list_failing(connection, customer_id)
+        return await delivery_store.list_failing(connection, customer_id)
 
 
 async def test_webhooks_are_listed_while_they_fail_and_with_what_failed_for_good(
@@ -166,7 +159,7 @@ async def test_webhooks_are_listed_while_they_fail_and_with_what_failed_for_good
     (one,) = await failing(world, world.principal.customer_id)
     assert (one.id, one.is_failing, one.failed) == (mine.id, False, 1)
     async with world.database.transaction(OPERATOR) as connection:
-        assert await redeliver_failed(connection, world.principal, mine.id) == 1
+        assert await delivery_store.redeliver_failed(connection, world.principal, mine.id) == 1
     assert await failing(world, world.principal.customer_id) == []
 
 
@@ -231,7 +224,9 @@ async def test_lists_read_their_own_deliveries_among_many_small_webhooks(world: 
         ]
         before = await connection.fetchval(read)
         for _ in range(7):  # the last ones by the plan for any arguments
-            page = await list_deliveries(connection, world.principal, mine[0], before=ids[1000], limit=10)
+            page = await delivery_store.list_deliveries(
+                connection, world.principal, mine[0], before=ids[1000], limit=10
+            )
             assert [one.id for one in page] == ids[999:989:-1]
         assert await connection.fetchval(read) - before == 7 * 10
 
@@ -254,4 +249,4 @@ async def test_failed_deliveries_are_found_without_reading_those_that_arrived(wo
         again = Role.APP, "deliveries", delivery_store._REDELIVER_FAILED, world.principal.customer_id, mine.id
         assert await rows_read(connection, *again, 7) <= 5 + 5 + 7 * 2
         async with connection.transaction():
-            assert await redeliver_failed(connection, world.principal, mine.id) == 3
+            assert await delivery_store.redeliver_failed(connection, world.principal, mine.id) == 3

@@ -13,15 +13,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.webhooks import queue_store
-from largesse.webhooks.store import (
-    RotatedSecret,
-    delete_subscription,
-    insert_subscription,
-    list_subscriptions,
-    rotate_secret,
-    secret_context,
-)
+from largesse.webhooks import queue_store, store
 from largesse.webhooks.targets import parse_target
 
 VAULT = Vault((bytes(range(32)),))
@@ -31,9 +23,9 @@ TARGET = parse_target("https://hooks.example.com/orders", ())
 async def test_a_subscription_is_listed_without_its_secret(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
-        first = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
-        second = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
-        listed = await list_subscriptions(connection, principal)
+        first = await store.insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+        second = await store.insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+        listed = await store.list_subscriptions(connection, principal)
     assert [s.id for s in listed] == [second.id, first.id]
     assert (listed[0].event, listed[0].target_url) == ("order.created", TARGET.url)
     assert first.secret.startswith("whsec_")
@@ -46,16 +38,16 @@ async def test_a_subscription_is_listed_without_its_secret(database: Database) -
 async def test_the_secret_rests_sealed_and_opens_for_its_own_subscription(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
-        created = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+        created = await store.insert_subscription(connection, principal, VAULT, TARGET, "order.created")
         row = await connection.fetchrow("SELECT * FROM webhook_subscriptions")
     secret = created.secret.encode()
     random_part = created.secret.removeprefix("whsec_")
     assert random_part not in str(dict(row))
     assert secret not in row["sealed_secret"]
     assert random_part.encode() not in row["sealed_secret"]
-    assert VAULT.webhooks.open(row["sealed_secret"], secret_context(created.id)) == secret
+    assert VAULT.webhooks.open(row["sealed_secret"], store.secret_context(created.id)) == secret
     with pytest.raises(DecryptionFailed):
-        VAULT.webhooks.open(row["sealed_secret"], secret_context(uuid4()))
+        VAULT.webhooks.open(row["sealed_secret"], store.secret_context(uuid4()))
 
 
 @pytest.mark.parametrize("event", ["", "order.deleted", "ORDER.CREATED", "order.created ", "*"])
@@ -63,8 +55,8 @@ async def test_an_unknown_event_is_refused(database: Database, event: str) -> No
     async with database.connection(OPERATOR) as connection:
         principal = await make_principal(connection, "acme")
         with pytest.raises(InvalidRequest, match="`event`"):
-            await insert_subscription(connection, principal, VAULT, TARGET, event)
-        assert await list_subscriptions(connection, principal) == []
+            await store.insert_subscription(connection, principal, VAULT, TARGET, event)
+        assert await store.list_subscriptions(connection, principal) == []
 
 
 async def test_a_customer_holds_100_and_not_101_in_both_environments_together(database: Database) -> None:
@@ -73,13 +65,13 @@ async def test_a_customer_holds_100_and_not_101_in_both_environments_together(da
         staging = replace(acme, environment="staging")
         for number in range(100):
             principal = staging if number % 2 else acme
-            created = await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+            created = await store.insert_subscription(connection, principal, VAULT, TARGET, "order.created")
         for principal in (acme, staging):
             with pytest.raises(InvalidRequest, match="at most 100"):
-                await insert_subscription(connection, principal, VAULT, TARGET, "order.created")
-        await insert_subscription(connection, other, VAULT, TARGET, "order.created")
-        await delete_subscription(connection, staging, created.id)
-        await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
+                await store.insert_subscription(connection, principal, VAULT, TARGET, "order.created")
+        await store.insert_subscription(connection, other, VAULT, TARGET, "order.created")
+        await store.delete_subscription(connection, staging, created.id)
+        await store.insert_subscription(connection, acme, VAULT, TARGET, "order.created")
 
 
 @pytest.mark.slow
@@ -87,12 +79,12 @@ async def test_the_limit_holds_when_creations_race(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         acme = await make_principal(connection, "acme")
         for _ in range(95):
-            await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
+            await store.insert_subscription(connection, acme, VAULT, TARGET, "order.created")
 
     async def create() -> bool:
         async with database.transaction(OPERATOR) as connection:
             try:
-                await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
+                await store.insert_subscription(connection, acme, VAULT, TARGET, "order.created")
             except InvalidRequest:
                 return False
             return True
@@ -105,26 +97,26 @@ async def test_the_limit_holds_when_creations_race(database: Database) -> None:
 async def test_other_customers_and_environments_neither_see_nor_delete_it(database: Database) -> None:
     async with database.connection(OPERATOR) as connection:
         acme, other = await make_principal(connection, "acme"), await make_principal(connection, "other")
-        created = await insert_subscription(connection, acme, VAULT, TARGET, "order.created")
+        created = await store.insert_subscription(connection, acme, VAULT, TARGET, "order.created")
         for stranger in (other, replace(acme, environment="staging")):
-            assert await list_subscriptions(connection, stranger) == []
+            assert await store.list_subscriptions(connection, stranger) == []
             with pytest.raises(NotFound):
-                await delete_subscription(connection, stranger, created.id)
+                await store.delete_subscription(connection, stranger, created.id)
         with pytest.raises(NotFound):
-            await delete_subscription(connection, acme, uuid4())
-        await delete_subscription(connection, acme, created.id)
+            await store.delete_subscription(connection, acme, uuid4())
+        await store.delete_subscription(connection, acme, created.id)
         with pytest.raises(NotFound):
-            await delete_subscription(connection, acme, created.id)
-        assert await list_subscriptions(connection, acme) == []
+            await store.delete_subscription(connection, acme, created.id)
+        assert await store.list_subscriptions(connection, acme) == []
 
 
 DAY_S = 86_400
 
 
-async def rotate(world: World, subscription_id: object, customer_id: int | None = None) -> RotatedSecret:
+async def rotate(world: World, subscription_id: object, customer_id: int | None = None) -> store.RotatedSecret:
     customer = customer_id or world.principal.customer_id
     async with world.database.transaction(OPERATOR) as connection:
-        return await rotate_secret(connection, world.vault, customer, "production", subscription_id)
+        return await store.rotate_secret(connection, world.vault, customer, "production", subscription_id)
 
 
 async def deliver(world: World, receiver: Receiver) -> Got:

@@ -19,14 +19,7 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.master_keys import prove_master_key
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import (
-    mail_automation,
-    mail_invitation,
-    mail_new_device,
-    mail_reset,
-    mail_second_step,
-    mail_test,
-)
+from largesse.jobs import outbox
 from largesse.mail.people.sending import MOST_ATTEMPTS, PeopleMailer
 from largesse.mail.people.writing import PeopleMail, queue_low_balances, write
 from largesse.mail.server import MailServer
@@ -118,9 +111,9 @@ async def test_an_invitation_and_a_reset_let_in(
 ) -> None:
     user_id, person_id = await somebody(database, "ada@acme.example")
     async with database.transaction(OPERATOR) as connection:
-        await mail_invitation(connection, user_id)
-        await mail_reset(connection, "ada@acme.example")
-        await mail_reset(connection, "nobody@acme.example")
+        await outbox.mail_invitation(connection, user_id)
+        await outbox.mail_reset(connection, "ada@acme.example")
+        await outbox.mail_reset(connection, "nobody@acme.example")
         await set_preferences(connection, person_id, "de", None)
     assert [await mailer.step() for _ in range(3)] == [True, True, False]
     assert await waiting(database) == 0
@@ -136,7 +129,7 @@ async def test_an_invitation_and_a_reset_let_in(
 
 async def test_an_address_of_another_alphabet_gets_its_mail(people: People) -> None:
     user_id, _ = await somebody(people.database, "jörg@münchen.example")
-    message = await people.sent(mail_invitation, user_id)
+    message = await people.sent(outbox.mail_invitation, user_id)
     assert secret_in(text_of(message))
     assert message["Message-ID"].startswith("<people-")
 
@@ -144,14 +137,14 @@ async def test_an_address_of_another_alphabet_gets_its_mail(people: People) -> N
 async def test_an_address_at_a_domain_of_another_alphabet_needs_no_server_that_takes_others(people: People) -> None:
     people.server.utf8 = False
     user_id, _ = await somebody(people.database, "sam@bücher.example")
-    message = await people.sent(mail_invitation, user_id)
+    message = await people.sent(outbox.mail_invitation, user_id)
     assert message["To"] == "sam@xn--bcher-kva.example"
     assert people.server.got[0].original_content.isascii()
 
 
 async def test_a_new_browser_is_told_with_where_it_is(people: People) -> None:
     _, person_id = await somebody(people.database, "eve@acme.example")
-    message = await people.sent(mail_new_device, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
+    message = await people.sent(outbox.mail_new_device, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
     assert message["Subject"] == "A new browser signed in to Largesse"
     assert "203.0.113.9" in text_of(message)
     assert secret_in(text_of(message))
@@ -171,7 +164,7 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
     people: People, change: str, said: str
 ) -> None:
     _, person_id = await somebody(people.database, f"{change}@acme.example")
-    message = await people.sent(mail_second_step, person_id, change, "203.0.113.9", "Mozilla/5.0")
+    message = await people.sent(outbox.mail_second_step, person_id, change, "203.0.113.9", "Mozilla/5.0")
     assert message["Subject"] == "Two-step sign-in changed for your Largesse account"
     text = text_of(message).replace("\r\n", "\n")
     assert said in text
@@ -182,7 +175,7 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
 async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(people: People) -> None:
     _, person_id = await somebody(people.database, "forgotten@acme.example")
     await people.queue(set_preferences, person_id, "fr", None)
-    message = await people.sent(mail_second_step, person_id, "forgotten")
+    message = await people.sent(outbox.mail_second_step, person_id, "forgotten")
     assert message["Subject"] == "La connexion en deux étapes de votre compte Largesse a changé"
     assert "exploitant a désactivé" in text_of(message)
     assert "203.0.113" not in text_of(message)
@@ -192,7 +185,7 @@ async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(peopl
     user_id, _ = await somebody(people.database, "try@acme.example")
     links = await people.database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links")
     content = b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n"
-    await people.sent(mail_test, user_id, content)
+    await people.sent(outbox.mail_test, user_id, content)
     assert await waiting(people.database) == 0
     assert await people.database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links") == links
     [envelope] = people.server.got
@@ -205,7 +198,7 @@ async def test_what_the_server_does_not_take_is_tried_again_unless_the_address_i
 ) -> None:
     user_id, _ = await somebody(people.database, f"{attempts}@acme.example")
     people.server.says[f"{attempts}@acme.example"] = answer
-    await people.queue(mail_invitation, user_id)
+    await people.queue(outbox.mail_invitation, user_id)
     assert await people.mailer.step()
     assert not await people.mailer.step(), "not before its time"
     for attempt in range(2, attempts + 1):
@@ -229,7 +222,7 @@ async def test_a_mail_server_that_is_away_costs_no_mail_for_three_days(
         await people.server.close()
     else:
         people.server.says["away@acme.example"] = answer
-    await people.queue(mail_invitation, user_id)
+    await people.queue(outbox.mail_invitation, user_id)
     for _ in range(MOST_ATTEMPTS + 1):
         await people.mailer.step()
         await people.database.execute(
@@ -254,7 +247,7 @@ async def test_a_mail_that_cannot_be_written_stops_no_other(
     for email in ("odd@acme.example", "usual@acme.example"):
         user_id, _ = await somebody(database, email)
         async with database.transaction(OPERATOR) as connection:
-            await mail_invitation(connection, user_id)
+            await outbox.mail_invitation(connection, user_id)
     for _ in range(MOST_ATTEMPTS + 1):
         while await mailer.step():
             pass
@@ -332,7 +325,7 @@ async def test_an_automation_that_waits_for_approval_is_told_to_administrators(
     async def is_sent() -> bool:
         async with database.transaction(OPERATOR) as connection:
             for _ in range(2):
-                await mail_automation(connection, [setter, eve], automation_id)
+                await outbox.mail_automation(connection, [setter, eve], automation_id)
         for _ in range(2):
             await mailer.step()
         assert await waiting(database) == 0

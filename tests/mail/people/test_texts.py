@@ -10,26 +10,16 @@ from markupsafe import escape
 from msgspec.structs import replace
 
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.mail.people.writing import (
-    CATALOGUES,
-    TEMPLATES,
-    AskedApproval,
-    AskedAutomation,
-    LowBalance,
-    PeopleMail,
-    ThankYou,
-    show,
-    write,
-)
+from largesse.mail.people import writing
 from largesse.notes.model import Note
 
 
 @pytest.mark.parametrize("tag", [tag for tag in LANGUAGES if tag != "en"])
 def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
-    with (TEMPLATES / "mail.txt").open("rb") as file:
+    with (writing.TEMPLATES / "mail.txt").open("rb") as file:
         found = babel_extract(file, ("gettext", "ngettext"), (), {"trimmed": "true"})
         texts = {text if isinstance(text, str) else text[:2] for _, _, text, _ in found}
-    with (CATALOGUES / f"{tag}.po").open("rb") as file:
+    with (writing.CATALOGUES / f"{tag}.po").open("rb") as file:
         said = {message.id: message.string for message in read_po(file, locale=tag) if message.id}
     assert said.keys() == texts
     assert all(all(one) if isinstance(one, tuple) else one for one in said.values())
@@ -49,11 +39,13 @@ KINDS = (
 LINK = "https://gifts.example.com/app/link/abc"
 
 
-def a_people_mail(kind: str, tag: str = "en") -> PeopleMail:
-    low = LowBalance("Acme & Co float", "staging", "GBP", 999, 10_000) if kind == "low_balance" else None
+def a_people_mail(kind: str, tag: str = "en") -> writing.PeopleMail:
+    low = writing.LowBalance("Acme & Co float", "staging", "GBP", 999, 10_000) if kind == "low_balance" else None
     at = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
-    approval = AskedApproval("0WB", "staging", "declined", 999, "GBP", "Tea & Co", 2, at, "Cem & Co", is_sent=False)
-    return PeopleMail(
+    approval = writing.AskedApproval(
+        "0WB", "staging", "declined", 999, "GBP", "Tea & Co", 2, at, "Cem & Co", is_sent=False
+    )
+    return writing.PeopleMail(
         7,
         kind,
         "ada@acme.example",
@@ -68,15 +60,17 @@ def a_people_mail(kind: str, tag: str = "en") -> PeopleMail:
         None,
         "app_on",
         approval,
-        ThankYou("0WB", "staging", [Note(1, "0WB", 1, name, None, "A & B\n\nC", at) for name in ("Zo & Co", None)]),
-        AskedAutomation(3, "Birthdays & Co", "staging", "Cem & Co"),
+        writing.ThankYou(
+            "0WB", "staging", [Note(1, "0WB", 1, name, None, "A & B\n\nC", at) for name in ("Zo & Co", None)]
+        ),
+        writing.AskedAutomation(3, "Birthdays & Co", "staging", "Cem & Co"),
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tag", LANGUAGES)
 def test_the_html_says_what_the_text_says_with_a_button(tag: str, kind: str) -> None:
-    subject, text, html = show(a_people_mail(kind, tag))
+    subject, text, html = writing.show(a_people_mail(kind, tag))
     said = [part for part in text.split("\n\n") if part.strip()]
     assert [part.strip() for part in said].count(LINK) == 1, (
         "the link is a paragraph of its own, which the HTML makes a button"
@@ -100,7 +94,7 @@ def test_the_html_says_what_the_text_says_with_a_button(tag: str, kind: str) -> 
 def test_what_became_of_an_approval_is_said(state: str, is_sent: bool, subject: str, said: str) -> None:
     mail = a_people_mail("approval_ended")
     assert mail.approval is not None
-    shown, text, _ = show(replace(mail, approval=replace(mail.approval, state=state, is_sent=is_sent)))
+    shown, text, _ = writing.show(replace(mail, approval=replace(mail.approval, state=state, is_sent=is_sent)))
     assert shown.endswith(subject)
     assert said in text
 
@@ -108,7 +102,7 @@ def test_what_became_of_an_approval_is_said(state: str, is_sent: bool, subject: 
 def test_a_mail_has_one_id_and_shares_it_with_no_other_installation() -> None:
     mail = a_people_mail("invitation")
     ids = [
-        message_from_bytes(write(one, "gifts@example.com", at))["Message-ID"]
+        message_from_bytes(writing.write(one, "gifts@example.com", at))["Message-ID"]
         for one, at in (
             (mail, mail.created_at),
             (mail, mail.created_at + timedelta(hours=1)),

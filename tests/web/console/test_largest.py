@@ -8,16 +8,7 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, acme_with, user_id
 
-from largesse.contacts.model import (
-    MAX_ADDRESS,
-    MAX_EXTERNAL_ID,
-    MAX_FIELD,
-    MAX_FIELD_NAME,
-    MAX_GROUP,
-    MAX_NAME,
-    MOST_FIELDS,
-    MOST_GROUPS_EACH,
-)
+from largesse.contacts import model
 from largesse.customers.members import MOST_PEOPLE
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
 
@@ -50,15 +41,15 @@ def test_too_many_watchers_are_refused_by_their_number(service: Service, ada: Br
 
 
 def test_every_text_of_a_contact_is_as_long_as_it_may_be(ada: Browser) -> None:
-    for number in range(MOST_FIELDS):
-        ada.submit("/app/contacts/fields", name=f"{number}".ljust(MAX_FIELD_NAME, WIDE))
+    for number in range(model.MOST_FIELDS):
+        ada.submit("/app/contacts/fields", name=f"{number}".ljust(model.MAX_FIELD_NAME, WIDE))
     ada.get("/app/contacts/new")
     fields = [part.partition('"')[0] for part in ada.page.text.split('name="field_')[1:]]
-    assert len(fields) == MOST_FIELDS
-    texts = {f"field_{key}": WIDE * MAX_FIELD for key in fields} | {
-        "name": WIDE * MAX_NAME,
-        "address": WIDE * MAX_ADDRESS,
-        "external_id": WIDE * MAX_EXTERNAL_ID,
+    assert len(fields) == model.MOST_FIELDS
+    texts = {f"field_{key}": WIDE * model.MAX_FIELD for key in fields} | {
+        "name": WIDE * model.MAX_NAME,
+        "address": WIDE * model.MAX_ADDRESS,
+        "external_id": WIDE * model.MAX_EXTERNAL_ID,
     }
     saved = ada.post("/app/contacts", email="cy@example.com", **texts)
     assert saved.status_code == 303, saved.text
@@ -68,11 +59,11 @@ def test_every_text_of_a_contact_is_as_long_as_it_may_be(ada: Browser) -> None:
 
 
 def test_as_many_new_groups_are_typed_as_a_contact_may_be_in(ada: Browser) -> None:
-    names = [f"{number} ".ljust(MAX_GROUP, WIDE) for number in range(MOST_GROUPS_EACH + 1)]
+    names = [f"{number} ".ljust(model.MAX_GROUP, WIDE) for number in range(model.MOST_GROUPS_EACH + 1)]
     many = ada.submit("/app/contacts/new", "/app/contacts", email="many@example.com", groups=", ".join(names))
-    assert f"A contact is in at most {MOST_GROUPS_EACH} groups." in many.text
+    assert f"A contact is in at most {model.MOST_GROUPS_EACH} groups." in many.text
     saved = ada.submit("/app/contacts/new", "/app/contacts", email="new@example.com", groups=", ".join(names[1:]))
-    assert ada.get(saved.headers["location"]).text.count(" checked") == MOST_GROUPS_EACH
+    assert ada.get(saved.headers["location"]).text.count(" checked") == model.MOST_GROUPS_EACH
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "1899-12-30", "9999-12-31"])

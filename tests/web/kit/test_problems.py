@@ -8,79 +8,60 @@ import pytest
 
 from largesse.base import errors
 from largesse.base.decoding import Unreadable
-from largesse.base.errors import (
-    FieldError,
-    InvalidRequest,
-    NotFound,
-    Problem,
-    ReferenceUsed,
-    TooManyRequests,
-    Unauthorized,
-    Unavailable,
-)
-from largesse.web.kit.problems import (
-    PROBLEMS,
-    MethodNotAllowed,
-    SlowRequest,
-    problem_of,
-    problem_reply,
-    problem_type,
-    spell_detail,
-    spell_pointer,
-)
+from largesse.web.kit import problems
 
 
-def subclasses(of: type[Problem]) -> Iterator[type[Problem]]:
+def subclasses(of: type[errors.Problem]) -> Iterator[type[errors.Problem]]:
     for one in of.__subclasses__():
         yield one
         yield from subclasses(one)
 
 
 def test_every_error_has_one_line_in_the_table() -> None:
-    told = [problem.raised for problem in PROBLEMS]
-    assert len(told) == len(set(told)) == len({problem.slug for problem in PROBLEMS})
-    ours = {one for one in subclasses(Problem) if one.__module__.startswith("largesse.")}
-    assert {problem_type(one).raised for one in ours} == set(told)
+    told = [problem.raised for problem in problems.PROBLEMS]
+    assert len(told) == len(set(told)) == len({problem.slug for problem in problems.PROBLEMS})
+    ours = {one for one in subclasses(errors.Problem) if one.__module__.startswith("largesse.")}
+    assert {problems.problem_type(one).raised for one in ours} == set(told)
 
 
 def test_the_table_is_in_order() -> None:
-    order = [(problem.status, problem.slug) for problem in PROBLEMS]
+    order = [(problem.status, problem.slug) for problem in problems.PROBLEMS]
     assert order == sorted(order)
 
 
 def test_errors_of_rooms_know_no_http() -> None:
     for one in vars(errors).values():
-        if isinstance(one, type) and issubclass(one, Problem):
+        if isinstance(one, type) and issubclass(one, errors.Problem):
             assert not {"status", "title", "headers", "explanation"} & set(dir(one)), one
 
 
 def test_a_case_of_another_is_told_as_that_one() -> None:
-    assert problem_type(Unreadable).raised is InvalidRequest
+    assert problems.problem_type(Unreadable).raised is errors.InvalidRequest
 
 
 @pytest.mark.parametrize(
     ("error", "status", "headers"),
     [
-        (NotFound("x"), 404, {}),
-        (Unauthorized("x"), 401, {"www-authenticate": 'Bearer realm="Largesse"'}),
-        (MethodNotAllowed("x", allow="GET, POST"), 405, {"allow": "GET, POST"}),
-        (SlowRequest("x"), 408, {"connection": "close"}),
-        (TooManyRequests("x", retry_after_s=0.01), 429, {"retry-after": "1"}),
-        (TooManyRequests("x", retry_after_s=59.1), 429, {"retry-after": "60"}),
-        (Unavailable("x"), 503, {"retry-after": "1"}),
-        (Unavailable("x", retry_after_s=3600), 503, {"retry-after": "3600"}),
+        (errors.NotFound("x"), 404, {}),
+        (errors.Unauthorized("x"), 401, {"www-authenticate": 'Bearer realm="Largesse"'}),
+        (problems.MethodNotAllowed("x", allow="GET, POST"), 405, {"allow": "GET, POST"}),
+        (problems.SlowRequest("x"), 408, {"connection": "close"}),
+        (errors.TooManyRequests("x", retry_after_s=0.01), 429, {"retry-after": "1"}),
+        (errors.TooManyRequests("x", retry_after_s=59.1), 429, {"retry-after": "60"}),
+        (errors.Unavailable("x"), 503, {"retry-after": "1"}),
+        (errors.Unavailable("x", retry_after_s=3600), 503, {"retry-after": "3600"}),
     ],
 )
-def test_status_and_headers(error: Problem, status: int, headers: dict[str, str]) -> None:
-    reply = problem_reply(error)
+def test_status_and_headers(error: errors.Problem, status: int, headers: dict[str, str]) -> None:
+    reply = problems.problem_reply(error)
     assert (reply.status, dict(reply.headers)) == (status, headers)
     assert reply.media_type == "application/problem+json"
     assert msgspec.json.decode(reply.body)["status"] == status
 
 
 def test_members_of_the_body() -> None:
-    wrong = FieldError("#/recipients/0/email", "no address")
-    body = msgspec.json.decode(problem_reply(InvalidRequest("x", errors=[wrong])).body)
+    wrong = errors.FieldError("#/recipients/0/email", "no address")
+    body = msgspec.json.decode(problems.problem_reply(errors.InvalidRequest("x", errors=[wrong])).body)
     assert body == {
         "type": "/problems/invalid-request",
         "title": "The request is not valid",
@@ -92,7 +73,7 @@ def test_members_of_the_body() -> None:
 
 
 def test_a_used_reference_leads_to_its_order() -> None:
-    body = msgspec.json.decode(problem_reply(ReferenceUsed("x", holder="0WBQK7M2PXR4D9VA1C3E")).body)
+    body = msgspec.json.decode(problems.problem_reply(errors.ReferenceUsed("x", holder="0WBQK7M2PXR4D9VA1C3E")).body)
     assert body["instance"] == "/orders/0WBQK7M2PXR4D9VA1C3E"
     assert "errors" not in body
 
@@ -113,7 +94,7 @@ def test_a_used_reference_leads_to_its_order() -> None:
     ],
 )
 def test_names_in_backticks_are_spelled(written: str, told: str) -> None:
-    assert spell_detail(written) == told
+    assert problems.spell_detail(written) == told
 
 
 @pytest.mark.parametrize(
@@ -125,11 +106,11 @@ def test_names_in_backticks_are_spelled(written: str, told: str) -> None:
     ],
 )
 def test_pointers_are_spelled(written: str, told: str) -> None:
-    assert spell_pointer(written) == told
+    assert problems.spell_pointer(written) == told
 
 
 @pytest.mark.parametrize("error", [asyncpg.DeadlockDetectedError(), asyncpg.LockNotAvailableError()])
 def test_a_request_in_the_way_of_another_may_be_tried_again(error: Exception) -> None:
-    problem = problem_of(error)
-    assert problem_reply(problem).status == 503
+    problem = problems.problem_of(error)
+    assert problems.problem_reply(problem).status == 503
     assert "Nothing was written: try again." in problem.detail
