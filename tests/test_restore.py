@@ -43,7 +43,8 @@ if ((EUID)) || [[ $user = largesse ]]; then exec "$@"; fi
 exec setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups "$@"
 """
 SYSTEMCTL = """#!/bin/bash
-[[ $* = *" postgresql" ]] || exit 0
+# On Debian, `stop postgresql` returns while the server is still ending: here it never ends.
+[[ $* = *" postgresql" && $1 != stop || $* = *" postgresql@15-main" ]] || exit 0
 exec sudo -u postgres pg_ctl "$1" --silent --wait --mode=fast -D @data@ -l @data@.log -o "@options@"
 """
 
@@ -153,7 +154,7 @@ def folder() -> Iterator[Path]:
     yield made
     for machine in made.iterdir():
         subprocess.run(
-            [machine / "usr/local/bin/systemctl", "stop", "postgresql"],
+            [machine / "usr/local/bin/systemctl", "stop", "postgresql@15-main"],
             env={**os.environ, "PATH": f"{machine}/usr/local/bin:{programs()}:{os.environ['PATH']}"},
             cwd="/",
             check=False,
