@@ -43,6 +43,7 @@ def test_ctrl_c_while_the_code_is_loaded_prints_nothing(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("serve", "--port", "x"), "Invalid value for '--port': 'x' is not a whole number. See"),
+        (("stock", "list", "--jsn"), "No such option '--jsn'. Did you mean '--json'? See"),
         (("serve", "--port", "0"), "Invalid value for '--port': 0 is not from 1 to 65535. See"),
         (("reseal", "--rest", "x"), "Invalid value for '--rest': 'x' is not a number. See"),
         (("suppliers", "costs", "--from", "x"), "Invalid value for '--from': 'x' is not a day such as 2026-11-20. See"),

@@ -101,6 +101,7 @@ async def test_what_a_malformed_setting_leads_to_is_not_looked_at(tmp_path: Path
     assert code == 1
     errors = [f for f in json.loads(printed)["findings"] if f["level"] == "error"]
     assert [f["setting"] for f in errors] == ["LARGESSE_DATABASE_URL", "LARGESSE_SMTP_URL"]
+    assert "No mail server is set" not in printed
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - a test's own folder
 
 

@@ -248,7 +248,7 @@ def _plainly(said: str) -> str:
     """Returns click's message about an argument, with plainer words for numbers, ranges and days."""
     said = said.replace("a valid integer range", "a whole number").replace("a valid float range", "a number")
     said = said.replace("does not match the format '%Y-%m-%d'", "is not a day such as 2026-11-20")
-    said = said if said.endswith(".") else f"{said}."
+    said = said if said.endswith((".", "?")) else f"{said}."
     return re.sub(r"is not in the range (\S+)<=x<=(\S+)\.", r"is not from \1 to \2.", said)
 
 

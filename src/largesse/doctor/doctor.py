@@ -14,15 +14,15 @@ async def check(environ: Mapping[str, str]) -> Report:
     Skips checks that depend on a malformed setting.
     """
     settings, malformed = read_settings(environ)
+    unread = {finding.setting for finding in malformed}
     findings: list[CheckResult] = [
         *malformed,
         *unknown_settings(environ),
-        *doubtful_settings(settings),
+        *(doubt for doubt in doubtful_settings(settings) if doubt.setting not in unread),
         *doubtful_proxies(environ),
     ]
     if not findings:
         findings.append(ok("LARGESSE_…", "Every setting is known, well formed and plausible."))
-    unread = {finding.setting for finding in malformed}
     if "LARGESSE_DATABASE_URL" not in unread:
         if "LARGESSE_MASTER_KEY" not in unread:
             findings += machine.check_master_key(settings)
