@@ -92,6 +92,7 @@ def test_a_gift_is_found_in_each_way_and_the_search_is_told(service: Service, si
         assert sought.strip().lower() not in str(tuple(last)).lower()
     (other,) = draw_codes(1)
     assert "Nothing is found" in search(browser, "code", format_code(other.code)).text
+    assert "type the whole reference" in search(browser, "reference", f"…{reference_of(gift)[-6:]}").text
 
 
 @pytest.mark.parametrize(

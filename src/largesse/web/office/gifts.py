@@ -24,6 +24,7 @@ from largesse.lines.states import LineKey
 from largesse.mail.recipients import Recipient, add_times, read_recipients
 from largesse.mail.service import correct_address, resend_mail
 from largesse.orders.acts import cancel_recipient
+from largesse.orders.ids import is_end_of_reference
 from largesse.orders.lookup import find_order
 from largesse.reports.across import LONGEST_SOUGHT, MOST_FOUND, By, FoundOrder, record_look, search_gifts
 from largesse.staff.model import StaffRight
@@ -84,8 +85,9 @@ async def ask(
     status: int | None = None,
     found: Sequence[FoundOrder] | None = None,
     is_many: bool = False,
+    is_end: bool = False,
 ) -> Response:
-    """Shows the search."""
+    """Shows the search. `is_end` means that the last six characters of a reference were searched for."""
     if context.form["by"] == By.CODE:  # the page never shows a searched code again
         errors = context.form.errors
         context.form = context.form.without(("sought",))
@@ -98,6 +100,7 @@ async def ask(
         environments=dict(named(context, ENVIRONMENT_NAMES)),
         found=found,
         is_many=is_many,
+        is_end=is_end,
     )
 
 
@@ -119,7 +122,8 @@ async def search(context: OfficeContext) -> Response:
     except InvalidRequest:
         form.error("sought", context.say("Type a code of 17 letters and digits, or the link of a gift."))
         return await ask(context)
-    return await ask(context, found=found, is_many=len(found) >= MOST_FOUND)
+    is_end = by == By.REFERENCE and is_end_of_reference(sought.strip().removeprefix("…").upper())
+    return await ask(context, found=found, is_many=len(found) >= MOST_FOUND, is_end=is_end)
 
 
 async def order(context: OfficeContext) -> Response:
