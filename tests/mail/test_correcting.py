@@ -15,6 +15,8 @@ from largesse.base.errors import InvalidRequest
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import hold_mail_back
 from largesse.lines.states import lock_issued, record_cancelled
+from largesse.mail.message_leases import MessageLeases
+from largesse.mail.outcomes import Sent, record
 from largesse.mail.requeue import RequeueFilter, requeue
 from largesse.mail.resending import correct_address, resend, resend_chosen, resend_unclaimed
 from largesse.privacy.service import erase_lines
@@ -135,6 +137,34 @@ async def test_mail_of_a_worker_that_stood_still_goes_to_the_corrected_address(o
     await office.send()
     assert office.server.recipients() == [BEN, QUEEN]
     assert await office.states() == ["sent", "sent"]
+
+
+@pytest.mark.parametrize("act", [correct, cancel, None])
+async def test_messages_of_an_order_are_locked_by_their_ids(office: Office, act: Act | None) -> None:
+    """Also by a worker that has sent the last one first."""
+    reference, _ = await office.order([(ADA, "Ada", 1), (BEN, "Ben", 1), ("cem@example.com", "Cem", 1)])
+    await office.fan_out()
+    order_id = await office.database.fetchval(OPERATOR, "SELECT id FROM orders WHERE reference = $1", reference)
+    # The first one is the last of the table, and of the index by address.
+    moved = "UPDATE messages SET email = 'zoe@example.com' WHERE id = (SELECT min(id) FROM messages) RETURNING id"
+    first = await office.database.fetchval(OPERATOR, moved)
+    leases = MessageLeases(office.database)
+    messages = await leases.take(10, office.vault, lambda _: "https://gifts.example")
+    sent = [Sent(one, "sent") for one in sorted(messages, key=lambda one: -one.lease.key)]
+
+    async def record_outcomes() -> None:
+        async with office.database.transaction(OPERATOR) as connection:
+            await record(connection, sent)
+
+    async with office.database.transaction(OPERATOR) as holder:
+        await holder.execute("SELECT FROM messages WHERE id = $1 FOR UPDATE", first)
+        acting = asyncio.create_task(
+            act(office, reference, (office.principal.customer_id, order_id)) if act else record_outcomes()
+        )
+        await waits_or_is_done(office, [acting])
+        await holder.execute("SELECT FROM messages WHERE id <> $1 FOR UPDATE NOWAIT", first)
+    await acting
+    await leases.close()
 
 
 async def waits_or_is_done(office: Office, acting: list[asyncio.Task[None]]) -> None:

@@ -62,6 +62,10 @@ _HOLD_JOB = """
         WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number AND s.state = 'cancelled'))
 """
 _CANCELLED_LINES = "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'"
+# By their ids, as workers do that write outcomes.
+_LOCK_WAITING = """
+    SELECT FROM messages WHERE customer_id = $1 AND order_id = $2 AND state IN ('pending', 'held') ORDER BY id FOR UPDATE
+"""
 _HOLD_MESSAGES = compose(
     "UPDATE messages SET {without_lines} AND (kind = 'gift' OR kind LIKE 'reminder%')", without_lines=_WITHOUT_LINES
 )
@@ -193,6 +197,7 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
     await lock_mail_job(connection, order)
     await connection.execute(_HOLD_JOB, *order)
     cancelled = await connection.fetch(_CANCELLED_LINES, *order)
+    await connection.execute(_LOCK_WAITING, *order)
     await connection.execute(_HOLD_MESSAGES, *order, [row["number"] for row in cancelled])
 
 

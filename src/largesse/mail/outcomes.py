@@ -66,6 +66,8 @@ async def record(connection: Connection, sent: Sequence[Sent], watched: Sequence
     were given up: in these cases, and if customers are distributed, call it inside a transaction. An outcome that was written before changes
     nothing, and counts as one without a valid lease.
     """
+    # Cancellations and corrections lock the messages of an order by their ids, too. In another order there would be deadlocks.
+    sent = sorted(sent, key=lambda one: one.message.lease.key)
     rows = await connection.fetch(
         store.RECORD_ON_NODES if is_distributed(connection) else store.RECORD,
         *held_columns([one.message.lease for one in sent]),

@@ -116,7 +116,7 @@ HAS_CLAIMED = """
 """
 LOCK_MESSAGES = """
     SELECT id, email, state IN ('pending', 'held') AS waits, leased_until > clock_now() AS is_leaving
-    FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY edition FOR UPDATE
+    FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift' ORDER BY id FOR UPDATE
 """
 # The fence stops a worker that has read the message with the former address.
 READDRESS = "UPDATE messages SET email = $3, fence = fence + 1 WHERE customer_id = $1 AND id = ANY($2::bigint[])"
