@@ -182,6 +182,7 @@ def test_it_opens_and_closes_by_the_clock_of_who_sets_it(service: Service, ada: 
         service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
     [row] = service.sql("SELECT opens_at, closes_at FROM campaigns WHERE ended_at IS NULL")
     assert [f"{at:%m-%d %H:%M:%S}" for at in row] == ["07-02 01:30:00", "07-11 03:59:59"]
+    ada.sees("/app/campaigns", f"11 Jul {july}, 03:59")  # in UTC, where it is not the last day that was typed
 
 
 def test_a_draft_that_was_deleted_begins_again(service: Service, ada: Browser) -> None:

@@ -86,7 +86,6 @@ async def show(context: RequestContext) -> Response:
         campaigns=shown,
         states=STATES,
         shows_all=whose is None,
-        last_day=lambda at: context.language.short_day(at.astimezone(context.zone)),
     )
 
 
