@@ -81,12 +81,7 @@ async def show(context: RequestContext) -> Response:
         order, had = orders.get(one.order_reference), taken.get(one.id, 0)
         has_left = order is not None and had < order["code_count"]
         shown.append(service.Progress(one, one.state(now, is_ordered=order is not None, has_left=has_left), order, had))
-    return context.page(
-        "campaigns.html",
-        campaigns=shown,
-        states=STATES,
-        shows_all=whose is None,
-    )
+    return context.page("campaigns.html", campaigns=shown, states=STATES, shows_all=whose is None)
 
 
 async def ask(context: RequestContext) -> Response:

@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from largesse.base.email import email_key
 from largesse.base.i18n.languages import text
 from largesse.base.text import cleaned
 from largesse.contacts.groups import list_groups
@@ -120,7 +121,7 @@ async def show(context: RequestContext) -> Response:
 
 
 async def take(context: RequestContext) -> Response:
-    """Adds the selected contacts, or all that the search finds, to the recipients."""
+    """Adds the selected contacts, or all that the search finds, to the recipients. Leaves out those that are in the list already."""
     opened, form, gone = await open_draft(context), context.form, 0
     shown = _filter(form["q"], form.number("group"))
     if form["all"] == "yes":  # at most one more than an order may have, so that too many are noticed
@@ -133,19 +134,39 @@ async def take(context: RequestContext) -> Response:
     elif len(chosen) > MAX_CODES:
         form.error("contact", context.say(_TOO_MANY, most=context.language.number(MAX_CODES)))
     else:
-        rows = [Typed(one.email, one.name) for one in chosen]
+        checked = await context.services.drafts.rows.checked(context.principal, opened.draft)
+        listed = {email_key(one.email) for one in checked.recipients}
+        rows = [Typed(one.email, one.name) for one in chosen if email_key(one.email) not in listed]
         try:
-            await context.services.drafts.rows.edit(context.actor, opened.draft.id, {}, rows)
+            if rows:
+                await context.services.drafts.rows.edit(context.actor, opened.draft.id, {}, rows)
         except SheetRefused as refusal:
             form.error("contact", refused(context, refusal))
         else:
-            said = context.ngettext(
+            return context.see(f"{opened.path}/recipients", _not_added(context, gone, len(chosen) - len(rows)))
+    return await _show(context, opened, shown)
+
+
+def _not_added(context: RequestContext, gone: int, twice: int) -> str | None:
+    """Returns the notice about contacts that were not added; None if there are none."""
+    said = []
+    if twice:
+        said.append(
+            context.ngettext(
+                "%(count)s contact was not added again: they are in the list.",
+                "%(count)s contacts were not added again: they are in the list.",
+                twice,
+            )
+        )
+    if gone:
+        said.append(
+            context.ngettext(
                 "%(count)s contact was not added: they have left, or were deleted.",
                 "%(count)s contacts were not added: they have left, or were deleted.",
                 gone,
             )
-            return context.see(f"{opened.path}/recipients", said if gone else None)
-    return await _show(context, opened, shown)
+        )
+    return " ".join(said) or None
 
 
 def _filter(words: str, group_id: int | None) -> Filter:
