@@ -1,5 +1,6 @@
 """`listen` and `trigger` against a running service: a local program gets what happens, signed, within two seconds."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from tests.web.api.conftest import Service, problem, service, staging, start_ser
 
 from largesse.base.errors import OperatorError
 from largesse.cli import main
-from largesse.cli.listen import Answer, Listener, read_url, secret_of
+from largesse.cli.listen import Answer, Listener, ask, read_url, secret_of
 from largesse.cli.listen import Service as Asked
 
 __all__ = ["problem", "receiver", "service", "staging", "start_service", "working"]
@@ -99,6 +100,25 @@ def test_a_local_program_gets_an_order_and_a_claim_within_two_seconds(
     assert read[1]["id"] == triggered.output.split()[-1]
     assert receiver.events == ["order.created", "gift.claimed"]
     assert shown == [f"order.created {order['reference']} -> 204", "gift.claimed 00000000000000000000 -> 204"]
+
+
+def test_a_program_that_never_ends_its_error_gave_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("largesse.cli.listen._TIMEOUT_S", 0.5)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as program:
+
+        def answer() -> None:
+            connection, _ = program.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\nabc")
+                ended.wait(30)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        given = ask("POST", f"http://127.0.0.1:{program.getsockname()[1]}/hook", {}, b"{}")
+        ended.set()
+        thread.join()
+    assert given == Answer(0, b"timed out")
 
 
 @pytest.mark.usefixtures("working")

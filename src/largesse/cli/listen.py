@@ -65,14 +65,20 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
     """Sends one request and returns the answer, also for an error."""
     request = Request(url, data=body, method=method, headers={"User-Agent": USER_AGENT, **headers})  # noqa: S310 - read_url
     try:
+        return _exchange(request)
+    # UnicodeError: for a host such as a..b.
+    except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:
+        return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
+
+
+def _exchange(request: Request) -> Answer:
+    """Sends one request and returns the answer. Raises what urllib raises if there is none, or only a part of one."""
+    try:
         with _open(request, timeout=_TIMEOUT_S) as response:
             return Answer(response.status, response.read())
     except HTTPError as error:
         with error:
             return Answer(error.code, error.read(_KEPT_BYTES))
-    # UnicodeError: for a host such as a..b.
-    except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:
-        return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
 
 
 def read_url(text: str, argument: str) -> str:
