@@ -49,6 +49,11 @@ BROKEN = """() => {
   }
   return found;
 }"""
+# Buttons of a search in a row of their own, where the window is wide enough for them beside a field.
+ALONE = """() => innerWidth < 640 ? [] : [...document.querySelectorAll('form[role=search] button')].filter((one) => {
+  const { top, bottom } = one.getBoundingClientRect(), fields = [...one.form.querySelectorAll('input:not([type=hidden]), select')];
+  return one.checkVisibility() && fields.length && fields.map((field) => field.getBoundingClientRect()).every((field) => field.bottom <= top || field.top >= bottom);
+}).map((one) => `${one.outerHTML.slice(0, 120)} stands alone below the fields`)"""
 # As people set it who read with difficulty (WCAG 1.4.12).
 SPACED = """() => {
   const sheet = new CSSStyleSheet();
@@ -75,7 +80,7 @@ def wrong_with(page: Any, width: int) -> list[str]:
     """What is not fit to be seen of a page in a window of that width, beside what axe finds."""
     page.set_viewport_size({"width": width, "height": 900})
     wrong = [f"{one} is beyond the edge" for one in page.evaluate(BEYOND)]
-    return wrong + page.evaluate(CUT) + page.evaluate(BROKEN)
+    return wrong + page.evaluate(CUT) + page.evaluate(BROKEN) + page.evaluate(ALONE)
 
 
 def every_page(demo: Any, admin: dict[str, Any]) -> list[str]:
