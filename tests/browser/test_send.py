@@ -103,6 +103,39 @@ def test_one_of_five_thousand_is_found_while_typing_and_forty_rows_are_fixed_at_
     assert one.said == []
 
 
+# The text of a cell's first line.
+FIRST_LINE = """(cell) => {
+  const range = document.createRange(), walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  let line = '', top;
+  while (walker.nextNode()) for (let at = 0; at < walker.currentNode.length; at += 1) {
+    range.setStart(walker.currentNode, at);
+    range.setEnd(walker.currentNode, at + 1);
+    const found = range.getBoundingClientRect();
+    top ??= found.top;
+    if (Math.abs(found.top - top) < 5) line += walker.currentNode.data[at];
+  }
+  return line;
+}"""
+
+
+def test_addresses_in_lists_are_in_one_line_or_break_after_the_at(
+    demo: Any, admin: Any, visit: Visits, tmp_path: Path
+) -> None:
+    one = visit("desktop", name="addresses", storage_state=admin)
+    page = one.page
+    draft(demo, one, "email,name\nnobody,N\nbarto.featherstone@department.acme.example,Barto\n", tmp_path)
+    assert page.locator("td.long").evaluate(FIRST_LINE) == "barto.featherstone@"
+
+    page.goto(demo.url + "/app/contacts/import")
+    file = tmp_path / "contacts.csv"
+    file.write_text(
+        "email,birthday\n" + "".join(f"a{n}@acme.example,12/25/1990 or some other day of that year\n" for n in range(2))
+    )
+    page.get_by_label("CSV or Excel").set_input_files(file)
+    page.get_by_role("button", name="Read the file").click()
+    assert page.locator("th.long").first.evaluate(FIRST_LINE) == "a0@acme.example"
+
+
 def test_a_choice_above_the_list_takes_effect_at_once(demo: Any, admin: Any, visit: Visits, tmp_path: Path) -> None:
     one = visit("phone", name="send-odd", storage_state=admin)
     page = one.page

@@ -82,7 +82,7 @@ class Browser:
     @property
     def text(self) -> str:
         """What the page says, without its tags."""
-        return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", self.page.text)).split())
+        return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", self.page.text.replace("<wbr>", ""))).split())
 
     @property
     def links(self) -> list[str]:
