@@ -57,7 +57,7 @@ def test_a_contact_is_made_changed_and_deleted(service: Service, ada: Browser) -
 @pytest.mark.parametrize(
     ("field", "typed", "said"),
     [
-        ("birthday", "31/02", "No year has this day."),
+        ("birthday", "25-12", "No year has this day. Type the day first, such as 14/03."),
         ("birthday", "14/03/1990", "Leave out the year."),
         ("start_date", "soon", "Type a date, such as 31/03/2024."),
         ("email", "nobody", "The @ is missing"),

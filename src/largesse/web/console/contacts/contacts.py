@@ -26,7 +26,7 @@ _COLUMNS = (
 _WRONG = {
     "email_taken": text("Another contact has this address."),
     "birthday_wrong": text("Type a day and a month, such as 14/03."),
-    "birthday_none": text("No year has this day."),
+    "birthday_none": text("No year has this day. Type the day first, such as 14/03."),
     "birthday_year": text("Leave out the year."),
     "start_date_wrong": text("Type a date, such as 31/03/2024."),
     "language_wrong": text("Choose English, French or German."),
