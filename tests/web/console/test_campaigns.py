@@ -147,6 +147,16 @@ def test_the_end_of_a_campaign_without_gifts_left_says_that_nothing_comes_back(s
     assert "£0.00" not in main_of(ada)
 
 
+def test_the_list_and_the_page_agree_that_no_gift_is_left(service: Service, ada: Browser) -> None:
+    path = reserve(ada, str(set_one(ada, service).headers["location"]))
+    ada.get(path)
+    [order] = set(re.findall(r"/app/orders/\w+", main_of(ada)))
+    assert "All taken" not in ada.read("/app/campaigns")
+    assert ada.submit(f"{order}/cancel").status_code == 303
+    for page in (path, "/app/campaigns"):
+        assert "All taken" in ada.read(page), page
+
+
 def test_it_is_changed_until_its_gifts_are_reserved(service: Service, ada: Browser) -> None:
     review = str(set_one(ada, service).headers["location"])
     [number] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")[0]
