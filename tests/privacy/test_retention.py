@@ -309,7 +309,8 @@ def test_an_order_that_cannot_be_erased_stops_no_other(service: Service, monkeyp
         return await erase(connection, order, numbers)
 
     monkeypatch.setattr(retention, "erase_lines", fail)
-    monkeypatch.setattr(retention, "_ORDERS_AT_ONCE", 1)  # the one that fails is due first
+    # The one that fails is due first. On a cluster, an erased order is due until the reports know of it.
+    monkeypatch.setattr(retention, "_ORDERS_AT_ONCE", 2 if IS_DISTRIBUTED else 1)
     with structlog.testing.capture_logs() as logs:
         keep_house(service)
     assert all(is_erased(service, other) for other in others)
