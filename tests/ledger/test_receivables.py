@@ -69,6 +69,28 @@ async def test_a_payment_counts_in_the_month_whose_balance_it_changed(database: 
     ]
 
 
+async def test_a_correction_counts_in_the_month_whose_balance_it_changed(database: Database) -> None:
+    """A correction that was approved in the last second of a month may wait for the account behind an order of the next."""
+    account = await charge(database, 5_00)
+    await forge(database, "UPDATE entries SET created_at = date_trunc('month', now(), 'UTC') - interval '1 day'")
+    await charge(database, 4_00)
+    await forge(
+        database,
+        "UPDATE entries SET created_at = date_trunc('month', now(), 'UTC') + interval '1 second' WHERE created_at >= date_trunc('month', now(), 'UTC')",
+    )
+    paid = await propose(database, "credit", 2_00, account=account)
+    approved = await approve_correction(await member(database, MAX), paid.id)
+    second = "date_trunc('month', now(), 'UTC') - interval '1 second'"
+    await forge(database, f"UPDATE entries SET created_at = {second} WHERE movement_id = {approved.transfer_id}")
+    await forge(database, f"UPDATE corrections SET decided_at = {second}")
+    async with database.connection(OPERATOR) as connection:
+        months = await read_months(connection, ACME, AmountDue(account, "GBP", 7_00), 12)
+    assert [(one.opening_minor, one.charged_minor, one.paid_minor, one.closing_minor) for one in months] == [
+        (5_00, 4_00, 2_00, 7_00),
+        (0, 5_00, 0, 5_00),
+    ]
+
+
 async def test_what_is_owed_can_be_paid_and_no_more(database: Database) -> None:
     await charge(database, 5_00)
     actor = (await actor_on(database, VAULT)).on_behalf_of(ACME, "production")

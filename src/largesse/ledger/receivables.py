@@ -7,6 +7,7 @@ month is the change of the balance without the payments. So the months add up, a
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from largesse.base import clock
 from largesse.base.errors import OperatorError
@@ -16,7 +17,7 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 from largesse.ledger.own_accounts import find_own_accounts, own_accounts
 from largesse.ledger.posting import Credit, pay_in
-from largesse.ledger.statements import month_of, read_places
+from largesse.ledger.statements import SKEW, find_entry, month_of, read_places
 from largesse.staff.model import StaffRight
 
 MOST_MONTHS = 120
@@ -31,11 +32,11 @@ _CORRECTED = Fragment("CASE kind WHEN 'credit' THEN amount_minor ELSE -amount_mi
 _IS_CORRECTED = Fragment("state = 'approved' AND kind <> 'refund'")  # refunds reduce the orders, not the payments
 _PAYMENTS = compose(
     """
-    SELECT id, at, reference, amount_minor FROM (
-        SELECT id, created_at AS at, reference, amount_minor FROM entries
+    SELECT id, at, reference, amount_minor, transfer_id FROM (
+        SELECT id, created_at AS at, reference, amount_minor, movement_id AS transfer_id FROM entries
         WHERE customer_id = $1 AND account_id = $2 AND reference IS NOT NULL
         UNION ALL
-        SELECT NULL, decided_at, NULL, {corrected} FROM corrections
+        SELECT NULL, decided_at, NULL, {corrected}, transfer_id FROM corrections
         WHERE customer_id = $1 AND account_id = $2 AND {is_corrected}
     ) AS payment ORDER BY at DESC LIMIT $3
     """,
@@ -101,6 +102,7 @@ class Payment(msgspec.Struct, frozen=True):
     at: datetime
     reference: str | None  # None for a correction
     amount_minor: int
+    transfer_id: int
 
 
 async def list_amounts_due(connection: Connection, customer_id: int, environment: str) -> list[AmountDue]:
@@ -124,7 +126,10 @@ async def read_months(connection: Connection, customer_id: int, owed: AmountDue,
     since = [month_of(begin, -back)[0] for back in range(min(months, MOST_MONTHS))]
     since = [one for one in since if month_of(one)[1] > first]
     places = await read_places(connection, customer_id, owed.account_id, [end, *since])
-    payments = await list_payments(connection, customer_id, owed)
+    payments = [
+        await _place_correction(connection, customer_id, owed, payment)
+        for payment in await list_payments(connection, customer_id, owed)
+    ]
     found = []
     for at, one in enumerate(since):
         after, before = places[at], places[at + 1]
@@ -132,6 +137,14 @@ async def read_months(connection: Connection, customer_id: int, owed: AmountDue,
         opening, closing = -before.balance_minor, -after.balance_minor
         found.append(AmountDueMonth(one, opening, closing - opening + paid, paid, closing))
     return found
+
+
+async def _place_correction(connection: Connection, customer_id: int, owed: AmountDue, payment: Payment) -> Payment:
+    """Returns a correction at the end of a month with the id of its entry: it may have waited behind an entry of the next month."""
+    if payment.id is not None or month_of(payment.at) == month_of(payment.at + SKEW):
+        return payment
+    found = await find_entry(connection, customer_id, owed.account_id, payment.transfer_id, payment.at)
+    return replace(payment, id=found)
 
 
 def _is_of(payment: Payment, month: datetime, first: int, end: int) -> bool:

@@ -103,7 +103,7 @@ _HISTORY = compose(
 
 
 # An entry has the time at which its transaction began. After that it may have waited this long for the lock of the account.
-_SKEW = timedelta(minutes=2)
+SKEW = timedelta(minutes=2)
 _CLOSE = timedelta(seconds=2)  # most entries wait no longer
 _ENTRIES_AT_ONCE = 2_000
 
@@ -228,12 +228,21 @@ async def order_entries(
     """
     found: dict[int, StatementEntry] = {}
     for at in moments:
-        for around in (_CLOSE, _SKEW):
+        for around in (_CLOSE, SKEW):
             rows = await connection.fetch(_OF_ORDER, customer_id, account_id, at - around, at + around, order_id)
             found |= {row["id"]: StatementEntry(**row) for row in rows}
             if any(row["at"] == at for row in rows):
                 break
     return [found[id_] for id_ in sorted(found)]
+
+
+async def find_entry(
+    connection: Connection, customer_id: int, account_id: int, transfer_id: int, at: datetime
+) -> int | None:
+    """Returns the id of a transfer's entry on an account, written at `at`; None if it is not there."""
+    named = (customer_id, account_id, at - SKEW, at + SKEW, transfer_id)
+    entry_id: int | None = await connection.fetchval(_OF_TRANSFER, *named)
+    return entry_id
 
 
 async def _balance_before(connection: Connection, account: _Account, entry_id: int) -> int:
@@ -247,7 +256,7 @@ async def _first_entry(connection: Connection, account: _Account, at: datetime) 
     Ids ascend with time except for the skew, so binary search finds the position in some thirty look-ups of the primary key, and then reads the
     last part: all in one statement.
     """
-    found: int | None = await connection.fetchval(_FIRST_ENTRY, *account, at, at - _SKEW)
+    found: int | None = await connection.fetchval(_FIRST_ENTRY, *account, at, at - SKEW)
     return await _end(connection, account) if found is None else found
 
 
@@ -292,17 +301,25 @@ _FIRST_ENTRY = compose(
 """,
     halved=_halved("halved", "$4"),
 )
-# The entries of order $5 between $3 and $4.
-_OF_ORDER = compose(
-    """
+
+
+def _between(found: Fragment) -> Fragment:
+    """Returns SQL for the entries `found` between $3 and $4."""
+    return compose(
+        """
     WITH RECURSIVE {since}, {until}
     SELECT e.id, e.created_at AS at, e.kind, NULL AS order_reference, NULL AS external_reference,
            e.amount_minor, e.balance_minor, NULL AS counterpart
     FROM entries e
     WHERE e.customer_id = $1 AND e.account_id = $2 AND e.id > (SELECT low FROM since WHERE low >= high)
-      AND e.id <= (SELECT low FROM until WHERE low >= high) AND e.order_id = $5
+      AND e.id <= (SELECT low FROM until WHERE low >= high) AND {found}
     ORDER BY e.id
 """,
-    since=_halved("since", "$3"),
-    until=_halved("until", "$4"),
-)
+        since=_halved("since", "$3"),
+        until=_halved("until", "$4"),
+        found=found,
+    )
+
+
+_OF_ORDER = _between(Fragment("e.order_id = $5"))
+_OF_TRANSFER = _between(Fragment("e.movement_id = $5"))
