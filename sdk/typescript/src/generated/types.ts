@@ -76,7 +76,7 @@ export interface Cancellation {
   cancelledCount: number;
   /** Codes claimed before, which stay their recipients' */
   claimedCount: number;
-  /** The sum of all refunds, in the order currency */
+  /** The cost of the voided codes, given back in full, in the order currency. Refunds of claimed codes by the operator do not count */
   refunded: Decimal;
   /** ISO currency code */
   currency: string;

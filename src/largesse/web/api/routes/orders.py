@@ -102,7 +102,12 @@ class CancellationShape(msgspec.Struct, kw_only=True, rename="camel"):
     code_count: Annotated[int, Meta(description="Codes issued with the order")]
     cancelled_count: Annotated[int, Meta(description="Codes voided, by this cancellation and earlier ones")]
     claimed_count: Annotated[int, Meta(description="Codes claimed before, which stay their recipients'")]
-    refunded: Annotated[float, Meta(description="The sum of all refunds, in the order currency")]
+    refunded: Annotated[
+        float,
+        Meta(
+            description="The cost of the voided codes, given back in full, in the order currency. Refunds of claimed codes by the operator do not count"
+        ),
+    ]
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
 
 
