@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import httpx
 import pytest
+from tests.connections.conftest import Wire
 from tests.web.half_sent import await_held, half_sent, head_of_answer
 
 from largesse.web.kit.body import BYTES_EACH, MAX_BODY_BYTES
@@ -220,6 +221,18 @@ def test_a_wrong_method(service, problem, method: str, path: str, allow: set[str
 )
 def test_a_query_that_cannot_be_read_names_what_is_wrong(service, problem, query: str, said: str) -> None:
     assert problem(service.client("hr").get(f"/products?{query}"), 400) == said
+
+
+@pytest.mark.parametrize("path", ["/app/collections/", "/claim/", "/mailbox/", "/products/"])
+def test_a_path_with_more_digits_than_can_be_converted_leads_nowhere(service, path: str) -> None:
+    assert service.client("hr").get(path + "9" * 5_000).status_code == 404
+
+
+def test_a_length_with_thousands_of_zeros_is_read_as_a_number(service) -> None:
+    head = f"POST /send/gift HTTP/1.1\r\nHost: largesse\r\nAuthorization: Bearer {service.keys['hr']}\r\n"
+    with closing(Wire(service.url)) as wire:
+        answer = wire.ask(f"{head}Content-Length: {'2'.zfill(5_000)}\r\n\r\n{{}}".encode())
+    assert answer.status == 400
 
 
 def test_head_answers_as_get_without_a_body(service) -> None:

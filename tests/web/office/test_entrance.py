@@ -28,7 +28,15 @@ def test_there_is_no_back_office_before_somebody_was_invited(start_service: Serv
     service = start_service()
     browser = Browser(service)
     nowhere = browser.get("/no-such-page")
-    for path in ("/office", "/office/sign-in", "/office/assets/office.css", "/office/link/x", "/office/nothing"):
+    number = f"/office/customers/{'9' * 5_000}"
+    for path in (
+        "/office",
+        "/office/sign-in",
+        "/office/assets/office.css",
+        "/office/link/x",
+        "/office/nothing",
+        number,
+    ):
         answer = browser.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (404, nowhere.headers["content-type"])
         assert answer.json()["detail"] == nowhere.json()["detail"]

@@ -116,8 +116,8 @@ async def read_body(headers: Headers, receive: Receive, share: BodyShare | None 
 
 def check_headers(headers: Headers) -> None:
     """Raises TooLarge or UnsupportedBody if the headers declare a body that is too large or not JSON."""
-    length = headers.content_length
-    if length is not None and length.isdigit() and int(length) > MAX_BODY_BYTES:
+    length = (headers.content_length or b"").lstrip(b"0")  # Python cannot convert thousands of zeros
+    if length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise TooLarge(f"The body has {int(length)} bytes; at most {MAX_BODY_BYTES} are read.")
     media_type = headers.content_type.split(b";", 1)[0].strip().lower()
     if media_type and media_type not in _JSON_TYPES and not media_type.endswith(b"+json"):

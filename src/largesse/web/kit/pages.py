@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import jinja2
 import segno
 from markupsafe import Markup, escape
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -29,6 +30,15 @@ from largesse.web.kit.refusal_log import PROBLEM
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 LONG_TEXT = 32_768  # texts with more characters are sent in parts
+
+
+class _Whole(IntegerConvertor):
+    """Matches `{name:int}` in paths. Python cannot convert thousands of digits, and that error would come before a page's own checks."""
+
+    regex = "[0-9]{1,19}"
+
+
+register_url_convertor("int", _Whole())
 
 
 def public_path(public_url: str) -> str:
