@@ -52,7 +52,7 @@ FILL = f"""
     SELECT n, n, 1, 'staging', 1, 'api', 'gift', 'GB', 'GBP', 100, 100, 1, 1, 'send', 'default', now()
     FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
-    SELECT customer_id, id, 'staging', 'a@example.com', '{{1}}', at, at, now()
+    SELECT customer_id, id, 'staging', 'a@example.com', '{{1}}', at, at + {messages.SPREAD_S} * interval '1 second', now()
     FROM orders, (SELECT now() + interval '1 hour') AS later (at);
     INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)
     SELECT customer_id, id, 'staging', now() + interval '1 hour' FROM orders;

@@ -61,21 +61,6 @@ async def test_lines_that_begin_with_a_dot_arrive_as_written(office: Office) -> 
 
 
 @pytest.mark.long
-async def test_a_large_order_leaves_in_chunks_and_lets_others_pass(office: Office) -> None:
-    await office.order([(f"guest{n}@example.com", None, 1) for n in range(1000)])
-    await office.fan_out()
-    await office.advance(1)
-    await office.order([(SAM, "Sam", 1)], due_in_s=1 - await office.late_s())
-    await office.fan_out()
-    await office.mailer.step()
-    assert len(office.server.got) == 50
-    await office.send()
-    order = [envelope.rcpt_tos[0] for envelope in office.server.got]
-    assert order.index(SAM) <= 300
-    assert len(set(order)) == len(order) == 1001
-    assert office.server.connections == 3, "a connection is renewed after 500 messages"
-
-
 @pytest.mark.parametrize(
     ("answer", "state", "reason"),
     [

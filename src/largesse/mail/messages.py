@@ -157,7 +157,7 @@ async def take(
         else:
             messages.append(message)
     if unreadable:
-        await connection.execute(store.POSTPONE, *held_columns(unreadable), UNREADABLE, _UNREADABLE_AGAIN_S)
+        await connection.execute(store.POSTPONE, *held_columns(unreadable), UNREADABLE, _UNREADABLE_AGAIN_S, SPREAD_S)
     return messages
 
 

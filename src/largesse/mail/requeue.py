@@ -16,7 +16,7 @@ from largesse.db.statements import count_changed, members_of
 from largesse.events.order_changes import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
-from largesse.mail.store import RANK_GAP_S, RANKED_TOGETHER
+from largesse.mail.messages import SPREAD_S
 from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
@@ -24,6 +24,10 @@ _ADDRESS = re.compile(r"[^\s<>@]+@[^\s<>@]*")
 
 # Held mail is released in batches. Each waits until the batch before is sent, so that new mail is not delayed.
 _BITE = 1_000
+
+# What is sent again is due at 200 messages a second.
+_DUE_TOGETHER = 50
+_DUE_GAP_S = 0.25
 
 
 async def release(connection: Connection) -> int:
@@ -123,8 +127,9 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
         [row["id"] for row, _ in standing],
         [f"{{{','.join(map(str, numbers))}}}" for _, numbers in standing],
         rank,
-        RANKED_TOGETHER,
-        RANK_GAP_S,
+        _DUE_TOGETHER,
+        _DUE_GAP_S,
+        SPREAD_S,
     )
     await record_changes(connection, {(row["customer_id"], row["order_id"]) for row, _ in standing})
     return made

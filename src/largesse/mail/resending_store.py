@@ -61,7 +61,7 @@ MAKE_DUE = compose(
     """
     UPDATE messages SET
         state = 'pending', attempts = 0, fault = NULL, finished_at = NULL, trying_since = (SELECT clock_now()), due_at = at,
-        rank_at = at, line_numbers = standing::int[]
+        rank_at = at + $7::float8 * interval '1 second', line_numbers = standing::int[]
     FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, standing, place),
         LATERAL (SELECT (SELECT clock_now()) + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
     WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {is_last}

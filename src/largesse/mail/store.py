@@ -5,9 +5,10 @@ from largesse.events.kinds import GIFT_BOUNCED, GIFT_SENT
 from largesse.events.store import new_line_events
 from largesse.lines.tasks import may_be
 
-# The messages of a large order get ranks with gaps: this many messages, then a gap, in which other orders fit.
-RANKED_TOGETHER = 50
-RANK_GAP_S = 0.25
+# The messages of a large order get ranks with gaps: this many messages, then a gap, in which other orders fit. The 5,000 of the largest
+# order cover six hours, so that many such orders at once do not hold up others for long, even at a slow mail server. Nothing waits for its rank.
+RANKED_TOGETHER = 10
+RANK_GAP_S = 43.2
 
 TAKE_JOBS = grouped(
     """
@@ -133,7 +134,8 @@ PUT_BACK = """
 # Frees messages that could not be written, such as one whose code cannot be decrypted, and tries them again after $5 seconds.
 POSTPONE = """
     UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server', attempts = attempts + 1,
-        due_at = (SELECT clock_now()) + $5::float8 * interval '1 second', rank_at = (SELECT clock_now()) + $5::float8 * interval '1 second'
+        due_at = (SELECT clock_now()) + $5::float8 * interval '1 second',
+        rank_at = (SELECT clock_now()) + ($5::float8 + $6::float8) * interval '1 second'
     FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)
     WHERE customer_id = held_by AND id = held_id AND fence = held_fence AND state = 'pending'
 """
