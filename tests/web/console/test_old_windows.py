@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import timedelta
 from typing import Any
 
 from tests.web.api.conftest import Service
@@ -51,6 +52,24 @@ def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Servi
     save(ada, path, window(ada, path), asks_approval=[], days="7", zone="Asia/Kathmandu")
     [row] = service.sql("SELECT days, zone, asks_approval FROM automations")
     assert tuple(row) == (7, "Asia/Kathmandu", False)
+
+
+def test_a_campaign_keeps_its_end_when_somebody_in_another_zone_changes_its_name(
+    service: Service, ada: Browser
+) -> None:
+    set_campaign(ada, service)
+    [[number, closes_at]] = service.sql("SELECT id, closes_at FROM campaigns WHERE ended_at IS NULL")
+    path, row = f"/app/campaigns/{number}/edit", "SELECT closes_at FROM campaigns WHERE ended_at IS NULL"
+    service.sql("UPDATE people SET zone = 'Asia/Tokyo' WHERE email = 'ada@acme.example'")
+    try:
+        save(ada, path, window(ada, path), name="Tokyo party")
+        assert service.sql(row) == [(closes_at,)]
+        save(ada, path, window(ada, path), closes=f"{closes_at + timedelta(days=2):%Y-%m-%d}")
+        assert service.sql(row) == [(closes_at + timedelta(days=2) - timedelta(hours=9),)]
+    finally:
+        service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+        service.sql("UPDATE campaigns SET ended_at = clock_now() WHERE ended_at IS NULL")
+        service.sql("DELETE FROM drafts")
 
 
 def test_a_campaign_keeps_what_another_window_changed_meanwhile(service: Service, ada: Browser) -> None:

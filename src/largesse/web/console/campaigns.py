@@ -147,7 +147,7 @@ async def change(context: RequestContext) -> Response:
         offered = await _offered(context)
         for name, value in _values(context, before).items():
             context.form.keep_others({name: value}, dict(offered.get(name, ())))
-    rule = await _read(context)
+    rule = await _read(context, before)
     if context.form.errors:
         return await _form(context, campaign)
     try:
@@ -198,8 +198,8 @@ async def _draft(context: RequestContext, connection: Connection, campaign: Camp
     return None if draft is None else draft.content
 
 
-async def _read(context: RequestContext) -> CampaignRule:
-    """Returns the rule in the form. Adds an error beside each field that is wrong."""
+async def _read(context: RequestContext, before: CampaignRule | None = None) -> CampaignRule:
+    """Returns the rule in the form, which changes the rule `before`. Adds an error beside each field that is wrong."""
     form, say = context.form, context.say
     typed = form.read(CampaignForm)
     gifts = form.number("gifts", model.MOST_GIFTS) or 0
@@ -217,7 +217,7 @@ async def _read(context: RequestContext) -> CampaignRule:
     await check_template(context)
     if placeholders := unknown_placeholders(typed.greeting, ()):
         form.error("greeting", say(_NO_PLACEHOLDER, placeholders=", ".join(placeholders)))
-    opens_at, closes_at = _times(context, now)
+    opens_at, closes_at = _times(context, now, before)
     domains, mailboxes = await _invited(context, typed)
     return CampaignRule(
         name=typed.name,
@@ -232,10 +232,17 @@ async def _read(context: RequestContext) -> CampaignRule:
     )
 
 
-def _times(context: RequestContext, now: datetime) -> tuple[datetime, datetime]:
-    """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form."""
+def _times(context: RequestContext, now: datetime, before: CampaignRule | None) -> tuple[datetime, datetime]:
+    """Returns the time of opening and the end of the last day, both typed in the person's zone. Adds errors to the form.
+
+    Those of `before` stay the same instants unless the person changed them: somebody may have set them in another zone.
+    """
     form = context.form
     opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
+    if before is not None:
+        shown = _values(context, before)
+        opens_at = before.opens_at if form["opens"] == shown["opens"] else opens_at
+        closes_at = before.closes_at if form["closes"] == shown["closes"] else closes_at
     if opens_at is None or opens_at < now - model.MOST_AHEAD:  # browsers post a half-typed year such as 0026
         form.error("opens", context.say("Choose a day and a time."))
     elif opens_at > now + model.MOST_AHEAD:
