@@ -28,6 +28,7 @@ def test_any_name_survives_beside_an_address(name: str) -> None:
     assert all(len(line) <= 74 for line in raw.split("\r\n") if "=?utf-8?" in line), (
         "From is longer by two (RFC 2047, 2)"
     )
+    assert mime.decode_header(mime.encode_mailbox("\u0416" * 40 + name, "")).startswith("\u0416" * 40)
     message = email.message_from_string(raw, policy=email.policy.compat32)
     # The stdlib's newer parser keeps the blanks between encoded-words of a name (RFC 2047, 6.2 drops them).
     shown, address = parseaddr(str(message["To"]).replace("\r\n", ""))

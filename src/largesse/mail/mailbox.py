@@ -11,6 +11,7 @@ from largesse.base.errors import NotFound
 from largesse.db.pool import Connection
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.mail import store
+from largesse.mail.mime import decode_header
 
 
 class CapturedMail(msgspec.Struct, frozen=True):
@@ -97,14 +98,15 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
 
     # Headers may contain UTF-8 (RFC 6532), which the parser of bytes treats as an error.
     message = message_from_string(raw.decode(), policy=policy.default)
+    headers = [(name, decode_header(value)) for name, value in message.raw_items()]
     html = message.get_body(("html",))
     text = message.get_body(("plain",))
     return OpenedMail(
-        sender=str(message["From"]),
-        recipient=str(message["To"]),
-        subject=str(message["Subject"]),
+        sender=dict(headers)["From"],
+        recipient=dict(headers)["To"],
+        subject=dict(headers)["Subject"],
         captured_at=row["captured_at"],
-        headers=[(name, str(value)) for name, value in message.items()],
+        headers=headers,
         html=html.get_content() if html is not None else "",
         text=text.get_content() if text is not None else "",
         raw=raw,

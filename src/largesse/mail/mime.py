@@ -16,6 +16,7 @@ _MIXED = "=_with_file"
 # A body with one of these must be encoded. Mailboxes in the mbox format would put a ">" before a line that begins with "From ".
 _UNSAFE = _BOUNDARY.encode(), _MIXED.encode(), b"\nFrom "
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_ENCODED_WORD = re.compile(r"=\?utf-8\?b\?([^?]*)\?=(?:\s+(?==\?))?")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 # Bytes of an encoded-word in a subject and in a name, which keep `Subject: =?utf-8?b?…?=` and `From: …` within 76 characters (RFC 2047, 2).
 _SUBJECT_BYTES, _NAME_BYTES = 39, 42
@@ -47,6 +48,11 @@ def encode_mailbox(name: str, email: str) -> str:
         return f"{name} <{email}>"
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{quoted}" <{email}>'
+
+
+def decode_header(value: str) -> str:
+    """Returns the text of a header that this module wrote. The standard library's parser leaves blanks between the words of a name."""
+    return _ENCODED_WORD.sub(lambda found: base64.b64decode(found[1]).decode(), "".join(value.splitlines()))
 
 
 def build(
