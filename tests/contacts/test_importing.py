@@ -164,7 +164,7 @@ def test_what_a_spreadsheet_got_wrong_is_not_imported() -> None:
         OwnField("size", "Size"),
     )
     assert [[kind for _, kind in row.faults] for row in found.rows] == [
-        ["name_wrong", "external_id_rounded", "address_wrong", "groups_wrong", "fields_wrong"],
+        ["formula", "external_id_rounded", "formula", "formula", "formula"],
         ["external_id_rounded"],
         [],
     ]

@@ -44,6 +44,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
                 "o@example..com,,1",
                 "p@-x.com,,1",
                 "o\u2019neil@example.com,,1",
+                "q@example.com,#CALC!,1",
             ]
         ),
         COLUMNS,
@@ -67,6 +68,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
         ["email_dots"],
         ["email_wrong"],
         ["email_sign"],
+        ["name_formula"],
     ]
     assert {problem.kind for row in found.rows for problem in row.problems} == set(PROBLEMS)
     assert found.recipients == (OrderRecipient("b@example.com", "Fine", 1000),)
@@ -98,7 +100,7 @@ def test_full_width_letters_before_the_at_are_no_address() -> None:
 @pytest.mark.parametrize("name", ["#N/A", "#NV", "#REF!", "#VALEUR!", "####", "Ada #NAME?"])
 def test_the_error_of_a_formula_is_no_name(name: str) -> None:
     [row] = checked(f"email,name\na@example.com,{name}\nb@example.com,#1 fan!\n").bad
-    assert [(one.field, one.kind) for one in row.problems] == [("name", "name_wrong")]
+    assert [(one.field, one.kind) for one in row.problems] == [("name", "name_formula")]
 
 
 def test_each_name_of_a_cell_with_several_is_held_to_the_limit() -> None:

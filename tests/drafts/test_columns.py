@@ -2,7 +2,7 @@
 
 import pytest
 
-from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key
+from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key, plain_quantity
 from largesse.drafts.sheet import Sheet, SheetRow
 
 
@@ -95,3 +95,13 @@ def test_a_title_above_the_headings_is_left_out():
         Sheet([]),
     ):
         assert below_title(whole) == whole
+
+
+@pytest.mark.parametrize("cell", ["1 000", "1\xa0000", "1\u202f000", "1'000", "1\u2019000", "1 000,00", "1000.0"])
+def test_a_quantity_may_have_a_blank_between_thousands(cell: str):
+    assert plain_quantity(cell) == "1000"
+
+
+@pytest.mark.parametrize("cell", ["1.000", "1,000", "10 00", "1 2", "1 0000", "12 000"])
+def test_what_may_be_decimals_or_two_numbers_stays(cell: str):
+    assert plain_quantity(cell) == cell

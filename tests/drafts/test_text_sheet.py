@@ -67,6 +67,17 @@ def test_a_blank_before_a_quoted_cell_does_not_split_it():
     assert rows(b'a, "x, y"\nb, z') == [(1, ["a", "x, y"]), (2, ["b", "z"])]
 
 
+def test_a_cell_may_begin_with_a_quoted_nickname():
+    pasted = '"Jane" Doe\ta@example.com\n"Smith, Jo" (Sales)\tb@example.com\n"Al ""Bo""\n"" Lee"\tc@example.com\n'
+    assert rows(pasted.encode()) == [
+        (1, ['"Jane" Doe', "a@example.com"]),
+        (2, ['"Smith, Jo" (Sales)', "b@example.com"]),
+        (3, ['Al "Bo"\n" Lee', "c@example.com"]),
+    ]
+    assert rows(b' "Jane" Doe,a@example.com\n') == [(1, ['"Jane" Doe', "a@example.com"])]
+    assert rows(b'a@example.com,"Jane" Doe,2\n') == [(1, ["a@example.com", '"Jane" Doe', "2"])]
+
+
 def test_blanks_around_cells_go_and_short_rows_stay_short():
     assert rows("\xa0a@example.com , x \nb@example.com\n".encode()) == [
         (1, ["a@example.com", "x"]),

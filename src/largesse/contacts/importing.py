@@ -181,7 +181,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
 def _read_text(field: str, most: int, typed: str, *, lines: bool = False) -> str | None:
     """Returns a text. Raises ContactFault, also for the error of a formula, and for an id whose last digits a spreadsheet lost."""
     if is_error(typed):
-        raise model.ContactFault(field, f"{field}_wrong")
+        raise model.ContactFault(field, "formula")
     if field == "external_id" and is_rounded(typed):
         raise model.ContactFault(field, "external_id_rounded")
     return model.read_text(field, typed, most, lines=lines)

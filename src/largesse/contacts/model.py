@@ -39,6 +39,7 @@ PROBLEMS = {
     "email_taken": "Another contact has this address.",
     "name_long": f"The name has more than {MAX_NAME} characters.",
     "name_wrong": "The name has characters that are not allowed in a name.",
+    "formula": "A cell has a spreadsheet's error text, such as #N/A or ####.",
     "birthday_wrong": "The birthday must be a day and a month, such as 14/03.",
     "birthday_none": "No year has this day.",
     "birthday_year": "The birthday has a year. Leave it out.",

@@ -29,6 +29,7 @@ PROBLEMS = {
     "email_more": "Another address stands in a column that is not used:",
     "name_long": f"The name has more than {MAX_NAME} characters.",
     "name_wrong": "The name has characters that are not allowed in a name.",
+    "name_formula": "The name is a spreadsheet's error text, such as #N/A or ####.",
     "quantity_wrong": f"The quantity is not a whole number from 1 to {MAX_QUANTITY:,}.",
 }
 
@@ -171,7 +172,7 @@ def _problems(email: str, name: str, *, is_listed: bool) -> Iterator[RowProblem]
     if len(name) > MAX_NAME:
         yield RowProblem("name", "name_long")
     elif is_error(name):
-        yield RowProblem("name", "name_wrong")
+        yield RowProblem("name", "name_formula")
     else:
         try:
             check_recipient(_ANYBODY, name, 1)

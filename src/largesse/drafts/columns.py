@@ -37,6 +37,7 @@ _SIGNS = re.compile(r"[\W_]+")
 _NUMBER = re.compile(r"[0-9]{1,4}(?:[.,]0{1,2})?")
 # A personnel number or a telephone number: `101`, `EMP-0012`, `+44 7700 900123`.
 _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
+_THOUSANDS = re.compile(r"(?<=^[0-9])[\s'\u2019](?=[0-9]{3}(?![0-9]))")
 _DECIMALS = re.compile(r"([0-9]+)[.,]00?")
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
@@ -112,9 +113,12 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
 
 
 def plain_quantity(cell: str) -> str:
-    """Returns a number of codes without decimals, which some programs write: `2` for `2.0`."""
-    found = _DECIMALS.fullmatch(cell)
-    return found[1] if found else cell
+    """Returns a number of codes without decimals, which some programs write, and without a blank or an apostrophe between thousands.
+
+    `2` for `2.0`, and `1000` for `1 000`. A dot or a comma before three digits may begin decimals, so it stays.
+    """
+    found = _DECIMALS.fullmatch(_THOUSANDS.sub("", cell))
+    return found[1] if found else _THOUSANDS.sub("", cell)
 
 
 def is_quantity(text: str) -> bool:

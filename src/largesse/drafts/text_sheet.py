@@ -37,6 +37,10 @@ _MAX_SEPARATORS = 16_384  # as many as a workbook has columns
 _MAX_ROW_CHARACTERS = 131_072
 # A whole cell in quotation marks with blanks around it, as people type it: `ada@example.com, "Byron, Ada", 2`.
 _QUOTED = {one: re.compile(rf'({re.escape(one)}) +("[^"]*(?:""[^"]*)*") *(?=[{one}\n]|$)') for one in _SEPARATORS}
+# A cell that begins with a quoted nickname, as spreadsheets copy it: `"Jane" Doe`. CSV would double its quotation marks.
+_NICKNAMED = {
+    one: re.compile(rf'(^|{re.escape(one)})("[^"\n{one}][^"\n]*" +[^"\n{one} ][^\n{one}]*)') for one in _SEPARATORS
+}
 
 
 def read_text_sheet(text: str) -> Steps[Sheet]:
@@ -97,7 +101,11 @@ class _Rows:
                 raise SheetRefused("columns", row=self.number, limit=MAX_COLUMNS)
             if self._characters > _MAX_ROW_CHARACTERS:
                 raise SheetRefused("cell", row=self.number, limit=MAX_CELL)
-            yield _QUOTED[self._separator].sub(r"\1\2", line)
+            yield _QUOTED[self._separator].sub(r"\1\2", _NICKNAMED[self._separator].sub(_requoted, line))
+
+
+def _requoted(found: re.Match[str]) -> str:
+    return '{}"{}"'.format(found[1], found[2].replace('"', '""'))
 
 
 def _separator_of(text: str) -> Steps[tuple[str, str]]:

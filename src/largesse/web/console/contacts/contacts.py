@@ -25,6 +25,7 @@ _COLUMNS = (
 )
 _WRONG = {
     "email_taken": text("Another contact has this address."),
+    "formula": WRONG_EMAIL["name_formula"],
     "birthday_wrong": text("Type a day and a month, such as 14/03."),
     "birthday_none": text("No year has this day. Type the day first, such as 14/03."),
     "birthday_year": text("Leave out the year."),

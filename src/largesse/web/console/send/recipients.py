@@ -81,6 +81,7 @@ WRONG = {
     "email_more": text("“%(detail)s” is in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
     "name_wrong": text("The name has characters that are not allowed."),
+    "name_formula": text("This is a spreadsheet's error text, such as #N/A or ####. Correct it."),
     "quantity_wrong": text("The quantity is not a whole number from 1 to 1000."),
 }
 
