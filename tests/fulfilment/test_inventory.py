@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 from tests.chained import actor_on
+from tests.distributed import WAITING
+from tests.waiting import until
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import inventory
+from largesse.fulfilment.store import ADD_VOUCHERS
 from largesse.fulfilment.tasks import expire_late, measure_inventory
-from largesse.fulfilment.vouchers import Voucher, open_voucher
+from largesse.fulfilment.vouchers import NO_DATE, Voucher, open_voucher, seal_voucher
 from largesse.lines.attempts import prune_guesses
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -160,6 +163,27 @@ async def test_two_imports_of_one_file_at_once_take_each_number_once(database: D
     first, second = await asyncio.gather(*(inventory.import_vouchers(actor, VAULT, one, path) for _ in range(2)))
     assert first.added + second.added == 3_000
     assert first.duplicates + second.duplicates == 3_000
+
+
+async def test_two_imports_of_the_same_numbers_in_opposite_order_both_finish(
+    database: Database, tmp_path: Path
+) -> None:
+    one, actor = await stocked(database, "one"), await actor_on(database, VAULT)
+    write(tmp_path / "f.csv", "N1\nN2\nN3\n")
+    write(tmp_path / "g.csv", "N3\nN2\nN1\n")
+    async with database.connection(OPERATOR) as connection:
+        held = connection.transaction()
+        await held.start()
+        lookup = seal_voucher(VAULT, Voucher("N2"), one.id).lookups[0]
+        await connection.execute(ADD_VOUCHERS, one.id, [1000], [lookup], [b""], [NO_DATE])
+        importing = [
+            asyncio.create_task(inventory.import_vouchers(actor, VAULT, one, tmp_path / name))
+            for name in ("f.csv", "g.csv")
+        ]
+        await until(lambda: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = 2"))
+        await held.rollback()
+        done = await asyncio.gather(*importing)
+    assert sorted(imported.added for imported in done) == [0, 3]
 
 
 async def test_progress_tells_how_many_of_how_many(database: Database, tmp_path: Path) -> None:

@@ -252,6 +252,7 @@ async def _add(
 ) -> tuple[int, list[RefusedNumber]]:
     """Writes the new numbers of `items`. Returns how many, and the refused ones. `seen` has the look-up numbers of earlier items of the file."""
     sealed = [seal_voucher(vault, item.voucher, stocked.id) for item in items]
+    await connection.execute(store.LOCK_IMPORT, stocked.id)
     known = await _known(connection, [lookup for one in sealed for lookup in one.lookups])
     new: list[tuple[_Item, SealedVoucher]] = []
     refused: list[RefusedNumber] = []

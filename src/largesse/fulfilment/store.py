@@ -60,6 +60,8 @@ LEVELS = """
     FROM levels FULL JOIN waits USING (product_id, value_minor) JOIN products p ON p.id = product_id
     ORDER BY waiting DESC NULLS LAST, p.key, value_minor
 """
+# Imports of one product's numbers wait for each other: with the same numbers in another order, they would deadlock.
+LOCK_IMPORT = "SELECT pg_advisory_xact_lock(hashtextextended('import_vouchers', $1))"
 ADD_VOUCHERS = """
     INSERT INTO vouchers (product_id, value_minor, lookup, sealed, use_by, added_at)
     SELECT $1, value_minor, lookup, sealed, use_by, (SELECT clock_now())

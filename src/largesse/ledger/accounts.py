@@ -126,7 +126,7 @@ async def assign_accounts(actor: Actor, holder: store.Holder, holder_id: int, ac
 
     Raises NotFound for an account, or a holder, that is not the customer's.
     """
-    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         if not set(account_ids) <= {account.id for account in accounts}:
             raise NotFound("There is no such funding account.")
@@ -135,7 +135,7 @@ async def assign_accounts(actor: Actor, holder: store.Holder, holder_id: int, ac
 
 async def assign_account(actor: Actor, holder: store.Holder, holder_id: int, account_id: int, *, may_use: bool) -> None:
     """Assigns an account to a holder, or ends the assignment. Raises InvalidRequest for an account that is closed or open to all, and NotFound."""
-    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
+    async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         subject, accounts = await _lock_holder(transaction, holder, holder_id)
         account = next((one for one in accounts if one.id == account_id), None)
         if account is None:

@@ -14,7 +14,8 @@ from urllib.parse import urlencode, urlsplit
 import asyncpg
 import pytest
 from msgspec.structs import replace
-from tests.distributed import SOMEBODY_WAITS
+from tests.distributed import SOMEBODY_WAITS, WAITING
+from tests.waiting import until
 from tests.web.api.conftest import RICH_WORLD, Service, on_database
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.sending import begin, quote_in, ready
@@ -215,6 +216,23 @@ def test_two_administrators_who_demote_each_other_at_once_do_not_wait_for_each_o
         roles = [service.sql("SELECT role FROM users WHERE id = $1", one)[0][0] for one in ids]
         assert sorted(roles) == ["admin", "member"]
         service.sql("UPDATE users SET role = 'admin' WHERE id = ANY($1)", ids)
+
+
+def test_two_administrators_who_assign_accounts_to_each_other_at_once_both_succeed(service: Service) -> None:
+    browsers = [signed_in(service, email) for email in (ADA, "eve@acme.example")]
+    ids = [service.sql("SELECT id FROM users WHERE email = $1", one)[0][0] for one in (ADA, "eve@acme.example")]
+
+    async def assign(connection: asyncpg.Connection) -> list[int]:
+        async with connection.transaction():  # each holds their own membership, and waits for the other's
+            await connection.fetch("SELECT FROM users WHERE id = ANY($1) FOR SHARE", ids)
+            posts = [
+                asyncio.create_task(asyncio.to_thread(browser.submit, "/app", f"/app/people/{other}/accounts"))
+                for browser, other in zip(browsers, reversed(ids), strict=True)
+            ]
+            await until(lambda: asyncio.to_thread(service.sql, f"SELECT WHERE ({WAITING}) = 2"))
+        return [post.status_code for post in await asyncio.gather(*posts)]
+
+    assert on_database(service.database_url, assign) == [303, 303]
 
 
 def test_sessions_of_one_person_that_end_each_other_do_not_wait_for_each_other(service: Service) -> None:
