@@ -201,10 +201,14 @@ class TooManyRequests(Problem):
 
 
 class Unavailable(Problem):
-    """The request is valid, but the service cannot answer it now. Callers may try again in `retry_after_s` seconds."""
+    """The request is valid, but the service cannot answer it now. Callers may try again in `retry_after_s` seconds.
+
+    With `is_uncertain`, the request may have been carried out, or may still be.
+    """
 
     slug = "unavailable"
 
-    def __init__(self, detail: str, *, retry_after_s: float = 1) -> None:
+    def __init__(self, detail: str, *, retry_after_s: float = 1, is_uncertain: bool = False) -> None:
         super().__init__(detail)
         self.retry_after_s = retry_after_s
+        self.is_uncertain = is_uncertain

@@ -1,6 +1,8 @@
 """Carries out each form once. A repeat, after a double click or a reload, gets the answer of the first submission."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 
@@ -24,8 +26,13 @@ class Post(msgspec.Struct, frozen=True):
     token: bytes
 
 
-async def take_post(database: Database, post: Post, sql: SignInSql = PEOPLE) -> bytes | None:
-    """Returns None on the first submission, otherwise the stored response. Raises StillUnderWay."""
+async def take_post(
+    database: Database, post: Post, pausing: Callable[[], AbstractContextManager[None]], sql: SignInSql = PEOPLE
+) -> bytes | None:
+    """Returns None on the first submission, otherwise the stored response. Raises StillUnderWay.
+
+    Pauses within `pausing()`, because the time-out of a request is shorter than a repeat may wait.
+    """
     until_s = clock.passed_s() + _WAIT_S
     while True:
         taken = await database.fetchval(LOOKUP, sql.take_post, post.session_id, post.token)
@@ -37,7 +44,8 @@ async def take_post(database: Database, post: Post, sql: SignInSql = PEOPLE) -> 
         if clock.passed_s() > until_s:
             raise StillUnderWay
         if row is not None:  # None if the first submission was rolled back
-            await asyncio.sleep(_LOOK_EVERY_S)
+            with pausing():
+                await asyncio.sleep(_LOOK_EVERY_S)
 
 
 async def answer_post(database: Database, post: Post, answer: bytes, sql: SignInSql = PEOPLE) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
 
+from largesse.customers import form_posts
 from largesse.web.console.form import Form
 
 
@@ -71,6 +72,21 @@ def test_a_form_that_is_wrong_may_be_sent_again(service: Service, ada: Browser) 
     assert ada.post("/app/customers", token=token, user="999999").status_code == 404
     own = service.sql("SELECT id FROM users WHERE email = 'ada@acme.example'")[0]["id"]
     assert ada.post("/app/customers", token=token, user=str(own)).status_code == 303
+
+
+def test_a_form_whose_process_ended_is_not_said_to_have_changed_nothing(
+    service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(form_posts, "_WAIT_S", 1.5)
+    monkeypatch.setattr(service.app.services.timeouts, "_patience_s", 0.5)
+    ada.get("/app")
+    ada.post("/app/environment", environment="production")
+    service.sql("UPDATE form_posts SET answer = NULL")
+    answer = ada.post("/app/environment", environment="production")
+    assert answer.status_code == 409
+    assert "Not confirmed yet" in answer.text
+    assert "Check in a moment whether it is done" in answer.text
+    assert "Nothing was changed" not in answer.text
 
 
 def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, ada: Browser) -> None:

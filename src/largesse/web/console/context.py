@@ -231,14 +231,14 @@ class PageContext:
             **values,
         }
 
-    def trouble(self, status: int, said: str) -> Response:
-        """Returns an error page, with the menu if a person is signed in."""
+    def trouble(self, status: int, said: str, *, is_uncertain: bool = False) -> Response:
+        """Returns an error page, with the menu if a person is signed in. `is_uncertain` if the request may have been carried out."""
         session = self.session
         is_in = session is not None and session.person is not None and not session.awaits_second_step
         # A link may lead to a page of the other environment, or of another customer of the person.
         sought = self.address if self.route.method == "GET" and self.route.is_of_customer else ""
         values = {"is_in": is_in, "is_missing": status == 404, "sought": sought, "notice": None}
-        return self.page("trouble.html", status=status, said=said, **values)
+        return self.page("trouble.html", status=status, said=said, is_uncertain=is_uncertain, **values)
 
     def own_path(self, given: str) -> str:
         """Returns `given` if it is the path of one of these pages, otherwise the root path."""

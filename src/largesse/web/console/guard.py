@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized
+from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized, Unavailable
 from largesse.base.fair_turns import Turn
 from largesse.base.i18n.languages import Language, text
 from largesse.customers.access import AccessChanged
@@ -53,7 +53,7 @@ _ENDED = text(
 )
 _SWITCHED = text("In another tab you switched the company or test mode. Nothing was changed. Open the page again.")
 _CHANGED = text("Your rights have changed since you opened the page. Nothing was changed. Open it again.")
-_UNDER_WAY = text("Your last request is still running. Check in a moment whether it is done before you send it again.")
+_UNDER_WAY = text("Your request may still be running. Check in a moment whether it is done before you send it again.")
 _FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
 _NOTHING = text("This page does not exist, or you do not have access to it.")
 _TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
@@ -109,7 +109,7 @@ class Guard(Generic[AnyContext, AnySession]):
         """Returns the guarded route."""
         expected = {
             BadForm: lambda request: self._error_page(request, 403, _ENDED),
-            StillUnderWay: lambda request: self._error_page(request, 409, _UNDER_WAY),
+            StillUnderWay: lambda request: self._error_page(request, 409, _UNDER_WAY, is_uncertain=True),
         }
         endpoint = guarded(self._answer, self._services.timeouts, self._problem_page, expected, name=self._route.path)
         return Route(self._route.path, endpoint, methods=[self._route.method])
@@ -272,7 +272,7 @@ class Guard(Generic[AnyContext, AnySession]):
         if context.session is None:
             return await self._route.handler(context)
         post = Post(await self._session_of_page(context, context.session), token.mark)
-        stored = await take_post(self.database, post, self.sql)
+        stored = await take_post(self.database, post, self._services.timeouts.suspended, self.sql)
         if stored is not None:
             return await self._repeat(context.session, post, stored)
         is_stored = False
@@ -337,9 +337,9 @@ class Guard(Generic[AnyContext, AnySession]):
         path, is_secure = self._layout.base + self._layout.root, self._layout.is_secure
         give_cookie(response, name, value, lasts_s=lasts_s, path=path, is_secure=is_secure, same_site="lax")
 
-    def _error_page(self, request: Request, status: int, said: str) -> Response:
+    def _error_page(self, request: Request, status: int, said: str, *, is_uncertain: bool = False) -> Response:
         context = self._context_of(request)
-        return context.trouble(status, context.say(said))
+        return context.trouble(status, context.say(said), is_uncertain=is_uncertain)
 
     def _context_of(self, request: Request) -> AnyContext:
         context: AnyContext | None = getattr(request.state, "context", None)
@@ -354,7 +354,8 @@ class Guard(Generic[AnyContext, AnySession]):
                 "Too many attempts. Wait %(count)s minutes and try again.",
                 max(1, round(problem.retry_after_s / 60)),
             )
-        response = context.trouble(status, said)
+        is_uncertain = isinstance(problem, Unavailable) and problem.is_uncertain and request.method != "GET"
+        response = context.trouble(status, context.say(_UNDER_WAY) if is_uncertain else said, is_uncertain=is_uncertain)
         response.headers.update(headers_of(problem))
         return response
 

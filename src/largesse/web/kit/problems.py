@@ -238,6 +238,7 @@ def _unavailable(error: BaseException) -> errors.Unavailable:
             "The database did not answer in time. It is unknown whether anything was written: look, or repeat an order "
             "with the same `externalReference`.",
             retry_after_s=5,
+            is_uncertain=True,
         )
     if isinstance(error, OUT_OF_RESOURCES):
         return errors.Unavailable(
