@@ -13,6 +13,7 @@ from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.orders import WORLD, ada, cem, changed, fill, filled, put_away, send, sent_mail, work
 
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.reports import listing
 from largesse.web.console.charts import Bar, bars, rule_step
 from largesse.web.console.periods import MOST_DAYS, free_period, period_of
@@ -193,6 +194,16 @@ def test_a_report_is_of_any_days(ada: Browser, service: Service, filled: dict[st
     ):
         answer = ada.get(f"/app/reports?period=days&{query}")
         assert (answer.status_code, said in answer.text) == (422, True), query
+
+
+def test_days_are_written_as_the_language_writes_them(ada: Browser, filled: dict[str, str]) -> None:
+    today = datetime.now(UTC).date()
+    ada.headers["Accept-Language"] = "de"
+    try:
+        page = ada.read(f"/app/reports?period=days&since={today}&until={today}")
+    finally:
+        ada.headers["Accept-Language"] = "en"
+    assert LANGUAGES["de"].short_day(today, with_year=False) in page
 
 
 @pytest.mark.parametrize(

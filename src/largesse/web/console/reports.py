@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
-from babel.dates import format_date, format_skeleton
+from babel.dates import format_skeleton
 from babel.numbers import format_compact_currency, format_percent
 from markupsafe import Markup
 from msgspec.structs import replace
@@ -243,10 +243,9 @@ def _short_amount(context: RequestContext, minor: int, currency: str) -> str:
 
 def _day(context: RequestContext, period: Period, day: date) -> str:
     """Returns a day or month in the reader's language."""
-    locale = context.language.locale
     if period.grain == "month":
-        return str(format_skeleton("yMMM", day, locale=locale))
-    return context.language.as_written(format_date(day, "d MMM", locale=locale))
+        return str(format_skeleton("yMMM", day, locale=context.language.locale))
+    return context.language.short_day(day, with_year=False)
 
 
 def _row(name: str, added: Added) -> Sequence[object]:
