@@ -245,7 +245,7 @@ def takes_in_a_request(clerk: Clerk) -> None:
     clerk.go("Privacy")
     clerk.page.get_by_label("What they ask for").select_option("erase")
     clerk.type("E-mail address", sendings()[0].guests[0].email)
-    clerk.press("^Take it in")
+    clerk.press("^Record the request")
     clerk.read("^Finish the request")
 
 

@@ -82,7 +82,7 @@ def test_a_file_can_be_downloaded_again(clerk: Clerk, demo: Demo) -> None:
     )
     clerk.go("Privacy")
     clerk.type("E-mail address", "sam@acme.example")
-    clerk.press("^Take it in")
+    clerk.press("^Record the request")
     for _ in range(2):
         with clerk.page.expect_download() as begun:
             clerk.page.get_by_role("button", name="Download the copy").click()

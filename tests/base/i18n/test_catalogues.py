@@ -113,7 +113,7 @@ def test_plurals_follow_the_language() -> None:
 
 # Words that docs/glossary.md has another word for.
 REPLACED = {
-    "de": r"Audit-Log|[Vv]ersandt|Web-App|Ersatzcode|freiwillig|Sammlung|Seed-Datei|verschick|(?<!-)\bMails?\b",
+    "de": r"Audit-Log|[Vv]ersandt|Web-App|Ersatzcode|freiwillig|Sammlung|Seed-Datei|[Vv]erschick|erneut|(?<!-)\bMails?\b",
     "fr": r"[Cc]lés? API|champs? (inconnu|{)|courriel|rechargement|fichier de configuration|cadeaux non retirés",
 }
 

@@ -226,6 +226,20 @@ def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
         ada.headers["Accept-Language"] = "en"
 
 
+def test_the_timeline_says_in_german_how_long_the_first_claim_took(
+    ada: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    codes = service.send("gift", "coffee", value=5, codeQuantity=1).json()
+    Recipient(service).gift(codes["codes"][0])
+    service.sql(f"UPDATE line_events SET at = at + interval '50 hours' WHERE {OF_ORDER}", codes["reference"])
+    ada.headers["Accept-Language"] = "de"
+    try:
+        assert "1 Geschenk eingelöst, Zeit bis zum ersten: 2 Tage" in ada.read(f"/app/orders/{codes['reference']}")
+    finally:
+        ada.headers["Accept-Language"] = "en"
+    put_away(service, codes["reference"])
+
+
 def test_the_timeline_says_that_older_acts_are_left_out(ada: Browser, service: Service, order: str) -> None:
     said = "Only the newest 100 of people's actions are shown."
     for acts, is_said in ((100, False), (1, True)):

@@ -133,7 +133,7 @@ def _mistake(context: RequestContext, refusal: InvalidRequest | NotFound) -> tup
         case service.NobodyMayApprove():
             return "approver", context.say("Choose more people: not enough of them may approve.")
         case NotFound():
-            return "approver", context.say("Choose people who are there.")
+            return "approver", context.say("Choose people who belong to your company.")
     return "name", context.say("Choose one of the options.")
 
 

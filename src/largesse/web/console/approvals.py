@@ -120,7 +120,9 @@ async def take_back(context: RequestContext) -> Response:
         await service.withdraw(context.actor, request_id)
     except service.RequestEnded:
         return context.see(_PATH + request_id, context.say(_ENDED))
-    return context.see(f"/app/send/{request_id}/review", context.say("You took it back. Nobody can approve it now."))
+    return context.see(
+        f"/app/send/{request_id}/review", context.say("You withdrew the request. Nobody can approve it now.")
+    )
 
 
 async def of_approvals(context: RequestContext, connection: Connection) -> list[AttentionItem]:
@@ -144,7 +146,7 @@ async def of_approvals(context: RequestContext, connection: Connection) -> list[
         if is_own and request.state == APPROVED and not request.is_sent and request.has_draft:
             said = context.say("Your send of %(gift)s is approved, but not sent", gift=request.gift_name)
             path = f"/app/send/{request.id}/review"
-            items.append(AttentionItem("stamp", "waiting", said, "", context.say("See what keeps it"), path))
+            items.append(AttentionItem("stamp", "waiting", said, "", context.say("See why it was not sent"), path))
     return items
 
 

@@ -72,7 +72,7 @@ async def take_in(context: OfficeContext) -> Response:
         said = context.say("Choose today, or one of the last %(days)s days.", days=requests.EARLIEST_DAYS)
         context.form.error("received", said)
         return await show(context)
-    return context.see(f"/office/privacy/{request_id}", context.say("The request was taken in."))
+    return context.see(f"/office/privacy/{request_id}", context.say("The request was recorded."))
 
 
 async def one(context: OfficeContext, template: str = "privacy_request.html") -> Response:
