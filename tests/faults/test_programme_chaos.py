@@ -150,6 +150,9 @@ def _budgeted(installation: Any, number: int) -> tuple[str, str, dict[str, Any]]
     return "/send/gift", installation.world["api_keys"]["hr"], body | more
 
 
+_UNDECIDED = "SELECT FROM campaign_asks WHERE state = 'new'"
+
+
 async def _visit(place: Any, page: str, slots: list[Slot], moments: random.Random) -> set[str]:
     """Has all visitors come. Returns the mailboxes of those who got a gift."""
     async with aiohttp.ClientSession(
@@ -157,9 +160,11 @@ async def _visit(place: Any, page: str, slots: list[Slot], moments: random.Rando
     ) as session:
         visitors = [Visitor(session, slots, moments, number) for number in range(VISITORS)]
         await asyncio.gather(*(visitor.ask(page) for visitor in visitors))
-        codes: dict[str, str] = {}
-        while len(codes) < VISITORS:
+        # Whoever got no answer asked again. Then only the code of the last request counts, once it is mailed.
+        undecided, codes = True, {}
+        while undecided or len(codes) < VISITORS:
             await asyncio.sleep(0.3)
+            undecided = bool(await asyncio.to_thread(place.sql, _UNDECIDED))
             codes = await asyncio.to_thread(codes_of, place)
         got = await asyncio.gather(*(visitor.take(page, codes[visitor.mailbox]) for visitor in visitors))
     return {visitor.mailbox for visitor, is_given in zip(visitors, got, strict=True) if is_given}
