@@ -291,6 +291,21 @@ def test_the_readme_leads_to_every_document() -> None:
             assert f"]({path.relative_to(ROOT)})" in README
 
 
+def test_the_architecture_lists_every_room() -> None:
+    table = section(PAGES["architecture"], "Rooms")
+    listed = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE))))
+    assert [path.parent.name for path in sorted(ROOT.glob("src/largesse/*/__init__.py"))] == sorted(
+        name for name in listed if (ROOT / "src/largesse" / name).is_dir()
+    )
+
+
+@pytest.mark.parametrize("path", [ROOT / "docs/quick-start.md", *GUIDES], ids=lambda path: path.name)
+def test_samples_for_developers_fit_the_page(path: Path) -> None:
+    """Longer lines scroll sideways in the site."""
+    samples = re.findall(r"^```\w+\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+    assert [line for text in samples for line in text.splitlines() if len(line) > 92] == []
+
+
 def test_the_list_of_guides_leads_to_every_guide() -> None:
     for path in GUIDES:
         assert f"](guides/{path.name})" in PAGES["guide-developer"]
