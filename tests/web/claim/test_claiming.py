@@ -217,6 +217,19 @@ def test_an_expired_gift_says_so_and_stays_so(
     assert "has expired" in recipient.get(path).text
 
 
+def test_a_gift_that_ended_early_names_no_day_to_come(service: Any, recipient: Any, codes: Codes) -> None:
+    code = codes("collection", "treats", value=10)[0]
+    path = recipient.gift(code)
+    service.sql(
+        "UPDATE line_states SET state = 'expired' FROM lines WHERE code_lookup = $1 AND (line_states.customer_id, "
+        "line_states.order_id, line_states.number) = (lines.customer_id, lines.order_id, lines.number)",
+        lookup_of(service, code),
+    )
+    said = recipient.get(path).text
+    assert "has expired" in said
+    assert "could be used until" not in said
+
+
 def test_the_page_of_a_gift_is_for_whoever_claimed_it(service: Any, recipient: Any, codes: Codes) -> None:
     mine, theirs = codes("collection", "treats", 2, value=10)
     path = recipient.gift(mine)
