@@ -31,7 +31,7 @@ from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller, secret_hash, well_formed
 from largesse.customers.principal import Principal
 from largesse.request_log.service import NotedRequest, RequestLog
-from largesse.web.api import answering, application, whole
+from largesse.web.api import answering, whole
 from largesse.web.api.answering import REQUESTS
 from largesse.web.api.application import WHOLE_REQUESTS, Application
 from largesse.web.api.operation import Call, NoQuery, Operation
@@ -233,7 +233,7 @@ async def _no_pages(_: Any) -> list[Any]:
 
 @pytest.fixture
 async def two(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Two]:
-    for module in (answering, application, whole):
+    for module in (answering, whole):
         monkeypatch.setattr(module, "new_request_id", lambda: b"one")
     monkeypatch.setattr("os.urandom", bytes)
     monkeypatch.setattr(refusal_log, "_OF_ONE", Rate(1e9, 60.0))

@@ -15,7 +15,7 @@ from tests.seed.worlds import WHOLE
 from tests.waiting import until
 
 from largesse.base.errors import NotFound
-from largesse.contacts import groups, service, store
+from largesse.contacts import groups, model, service, store
 from largesse.contacts.groups import TooManyGroups, list_fields, list_groups
 from largesse.contacts.model import MAX_KEY, Contact, ContactChange
 from largesse.contacts.service import (
@@ -169,7 +169,7 @@ async def test_groups_and_fields_have_limits_and_names_of_their_own(
     assert len(set(keys)) == 2
     assert max(map(len, keys)) <= MAX_KEY
 
-    for module in (groups, service):
+    for module in (model, service):
         monkeypatch.setattr(module, "MOST_GROUPS", 2)
     change = ContactChange(email="a@example.com", more_groups=("Izmir", "Choir"))
     with pytest.raises(TooManyGroups):

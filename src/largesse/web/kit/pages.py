@@ -35,7 +35,7 @@ LONG_TEXT = 32_768  # texts with more characters are sent in parts
 class _Whole(IntegerConvertor):
     """Matches `{name:int}` in paths. Python cannot convert thousands of digits, and that error would come before a page's own checks."""
 
-    regex = "[0-9]{1,19}"
+    regex = "[0-9]{1,100}"
 
 
 register_url_convertor("int", _Whole())
