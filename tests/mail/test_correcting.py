@@ -154,6 +154,7 @@ async def test_messages_of_an_order_are_locked_by_their_ids(office: Office, act:
 
     async def record_outcomes() -> None:
         async with office.database.transaction(OPERATOR) as connection:
+            await connection.execute("SET LOCAL enable_seqscan = off")  # as if there were more than three messages
             await record(connection, sent)
 
     async with office.database.transaction(OPERATOR) as holder:
