@@ -110,51 +110,20 @@ def test_every_row_of_the_table_is_needed() -> None:
     assert [rule for rule in RULES if rule not in used] == []
 
 
-class Strict(PostOffice):
-    """A mail server that is set up wrongly: it refuses whatever it is given, until `says_all` is empty."""
-
-    def __init__(self, stage: str, answer: str) -> None:
-        super().__init__()
-        self.stage = stage
-        self.says_all = answer
-
-    async def handle_MAIL(  # noqa: N802 - aiosmtpd's name
-        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, options: list[str]
-    ) -> str:
-        if self.stage == MAIL and self.says_all:
-            return self.says_all
-        envelope.mail_from = address
-        envelope.mail_options.extend(options)
-        return "250 OK"
-
-    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
-        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
-    ) -> str:
-        if self.stage == RCPT and self.says_all:
-            return self.says_all
-        return await super().handle_RCPT(server, session, envelope, address, options)
-
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
-        if self.stage == DOT and self.says_all:
-            return self.says_all
-        return await super().handle_DATA(server, session, envelope)
-
-
-class Counting(PostOffice):
-    """A relay that takes two messages over a connection."""
+class Refusing(PostOffice):
+    """A mail server that gives an answer at one stage for as long as `refuses` says so."""
 
     def __init__(self, stage: str, answer: str) -> None:
         super().__init__()
         self.stage, self.answer = stage, answer
-        self.taken: dict[object, int] = {}
 
-    def is_full(self, stage: str, session: Session) -> bool:
-        return stage == self.stage and self.taken.get(session.peer, 0) >= 2
+    def refuses(self, _session: Session) -> bool:
+        raise NotImplementedError
 
     async def handle_MAIL(  # noqa: N802 - aiosmtpd's name
         self, _server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        if self.is_full(MAIL, session):
+        if self.stage == MAIL and self.refuses(session):
             return self.answer
         envelope.mail_from = address
         envelope.mail_options.extend(options)
@@ -163,9 +132,32 @@ class Counting(PostOffice):
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        if self.is_full(RCPT, session):
+        if self.stage == RCPT and self.refuses(session):
             return self.answer
         return await super().handle_RCPT(server, session, envelope, address, options)
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
+        if self.stage == DOT and self.refuses(session):
+            return self.answer
+        return await super().handle_DATA(server, session, envelope)
+
+
+class Strict(Refusing):
+    """A mail server that is set up wrongly: it refuses whatever it is given, until `answer` is empty."""
+
+    def refuses(self, _session: Session) -> bool:
+        return self.answer != ""
+
+
+class Counting(Refusing):
+    """A relay that takes two messages over a connection."""
+
+    def __init__(self, stage: str, answer: str) -> None:
+        super().__init__(stage, answer)
+        self.taken: dict[object, int] = {}
+
+    def refuses(self, session: Session) -> bool:
+        return self.taken.get(session.peer, 0) >= 2
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
         self.taken[session.peer] = self.taken.get(session.peer, 0) + 1
@@ -220,7 +212,7 @@ async def test_a_server_that_refuses_everything_bounces_nobody(office: Office, s
     assert counted.get() - before == 50
     told = await office.deliveries(reference)
     assert {(one.state, one.fault, one.reason, one.attempts) for one in told} == {("pending", "server", answer, 1)}
-    server.says_all = ""  # the operator has put it right
+    server.answer = ""  # the operator has put it right
     await office.advance(40)
     await office.send()
     assert set(await office.states()) == {"sent"}

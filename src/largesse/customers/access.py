@@ -43,7 +43,7 @@ SHARE_USERS = compose(
 )
 USERS = "SELECT id, customer_id, role FROM users WHERE id = ANY($1::int[]) AND is_active"
 LOCK_USER = compose("SELECT pg_advisory_xact_lock({members}, $1)", members=_MEMBERS)
-# Not the row of the customer: members who act hold their memberships, which these changes wait for, and may then wait for the row.
+# Not the row of the customer. A member who acts holds their membership, and may wait for that row: with it, these changes would wait in a circle.
 LOCK_CUSTOMER = compose("SELECT pg_advisory_xact_lock({customers}, $1)", customers=_CUSTOMERS)
 LOCK_PERSON = "SELECT FROM people WHERE id = $1 FOR NO KEY UPDATE"
 

@@ -117,8 +117,9 @@ def plain_quantity(cell: str) -> str:
 
     `2` for `2.0`, and `1000` for `1 000`. A dot or a comma before three digits may begin decimals, so it stays.
     """
-    found = _DECIMALS.fullmatch(_THOUSANDS.sub("", cell))
-    return found[1] if found else _THOUSANDS.sub("", cell)
+    joined = _THOUSANDS.sub("", cell)
+    found = _DECIMALS.fullmatch(joined)
+    return found[1] if found else joined
 
 
 def is_quantity(text: str) -> bool:

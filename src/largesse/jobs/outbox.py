@@ -62,7 +62,7 @@ _HOLD_JOB = """
         WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number AND s.state = 'cancelled'))
 """
 _CANCELLED_LINES = "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'"
-# By their ids, as workers do that write outcomes.
+# Locks them in the order of their ids, as workers do when they write outcomes.
 _LOCK_WAITING = """
     SELECT FROM messages WHERE customer_id = $1 AND order_id = $2 AND state IN ('pending', 'held') ORDER BY id FOR UPDATE
 """

@@ -99,12 +99,13 @@ async def open_captured(connection: Connection, vault: Vault, environment: str, 
     # Headers may contain UTF-8 (RFC 6532), which the parser of bytes treats as an error.
     message = message_from_string(raw.decode(), policy=policy.default)
     headers = [(name, decode_header(value)) for name, value in message.raw_items()]
+    by_name = dict(headers)
     html = message.get_body(("html",))
     text = message.get_body(("plain",))
     return OpenedMail(
-        sender=dict(headers)["From"],
-        recipient=dict(headers)["To"],
-        subject=dict(headers)["Subject"],
+        sender=by_name["From"],
+        recipient=by_name["To"],
+        subject=by_name["Subject"],
         captured_at=row["captured_at"],
         headers=headers,
         html=html.get_content() if html is not None else "",

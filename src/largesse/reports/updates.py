@@ -257,7 +257,7 @@ async def _add_words(
 
 _LOOK_AGAIN_S = 0.2
 # Shorter than `deadlock_timeout` (1 s), after which the server would end a page's transaction.
-_LOCK_TIMEOUT_MS = 200
+_LIMIT_LOCKS = "SET LOCAL lock_timeout = '200ms'"
 _LOCK_TRIES = 150  # which take a minute
 
 
@@ -289,8 +289,9 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
 
 
 async def _empty(connection: Connection) -> None:
-    """Empties the read models. Pages may read one and wait for another: then this side gives up first, so that no page fails, and tries again."""
-    await connection.execute(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
+    """Empties the read models. A page may read one of them and wait for another. Then this side gives up first and tries again, so that no page
+    fails."""
+    await connection.execute(_LIMIT_LOCKS)
     for _ in range(_LOCK_TRIES):
         try:
             async with connection.transaction():

@@ -68,7 +68,7 @@ class PeopleMailer:
         return True
 
     async def renew(self) -> bool:
-        """Puts off when the mail that is being sent is due again, so that no other worker sends it too. Returns False, as no work waits."""
+        """Postpones the next attempt of the mail that is being sent, so that no other worker sends it too. Returns False: no work waits."""
         if self._sending is not None:
             async with self._database.transaction(WORKER) as connection:
                 await _put_off(connection, self._sending)

@@ -293,8 +293,6 @@ class GiftPages:
         is_form, expires_at = gift.step is GiftStep.ADDRESS, gift.progress.expires_at
         if gift.step is GiftStep.EXPIRED and expires_at is not None and expires_at > await self._services.gifts.now():
             expires_at = None  # it ended early, as its recipient's address was erased
-        if gift.step is GiftStep.EXPIRED and expires_at is not None and expires_at > await self._services.gifts.now():
-            expires_at = None  # it ended early, as its recipient's address was erased
         return await self._layout.page_of(
             request,
             template,
