@@ -242,6 +242,31 @@ async def test_many_large_orders_of_one_customer_are_waited_for(desk: Desk) -> N
     assert Counter(type(outcome) for outcome in outcomes) == {Placed: 1, ReferenceUsed: 79}
 
 
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a coordinator does not tell which command wrote a row")
+async def test_a_large_order_is_written_in_smaller_pieces_beside_small_ones(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("largesse.orders.placer._SHARED_S", 60)
+    async with open_placer(desk.database) as placer:
+        await placer.place(desk.order("alone", codes=750, cost_minor=1))
+        await placer.place(desk.order())
+        await placer.place(desk.order("beside", codes=750, cost_minor=1))
+    rows = await desk.database.fetch(
+        OPERATOR,
+        """
+        SELECT external_reference, array_agg(DISTINCT pieces.size) AS sizes, count(*) AS count
+          FROM orders,
+               LATERAL (SELECT count(*) AS size FROM lines
+                         WHERE customer_id = 1 AND order_id = orders.id GROUP BY lines.cmin::text) AS pieces
+         WHERE external_reference IS NOT NULL GROUP BY external_reference
+        """,
+    )
+    assert {row[0]: (sorted(row["sizes"]), row["count"]) for row in rows} == {
+        "alone": ([250, 500], 2),
+        "beside": ([250], 3),
+    }
+
+
 def test_no_code_shows_in_an_orders_repr() -> None:
     drawn = draw_codes(1)[0]
     assert drawn.pin_text not in repr(drawn)

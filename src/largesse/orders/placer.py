@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from largesse.base.batching import Batcher
+from largesse.base.clock import passed_s
 from largesse.base.errors import Problem, Unavailable
 from largesse.db.pipeline import Statement
 from largesse.db.pool import DATABASE_AWAY, Connection, Database
@@ -38,12 +39,14 @@ from largesse.orders.reading import (
 )
 from largesse.orders.rules import BatchContext, Decided, LockedAccount, ReferenceHeld, Refusal, decide
 from largesse.orders.settling import Settler, Unsettled
-from largesse.orders.store import draw_ids, write_lines, write_orders
+from largesse.orders.store import ALONE, BESIDE_SMALL_ORDERS, Pace, draw_ids, write_lines, write_orders
 
 _log = structlog.get_logger(__name__)
 
 # Orders with more codes have a lane of their own, so that they do not delay small ones.
 SMALL_ORDER_CODES = 100
+# Large orders go more slowly for so long after a small one has come.
+_SHARED_S = 1.0
 # Orders of one transaction at most.
 MAX_ORDERS = 250
 # Tasks for small orders. Only one of them at a time places orders of the same customer.
@@ -108,6 +111,7 @@ class Placer:
         self._nodes = Nodes(database)
         self._settler = Settler()
         self._under_way = 0
+        self._shared_until = 0.0
         self._closing = False
         self._all_done = asyncio.Event()
         self._small: Batcher[Order, Placed] = Batcher(
@@ -122,7 +126,7 @@ class Placer:
             rests=has_siblings,
         )
         self._large: Batcher[Order, Placed] = Batcher(
-            partial(self._place, partial(_place_large, chain)),
+            partial(self._place, partial(_place_large, chain, self._pace)),
             tasks=1,
             max_items=1,
             max_waiting=_MAX_WAITING_CODES,
@@ -169,7 +173,11 @@ class Placer:
         await self._nodes.close()
 
     async def _submit(self, order: Order, on_locked: Callable[[], None]) -> Placed:
-        lane, attempts = (self._large, 1) if is_large(order.code_count) else (self._small, _ATTEMPTS)
+        if is_large(order.code_count):
+            lane, attempts = self._large, 1
+        else:
+            lane, attempts = self._small, _ATTEMPTS
+            self._shared_until = passed_s() + _SHARED_S
         for _ in range(attempts):
             if self._lock_queue.holds(order.account_ids):
                 break
@@ -179,6 +187,9 @@ class Placer:
                 continue
         on_locked()
         return await self._lock_queue.submit(order)
+
+    def _pace(self) -> Pace:
+        return BESIDE_SMALL_ORDERS if passed_s() < self._shared_until else ALONE
 
     async def _find_free(self, orders: Sequence[Order]) -> set[int]:
         async with self._database.transaction(scope_of_orders(orders)) as connection:
@@ -279,7 +290,9 @@ async def _place_small(
     return await _write(chain, connection, decided, context, ids)
 
 
-async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Order]) -> Written:
+async def _place_large(
+    chain: Chain, pace: Callable[[], Pace], connection: Connection, batch: Sequence[Order]
+) -> Written:
     """Begins a transaction and writes an order of many codes. Writes its lines before it locks the accounts, so that no other order waits for them.
 
     Decides the order before the locks, and again after them.
@@ -288,7 +301,7 @@ async def _place_large(chain: Chain, connection: Connection, batch: Sequence[Ord
     likely = decide(batch, context)
     if not likely.placed:
         return Written([], likely.refusals, context)
-    ids = await _write_lines(connection, likely)
+    ids = await _write_lines(connection, likely, pace)
     await wait_for_accounts(connection, batch)
     context = await read_context(connection, batch)
     return await _write(chain, connection, decide(batch, context), context, ids)
@@ -305,10 +318,10 @@ async def _place_locked(chain: Chain, connection: Connection, batch: Sequence[Or
     )
 
 
-async def _write_lines(connection: Connection, decided: Decided) -> list[int]:
+async def _write_lines(connection: Connection, decided: Decided, pace: Callable[[], Pace] = lambda: ALONE) -> list[int]:
     """Writes the lines of orders before the orders, with the messages of the lines. Returns the ids that the orders will get."""
     ids = await draw_ids(connection, len(decided.placed))
-    await write_lines(connection, zip(ids, decided.placed, strict=True))
+    await write_lines(connection, zip(ids, decided.placed, strict=True), pace)
     messages = [
         (order.row.customer_id, order_id, number, message)
         for order_id, order in zip(ids, decided.placed, strict=True)

@@ -19,7 +19,7 @@ from largesse.encryption.vault import Vault
 from largesse.ledger import payment_sources
 from largesse.ledger.own_accounts import OwnAccountCache
 from largesse.ledger.store import list_funding_accounts
-from largesse.lines.codes import SealedCodes, draw_codes, give_codes
+from largesse.lines.codes import SealedCodes, draw_many, give_codes
 from largesse.orders import completing, placeholders
 from largesse.orders.ids import new_reference
 from largesse.orders.order import Gift, Order, SendResponse, new_order, new_receipt
@@ -176,7 +176,7 @@ class OrderService:
         if request.placeholders and placeholders.has_placeholders(spec.options.message):
             spec, messages = await self._fill_in(principal, spec)
         reference = reference or new_reference(caller.now)
-        codes = draw_codes(spec.code_count)
+        codes = await draw_many(spec.code_count)
         sealed = SealedCodes(self._vault, codes, reference)
         order = new_order(
             reference=reference,

@@ -8,13 +8,14 @@ coordinator would split a statement that writes several tables, and commit it in
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
 
 import msgspec
 
+from largesse.base.clock import passed_s
 from largesse.budgets.store import charge_on_node, new_charges
 from largesse.db.fragments import NOTHING, Fragment, compose, join
 from largesse.db.pipeline import Statement
@@ -41,10 +42,21 @@ from largesse.orders.order import (
 from largesse.orders.rules import BatchContext, Decided
 
 _encode = msgspec.json.Encoder().encode
-# Lines of large orders in one statement. With 100 instead, they take a third more processor time.
-_ROWS_AT_ONCE = 500
-# Lines whose codes are encrypted before other requests run, which takes a millisecond.
-_ENCRYPTED_AT_ONCE = 100
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How the lines of large orders are written. `rest` is a share of the time that a statement took, before the next one begins."""
+
+    rows: int  # lines of one statement
+    codes: int  # codes that are encrypted before other requests run
+    rest: float = 0.0
+
+
+# Statements of 100 lines take a third more processor time. To encrypt 100 codes takes a millisecond.
+ALONE = Pace(rows=500, codes=100)
+# Otherwise small orders wait for a core, and for the event loop, in each of their steps.
+BESIDE_SMALL_ORDERS = Pace(rows=250, codes=25, rest=0.5)
+_MAX_REST_S = 0.01
 
 
 def by_reference(orders: Sequence[Order]) -> list[tuple[int, Order]]:
@@ -177,25 +189,32 @@ _WRITE_ORDERS = {
 }
 
 
-async def write_lines(connection: Connection, orders: Iterable[tuple[int, Order]]) -> None:
+async def write_lines(
+    connection: Connection, orders: Iterable[tuple[int, Order]], pace: Callable[[], Pace] = lambda: ALONE
+) -> None:
     """Writes the lines of large orders under the given ids, one row for each code.
 
-    Works in pieces: while the server writes one piece, the codes of the next are encrypted, and other requests run.
+    Works in pieces: while the server writes one piece, the codes of the next are encrypted, and other requests run. Asks for
+    the pace before each piece.
     """
     lines = lines_of(orders)
-    taking = asyncio.create_task(_take(lines))
+    now = pace()
+    taking = asyncio.create_task(_take(lines, now))
     while piece := await taking:
-        taking = asyncio.create_task(_take(lines))
+        began, rest, now = passed_s(), now.rest, pace()
+        taking = asyncio.create_task(_take(lines, now))
         if is_distributed(connection):
             await insert_lines(connection, piece)
         else:
             await write_columns(connection, piece)
+        if rest:
+            await asyncio.sleep(min(rest * (passed_s() - began), _MAX_REST_S))
 
 
-async def _take(lines: Iterator[LineColumns]) -> list[LineColumns]:
+async def _take(lines: Iterator[LineColumns], pace: Pace) -> list[LineColumns]:
     """Returns the next piece of lines. Taking a line encrypts its code."""
     piece: list[LineColumns] = []
-    while len(piece) < _ROWS_AT_ONCE and (some := list(islice(lines, _ENCRYPTED_AT_ONCE))):
+    while len(piece) < pace.rows and (some := list(islice(lines, pace.codes))):
         piece += some
         await asyncio.sleep(0)
     return piece
