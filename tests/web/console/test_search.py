@@ -89,6 +89,26 @@ def test_a_member_finds_what_is_theirs(cem: Browser, service: Service, filled: d
     assert len(found(viewer, "king")["orders"]) == 2
 
 
+def test_contacts_are_found_by_name_and_address_by_those_who_may_see_them(
+    ada: Browser, service: Service, filled: dict[str, str]
+) -> None:
+    paths = {}
+    for name, email in (("Zoë Quill", "zq@acme.example"), ("", "scribe@quill.example")):
+        paths[email] = ada.submit("/app/contacts/new", "/app/contacts", name=name, email=email).headers["location"]
+    assert found(ada, "QUÍLL")["contacts"] == [
+        (paths["scribe@quill.example"], "scribe@quill.example"),
+        (paths["zq@acme.example"], "Zoë Quill"),
+    ]
+    assert found(ada, "zoe+quill") == {"contacts": [(paths["zq@acme.example"], "Zoë Quill")]}
+    assert found(ada, "zq%40acme.example") == {"contacts": [(paths["zq@acme.example"], "Zoë Quill")]}
+    assert "contacts" not in found(ada)
+    assert found(signed_in(service, "vic@acme.example"), "quill") == {}
+    for number in range(MOST_OF_KIND):
+        ada.submit("/app/contacts/new", "/app/contacts", name=f"Quill {number}", email=f"quill{number}@acme.example")
+    assert len(found(ada, "quill")["contacts"]) == MOST_OF_KIND
+    assert '<a href="/app/contacts?q=quill">All contacts that match</a>' in ada.page.text
+
+
 def test_gifts_templates_pages_and_help_are_found(ada: Browser, filled: dict[str, str]) -> None:
     assert any(path.startswith("/app/catalogue/") for path, name in found(ada, "coffee")["gifts"])
     [template, *_] = found(ada)["templates"]

@@ -1,4 +1,4 @@
-"""Search for orders, recipients, templates, gifts, pages and help. An empty search shows recent orders and templates.
+"""Search for orders, recipients, contacts, templates, gifts, pages and help. An empty search shows recent orders and templates.
 
 Each part reads a limited number of rows, and shows only what the person may see.
 """
@@ -17,6 +17,8 @@ from largesse.base.i18n.languages import text
 from largesse.base.text import folded
 from largesse.catalogue.model import Product
 from largesse.catalogue.snapshot import Snapshot
+from largesse.contacts.model import Contact
+from largesse.contacts.store import Filter, list_contacts
 from largesse.customers.roles import Right
 from largesse.orders.request import DEFAULT_COUNTRY
 from largesse.reports.listing import FoundRecipient, ListedOrder, find_recipients, list_page
@@ -48,12 +50,13 @@ class Hit(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The results of one kind. `all_path` leads to all results if there are more."""
+    """The results of one kind. `all_path` leads to all results if there are more, and `all_name` names the link."""
 
     key: str
     name: str
     hits: Sequence[Hit]
     all_path: str | None = None
+    all_name: str = ""
 
 
 async def show(context: RequestContext) -> Response:
@@ -74,23 +77,30 @@ async def show_help(context: RequestContext) -> Response:
 
 
 async def _stored(context: RequestContext, words: str) -> list[Kind]:
-    """Finds orders, their recipients, and templates."""
+    """Finds orders, their recipients, contacts, and templates."""
     wanted = replace(own_filter(context), search=words)
     templates: list[Template] = []
+    people: list[Contact] = []
     async with context.database.connection(context.person.scope) as connection:
         page = await list_page(connection, wanted, _ORDERS_LOOKED_THROUGH)
         found: list[FoundRecipient] = []
         if words:
             found = await find_recipients(connection, context.person.customer_id, page.orders, words, MOST_OF_KIND)
+        if words and context.person.may(Right.CONTACTS):
+            people = await list_contacts(connection, context.customer, Filter(words), MOST_OF_KIND + 1)
         if context.person.may(Right.TEMPLATES):
             templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
     has_more = page.next is not None or len(page.orders) > MOST_OF_KIND
     orders = [_order(context, order) for order in page.orders[:MOST_OF_KIND]]
     of_templates = (_template(context, one) for one in templates if _fits(words, one.name, one.gift_name))
-    all_orders = f"/app/orders?{urlencode({'q': words})}" if words else "/app/orders"
+    query = f"?{urlencode({'q': words})}" if words else ""
+    all_orders = context.say("All orders that match") if words else context.say("All orders")
+    all_contacts = f"/app/contacts{query}" if len(people) > MOST_OF_KIND else None
+    contacts = [_contact(context, one) for one in people[:MOST_OF_KIND]]
     return [
-        Kind("orders", context.say("Orders"), orders, all_orders if has_more else None),
+        Kind("orders", context.say("Orders"), orders, f"/app/orders{query}" if has_more else None, all_orders),
         Kind("recipients", context.say("Recipients"), [_recipient(context, one) for one in found]),
+        Kind("contacts", context.say("Contacts"), contacts, all_contacts, context.say("All contacts that match")),
         Kind("templates", context.say("Templates"), list(islice(of_templates, MOST_OF_KIND))),
     ]
 
@@ -171,6 +181,11 @@ def _order(context: RequestContext, order: ListedOrder) -> Hit:
 def _recipient(context: RequestContext, found: FoundRecipient) -> Hit:
     more = (found.email if found.name else None, found.order.gift, _day(context, found.order.created_at))
     return Hit(f"/app/orders/{found.order.reference}", found.name or found.email, _joined(more), "user-round")
+
+
+def _contact(context: RequestContext, contact: Contact) -> Hit:
+    more = (contact.email if contact.name else None, None if contact.is_active else context.say("Has left"))
+    return Hit(f"/app/contacts/{contact.id}", contact.name or contact.email, _joined(more), "contact")
 
 
 def _template(context: RequestContext, template: Template) -> Hit:
