@@ -49,11 +49,11 @@ BROKEN = """() => {
   }
   return found;
 }"""
-# Buttons of a search in a row of their own, where the window is wide enough for them beside a field.
-ALONE = """() => innerWidth < 640 ? [] : [...document.querySelectorAll('form[role=search] button')].filter((one) => {
-  const { top, bottom } = one.getBoundingClientRect(), fields = [...one.form.querySelectorAll('input:not([type=hidden]), select')];
-  return one.checkVisibility() && fields.length && fields.map((field) => field.getBoundingClientRect()).every((field) => field.bottom <= top || field.top >= bottom);
-}).map((one) => `${one.outerHTML.slice(0, 120)} stands alone below the fields`)"""
+# Buttons of a search in a row of their own, where the window is wide enough for them beside a field, or not level with the field beside them.
+ALONE = """() => innerWidth < 360 ? [] : [...document.querySelectorAll('form[role=search] button')].filter((one) => {
+  const { bottom } = one.getBoundingClientRect(), fields = [...one.form.querySelectorAll('input:not([type=hidden]), select')];
+  return one.checkVisibility() && fields.length && fields.map((field) => field.getBoundingClientRect()).every((field) => Math.abs(field.bottom - bottom) > 1);
+}).map((one) => `${one.outerHTML.slice(0, 120)} is not level with a field`)"""
 # As people set it who read with difficulty (WCAG 1.4.12).
 SPACED = """() => {
   const sheet = new CSSStyleSheet();
