@@ -29,7 +29,13 @@ _INTO_OF_LINES = Fragment(
 _INSERT = """
     INSERT INTO events (order_id, customer_id, environment, event, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)
 """
-_BODIES = "SELECT id, body FROM events WHERE customer_id = $1 AND order_id = $2 AND event = $3"
+# An event that was fanned out is found by its time, which is its order's. No index leads to the others by order: they are few.
+_BODIES = """
+    SELECT id, body FROM events
+    WHERE customer_id = $1 AND order_id = $2 AND event = $3 AND created_at = $4 AND fanned_out_at IS NOT NULL
+    UNION ALL
+    SELECT id, body FROM events WHERE customer_id = $1 AND order_id = $2 AND event = $3 AND fanned_out_at IS NULL
+"""
 _REWRITE = "UPDATE events SET body = $3 WHERE customer_id = $1 AND id = $2"
 _LOCK_STREAM = "SELECT pg_advisory_xact_lock(hashtextextended('events_stream', $1))"
 # A row of `new_events`.
@@ -155,12 +161,14 @@ CUSTOMERS_WAITING = """
 _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(OrderRecord)}
 
 
-async def rewrite_event(connection: Connection, order: tuple[int, int], changed: Mapping[str, str | None]) -> None:
-    """Changes members of an order's `order.created` event.
+async def rewrite_event(
+    connection: Connection, order: tuple[int, int], placed_at: datetime, changed: Mapping[str, str | None]
+) -> None:
+    """Changes members of the `order.created` event of an order that was placed at `placed_at`.
 
     `changed` has the new values by the names of the fields of OrderRecord. The order's other events stay as they are.
     """
-    rows = await connection.fetch(_BODIES, *order, ORDER_CREATED.name)
+    rows = await connection.fetch(_BODIES, *order, ORDER_CREATED.name, placed_at)
     for row in rows:
         body = msgspec.json.decode(row["body"])
         rewritten = {member: changed.get(_FIELDS.get(member, ""), value) for member, value in body.items()}

@@ -27,7 +27,7 @@ _ERASED_REFERENCE = Fragment("""
 """)
 _LOCK = compose(
     """
-    SELECT {columns}, {erased_reference} AS erased_reference FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE
+    SELECT {columns}, created_at, {erased_reference} AS erased_reference FROM orders WHERE customer_id = $1 AND id = $2 FOR UPDATE
     """,
     columns=_COLUMNS,
     erased_reference=_ERASED_REFERENCE,
@@ -95,7 +95,7 @@ async def erase_mentions(connection: Connection, order: tuple[int, int], email: 
     if texts["external_reference"] != row["external_reference"]:
         texts["external_reference"] = row["erased_reference"]
     await connection.execute(_WRITE, *order, *texts.values())
-    await rewrite_event(connection, order, texts)
+    await rewrite_event(connection, order, row["created_at"], texts)
     return Texts(order[1], row["external_reference"], tuple(row[name] for name in PERSONAL))
 
 

@@ -37,7 +37,11 @@ _DELIVERY = compose(
     "SELECT {columns} FROM deliveries WHERE deliveries.customer_id = $1 AND deliveries.id = $2", columns=_COLUMNS
 )
 # Finds rows quickly by their time: an event has the time of its order, and its deliveries have the time of its fan-out.
-_EVENT_OF_ORDER = "SELECT id, fanned_out_at FROM events WHERE customer_id = $1 AND created_at = $2 AND order_id = $3"
+# The index by time holds only events that were fanned out.
+_EVENT_OF_ORDER = """
+    SELECT id, fanned_out_at FROM events
+    WHERE customer_id = $1 AND created_at = $2 AND order_id = $3 AND fanned_out_at IS NOT NULL
+"""
 _DELIVERIES_OF_EVENT = compose(
     """
     SELECT {columns}, coalesce(s.target_url, '') AS target_url
@@ -180,7 +184,7 @@ async def list_order_webhooks(
 ) -> list[tuple[str, DeliveryRecord]]:
     """Returns the deliveries of an order's event, each with its target address. Returns none if they were pruned."""
     event = await connection.fetchrow(_EVENT_OF_ORDER, principal.customer_id, placed_at, order_id)
-    if event is None or event["fanned_out_at"] is None:
+    if event is None:
         return []
     rows = await connection.fetch(_DELIVERIES_OF_EVENT, principal.customer_id, event["fanned_out_at"], event["id"])
     return list(
