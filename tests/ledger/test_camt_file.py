@@ -3,6 +3,7 @@
 import pytest
 
 from largesse.base.errors import FileRefused
+from largesse.ledger import bank_file
 from largesse.ledger.bank_file import BankLine, Columns, is_no_payment, read_bank_file, read_decimal
 
 REFERENCE = "RF18539007547034"
@@ -61,6 +62,23 @@ def test_each_transaction_of_an_entry_is_a_line_if_it_has_an_amount() -> None:
     assert (first.amount, first.named, second.amount) == ("10.00", (REFERENCE,), "20.00")
     (whole,) = read(entry("30.00", both.replace("AmtDtls", "Other")))
     assert whole.amount == "30.00", "what the parts are worth is not known"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        document(*["<Ntry/>"] * 50),
+        document(entry("1.00", "<NtryDtls>" + "<TxDtls><Amt/></TxDtls>" * 50 + "</NtryDtls>")),
+    ],
+)
+def test_a_file_with_far_too_many_lines_is_not_read_to_its_end(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    make = bank_file._camt_row
+    monkeypatch.setattr(bank_file, "_camt_row", lambda *parts: made.append(parts) or make(*parts))
+    with pytest.raises(FileRefused, match="more than 10 lines"):
+        read_bank_file("november.xml", content, Columns(), most=10)
+    assert len(made) == 11
+    assert len(read_bank_file("november.xml", content, Columns(), most=50)) == 50
 
 
 def test_an_empty_statement_has_no_lines() -> None:

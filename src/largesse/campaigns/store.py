@@ -67,7 +67,7 @@ _ORDERS = """
 _ORDER = compose("SELECT {columns} FROM orders WHERE customer_id = $1 AND reference = $2", columns=ALL_COLUMNS)
 _TAKEN = """
     SELECT campaign_id, count(number)::int AS taken FROM campaign_people
-    WHERE customer_id = $1 AND campaign_id = ANY($2::int[]) GROUP BY campaign_id
+    WHERE customer_id = $1 AND campaign_id = ANY($2::int[]) AND number IS NOT NULL GROUP BY campaign_id
 """
 # Counts the gifts of an order: those left, those cancelled before anybody got them, and those cancelled after they were given.
 _COUNT_LINES = """
@@ -93,6 +93,15 @@ _FREE = """
         SELECT FROM line_states s
         WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
     ORDER BY number LIMIT $4
+"""
+# LATERAL looks the gifts up order by order. A join could read all lines of a customer.
+_WITH_FREE = """
+    SELECT o.order_id FROM unnest($2::int[], $3::int[]) AS o (order_id, after) CROSS JOIN LATERAL (
+        SELECT number FROM lines l
+        WHERE customer_id = $1 AND order_id = o.order_id AND number > o.after AND recipient_email IS NULL AND NOT EXISTS (
+            SELECT FROM line_states s
+            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+        ORDER BY number LIMIT 1) AS next
 """
 _CANCELLATIONS = """
     SELECT at, count(*)::int AS gifts FROM line_events
@@ -269,6 +278,12 @@ async def next_line(connection: Connection, order: tuple[int, int], after: int) 
     """Returns the number of the next gift that nobody has, without a lock. None if there is none."""
     number: int | None = await connection.fetchval(_FREE, *order, after, 1)
     return number
+
+
+async def with_gifts_left(connection: Connection, customer_id: int, given: Mapping[int, int]) -> set[int]:
+    """Returns which orders have a gift that nobody has. `given` maps the order id to the number of the gift that was given last."""
+    rows = await connection.fetch(_WITH_FREE, customer_id, list(given), list(given.values()))
+    return {row["order_id"] for row in rows}
 
 
 async def list_rest(connection: Connection, order: tuple[int, int], limit: int) -> list[int]:

@@ -93,7 +93,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
     most = MAX_LINES if most is None else most
     text = _text(name, content)
     if _is_camt(text):
-        rows, columns = _camt_rows(name, text), Columns(all_in=columns.all_in)
+        rows, columns = _camt_rows(name, text, most), Columns(all_in=columns.all_in)
     else:
         rows = _rows(text, _delimiter(text, columns), name)
     heading = _heading([cells for _, cells in rows[:_HEADING_WITHIN]], columns)
@@ -274,8 +274,8 @@ def _is_camt(text: str) -> bool:
     return text.lstrip().startswith("<")
 
 
-def _camt_rows(name: str, text: str) -> list[tuple[int, tuple[str, ...]]]:
-    """Returns the heading, and a row for each transaction with its number in the file. Raises FileRefused."""
+def _camt_rows(name: str, text: str, most: int) -> list[tuple[int, tuple[str, ...]]]:
+    """Returns the heading, and a row for each of the first `most` + 1 transactions with its number in the file. Raises FileRefused."""
     try:
         root = None if "<!DOCTYPE" in text else fromstring(text)  # noqa: S314 - without a DOCTYPE, no entity expands
     except (ParseError, ValueError):
@@ -283,16 +283,16 @@ def _camt_rows(name: str, text: str) -> list[tuple[int, tuple[str, ...]]]:
     if root is None or root.tag.rpartition("}")[2] != "Document":
         raise FileRefused("no_csv", f"{name} is neither a CSV file nor a CAMT file")
     rows = chain.from_iterable(map(_camt_rows_of, root.iterfind(_CAMT_ENTRY)))
-    return [(0, _CAMT_HEADING), *enumerate(rows, 1)]
+    # No row is blank, so one more than allowed is enough to refuse the file. It may have millions.
+    return [(0, _CAMT_HEADING), *enumerate(islice(rows, most + 1), 1)]
 
 
 def _camt_rows_of(entry: Element) -> Iterator[tuple[str, ...]]:
     """Yields a row for an entry; or for each of its transactions, if each has an amount of its own."""
     transactions = entry.findall(_CAMT_TRANSACTION)
-    amounts = [_camt_amount(one) for one in transactions]
-    if len(transactions) > 1 and None not in amounts:
-        for transaction, amount in zip(transactions, amounts, strict=True):
-            yield _camt_row(entry, transaction, amount)
+    if len(transactions) > 1 and all(_camt_amount(one) is not None for one in transactions):
+        for transaction in transactions:
+            yield _camt_row(entry, transaction, _camt_amount(transaction))
     else:
         yield _camt_row(entry, entry, entry.find("{*}Amt"))
 

@@ -16,6 +16,7 @@ from tests.web.console.sending import WORLD
 from tests.web.console.test_automations import main_of
 
 from largesse.campaigns.model import MOST_CAMPAIGNS, MOST_DOMAINS, MOST_GIFTS, MOST_GREETING, MOST_NAME
+from largesse.db.session import Session
 
 __all__ = ["WORLD"]
 
@@ -155,6 +156,32 @@ def test_the_list_and_the_page_agree_that_no_gift_is_left(service: Service, ada:
     assert ada.submit(f"{order}/cancel").status_code == 303
     for page in (path, "/app/campaigns"):
         assert "All taken" in ada.read(page), page
+
+
+def test_the_list_asks_as_often_for_two_campaigns_as_for_one(
+    service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Session._execute
+
+    async def listening(session: Session, query: str, *arguments: Any, **more: Any) -> Any:
+        asked.append(query)
+        return await ask(session, query, *arguments, **more)
+
+    reserve(ada, str(set_one(ada, service, gifts="1").headers["location"]))
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "_execute", listening)
+        ada.get("/app/campaigns")
+    for_one = sum("FROM lines" in query for query in asked)
+    ada.get(reserve(ada, str(set_one(ada, service, name="Second", gifts="1").headers["location"])))
+    [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
+    visit(service, link.rpartition("/")[2], "zoe@acme.example")
+    asked.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "_execute", listening)
+        listed = ada.read("/app/campaigns")
+    assert listed.count("All taken") == 1, "each campaign has the state of its own gifts"
+    assert sum("FROM lines" in query for query in asked) == for_one == 1
 
 
 def test_it_is_changed_until_its_gifts_are_reserved(service: Service, ada: Browser) -> None:

@@ -75,16 +75,18 @@ async def show(context: RequestContext) -> Response:
         campaigns = await store.list_campaigns(connection, *context.customer, whose, _SHOWN)
         orders = await store.read_orders(connection, person.customer_id, [one.order_reference for one in campaigns])
         taken = await store.count_taken(connection, person.customer_id, [one.id for one in campaigns])
+        given = {
+            orders[one.order_reference]["id"]: one.given_through
+            for one in campaigns
+            if one.ended_at is None and one.order_reference in orders
+        }
+        left = await store.with_gifts_left(connection, person.customer_id, given)
         now = await read_now(connection)
-        shown = []
-        for one in campaigns:
-            order = orders.get(one.order_reference)
-            has_left = False
-            if order is not None and one.ended_at is None:
-                key = (person.customer_id, order["id"])
-                has_left = await store.next_line(connection, key, one.given_through) is not None
-            state = one.state(now, is_ordered=order is not None, has_left=has_left)
-            shown.append(service.Progress(one, state, order, taken.get(one.id, 0)))
+    shown = []
+    for one in campaigns:
+        order = orders.get(one.order_reference)
+        state = one.state(now, is_ordered=order is not None, has_left=order is not None and order["id"] in left)
+        shown.append(service.Progress(one, state, order, taken.get(one.id, 0)))
     return context.page("campaigns.html", campaigns=shown, states=STATES, shows_all=whose is None)
 
 
