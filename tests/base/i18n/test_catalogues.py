@@ -68,6 +68,13 @@ def test_each_catalogue_names_its_forms_of_plurals() -> None:
     assert [path for path in paths if '\n"Plural-Forms: nplurals=' not in path.read_text()] == []
 
 
+def test_no_text_is_said_twice_in_a_row() -> None:
+    """A new translation above the lines of the old one: together they would be one text."""
+    twice = re.compile(r'^msgstr(?:\[\d\])? "[^"\n].*"\n".*', re.MULTILINE)
+    paths = Path(largesse.__file__).parent.rglob("*.po")
+    assert [found[0] for path in paths for found in twice.finditer(path.read_text())] == []
+
+
 def test_there_is_a_catalogue_for_each_language_but_english() -> None:
     assert {path.stem for path in CATALOGUES.iterdir()} == set(LANGUAGES) - {"en"}
 
