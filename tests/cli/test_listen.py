@@ -121,6 +121,22 @@ def test_a_program_that_never_ends_its_error_gave_no_answer(monkeypatch: pytest.
     assert given == Answer(0, b"timed out")
 
 
+def test_what_a_program_says_cannot_change_the_terminal() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as program:
+
+        def answer() -> None:
+            connection, _ = program.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"\x1b]0;title\x07\x1b[31mred\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        given = ask("POST", f"http://127.0.0.1:{program.getsockname()[1]}/hook", {}, b"{}")
+        thread.join()
+    assert given == Answer(0, b"]0;title [31mred")
+
+
 @pytest.mark.usefixtures("working")
 def test_what_the_program_answers_is_shown_and_nothing_is_repeated(
     staging: Service, receiver: Receiver, listening: Callable[..., list[str]]

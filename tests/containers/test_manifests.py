@@ -196,7 +196,8 @@ def test_compose_takes_the_file(tmp_path: Path) -> None:
     assert check_compose(broken).returncode == 1
 
 
-def test_compose_runs_commands_that_exist_with_settings_that_exist() -> None:
+def test_compose_runs_commands_that_exist_with_settings_that_exist(tmp_path: Path) -> None:
+    (tmp_path / "master-key").write_text("5e" * 32)
     ours = {name: one for name, one in compose()["services"].items() if "largesse" in one["image"]}
     assert ours.keys() == {"migrate", "serve", "staging", "worker"}
     for name, service in ours.items():
@@ -205,11 +206,14 @@ def test_compose_runs_commands_that_exist_with_settings_that_exist() -> None:
         assert service["cap_drop"] == ["ALL"], name
         assert int(service["stop_grace_period"].removesuffix("s")) > LONGEST_DRAIN_S, name
         given = {
-            key: re.sub(r"\$\{\w+(?::-([^}]*)|:\?[^}]*)\}", lambda found: found[1] or "5e" * 32, value)
+            key: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value).replace("/run/secrets", str(tmp_path))
             for key, value in service["environment"].items()
             if value is not None
         }
+        files = {Path(value).name for key, value in given.items() if key.endswith("_FILE")}
+        assert files == set(service["secrets"]) == {"master-key"}
         settings = load_settings(given)
+        assert settings.master_keys
         assert settings.smtp_url is not None
         assert settings.database_url is not None
 
@@ -222,7 +226,7 @@ def test_compose_passes_every_setting_on() -> None:
         "LARGESSE_SUPPLIERS",  # names files, which need a volume
     }
     for name in ("migrate", "serve", "staging", "worker"):
-        given = compose()["services"][name]["environment"].keys()
+        given = {key.removesuffix("_FILE") for key in compose()["services"][name]["environment"]}
         assert given == (setting_names() - elsewhere) | {"FORWARDED_ALLOW_IPS"}, name
 
 

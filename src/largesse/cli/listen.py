@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from largesse.base.errors import OperatorError
+from largesse.base.text import cleaned
 from largesse.cli.running import one_line
 from largesse.events.kinds import EVENTS
 from largesse.webhooks.signing import USER_AGENT, Signer
@@ -68,7 +69,12 @@ def ask(method: str, url: str, headers: dict[str, str], body: bytes | None = Non
         return _exchange(request)
     # UnicodeError: for a host such as a..b.
     except (URLError, http.client.HTTPException, OSError, UnicodeError) as error:
-        return Answer(0, str(getattr(error, "reason", error) or type(error).__name__).encode())
+        return Answer(0, _harmless(str(getattr(error, "reason", error) or type(error).__name__)).encode())
+
+
+def _harmless(text: str) -> str:
+    """Returns a text of others in one line, without the control characters that would change the developer's terminal."""
+    return cleaned(text, " ").strip()
 
 
 def _exchange(request: Request) -> Answer:
@@ -146,7 +152,9 @@ class Service:
             return body
         if not isinstance(body, dict):
             raise self._not_ours(answer.status)
-        raise OperatorError(f"{self._url} answered {answer.status}: {body.get('detail', 'no reason given')}")
+        raise OperatorError(
+            f"{self._url} answered {answer.status}: {_harmless(str(body.get('detail', 'no reason given')))}"
+        )
 
     def me(self) -> Me:
         """Returns the customer and the environment of the key. Raises OperatorError as `get` does."""
@@ -217,7 +225,7 @@ class Listener(msgspec.Struct):
         answer = ask("POST", self.forward_to, signer.headers(number, event.event, body), body)
         about = event.data.get("reference") or event.data.get("accountName") or ""
         said = str(answer.status) if answer.status else f"no answer ({answer.body.decode(errors='replace')})"
-        self.show(f"{event.event} {about} -> {said}")
+        self.show(_harmless(f"{event.event} {about} -> {said}"))
 
 
 def _require_staging(service: Service, *, is_live_allowed: bool) -> Me:
@@ -248,7 +256,7 @@ def listen(forward_to: str, events: tuple[str, ...], live: bool, service: str, k
         me = _require_staging(asked, is_live_allowed=live)
         listener = Listener(asked, target, secret_of(key), events, click.echo)
         listener.begin()
-        click.echo(f"Forwarding events of {me.customer_name} ({me.environment}) to {target}")
+        click.echo(_harmless(f"Forwarding events of {me.customer_name} ({me.environment}) to {target}"))
         click.echo(f"Signing secret: {listener.secret}")
         try:
             listener.follow(time.sleep)
@@ -272,4 +280,4 @@ def trigger(event: str, service: str, key: str) -> None:
         if asked.me().environment != "staging":
             raise OperatorError("this is a key of production, where events cannot be triggered: use one of staging")
         triggered = asked.read(asked.ask("POST", "/test/events", {"event": event}))
-        click.echo(f"{event} was recorded, with the id {triggered['data']['id']}")
+        click.echo(_harmless(f"{event} was recorded, with the id {triggered['data']['id']}"))

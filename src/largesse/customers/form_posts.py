@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 import msgspec
 
 from largesse.base import clock
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
-from largesse.db.pool import Database
+from largesse.db.pool import DATABASE_AWAY, Database
 from largesse.db.scope import LOOKUP
 
 _WAIT_S = 20.0  # how long a repeat waits for the first answer
@@ -54,5 +54,6 @@ async def answer_post(database: Database, post: Post, answer: bytes, sql: SignIn
 
 
 async def take_back_post(database: Database, post: Post, sql: SignInSql = PEOPLE) -> None:
-    """Allows the form to be sent again, because it had no effect."""
-    await database.execute(LOOKUP, sql.take_back_post, post.session_id, post.token)
+    """Allows the form to be sent again, because it had no effect. While the database is away, a repeat raises StillUnderWay instead."""
+    with suppress(*DATABASE_AWAY):  # the caller has an error to report, or an answer to give
+        await database.execute(LOOKUP, sql.take_back_post, post.session_id, post.token)

@@ -48,6 +48,11 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
 # DATABASE_AWAY, and all errors of the server itself.
 DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
 
+
+class CommitLost(ConnectionError):
+    """The connection broke during COMMIT, so that it is unknown whether the transaction took effect. One of DATABASE_AWAY."""
+
+
 # How long callers wait for a free or new connection.
 _ACQUIRE_TIMEOUT_S = CONNECT_TIMEOUT_S
 # An idle connection is closed after this time, before the server closes it.
@@ -169,7 +174,10 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
-        """Opens a connection in a READ COMMITTED transaction. Commits it if the block ends without an error."""
+        """Opens a connection in a READ COMMITTED transaction. Commits it if the block ends without an error.
+
+        Raises CommitLost if the COMMIT got no answer.
+        """
         async with self.session(scope) as connection:
             transaction = connection.transaction()
             await transaction.start()
@@ -180,7 +188,14 @@ class Database:
                 with contextlib.suppress(*DATABASE_AWAY):
                     await transaction.rollback()
                 raise
-            await transaction.commit()
+            try:
+                await transaction.commit()
+            except (*OUT_OF_RESOURCES, *LOCKED):
+                raise  # the server has rolled back
+            except DATABASE_AWAY as error:
+                raise CommitLost(
+                    "it is unknown whether anything was changed: the connection broke during COMMIT"
+                ) from error
 
     @asynccontextmanager
     async def snapshot(self, scope: Scope) -> AsyncIterator[Connection]:

@@ -66,6 +66,7 @@ class Settler:
                 "The database became unavailable before it confirmed the order, which may have been placed. Repeat with the same "
                 "`external_reference`, or look in GET /orders.",
                 retry_after_s=5,
+                is_uncertain=True,
             )
             return {order.reference: unknown for order in orders}
         _log.warning("commit_settled", orders=len(orders), placed=len(placed))

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.distributed import IS_DISTRIBUTED
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser, SignIn, signed_in
 
 from largesse.customers import form_posts
 from largesse.web.console.form import Form
@@ -87,6 +88,36 @@ def test_a_form_whose_process_ended_is_not_said_to_have_changed_nothing(
     assert "Not confirmed yet" in answer.text
     assert "Check in a moment whether it is done" in answer.text
     assert "Nothing was changed" not in answer.text
+
+
+# The server ends the session of whoever commits a top-up: to the service, the connection breaks and no answer comes.
+LOST_COMMIT = """
+CREATE FUNCTION lose_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER lose_commit AFTER INSERT ON top_ups
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lose_commit()
+"""
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster's nodes take no such trigger")
+def test_a_form_whose_commit_got_no_answer_is_not_said_to_have_changed_nothing(
+    own_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, account = signed_in(own_service, "ada@acme.example"), own_service.ids["funding_accounts"]["gbp"]
+    own_service.run(lambda connection: connection.execute(LOST_COMMIT))
+    ada.get("/app/funding")
+    token = ada.token
+    ada.page = ada.post("/app/funding/top-ups", token=token, account=str(account), amount="100")
+    assert ada.page.status_code == 503
+    ada.says("Not confirmed yet", "See whether it is done")
+    assert "Nothing was changed" not in ada.text
+    assert "/app/funding" in ada.links
+    # The same form again is not carried out: perhaps it was.
+    monkeypatch.setattr(form_posts, "_WAIT_S", 0.0)
+    own_service.sql("DROP TRIGGER lose_commit ON top_ups")
+    assert ada.post("/app/funding/top-ups", token=token, account=str(account), amount="100").status_code == 409
+    assert ada.submit("/app/funding", "/app/funding/top-ups", account=str(account), amount="100").status_code == 303
+    assert own_service.sql("SELECT count(*) FROM top_ups")[0][0] == 1
 
 
 def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, ada: Browser) -> None:

@@ -22,7 +22,7 @@ from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take
 from largesse.customers.sessions import Session, SignedIn, find_session_id, new_secret, secret_hash, set_notice
 from largesse.customers.sign_in import AnySession, SignInSteps
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
-from largesse.db.pool import Database
+from largesse.db.pool import DATABASE_AWAY, CommitLost, Database
 from largesse.db.scope import LOOKUP
 from largesse.web.console.context import DEVICE, NotProved, PageContext, RequestContext
 from largesse.web.console.form import Form
@@ -157,12 +157,9 @@ class Guard(Generic[AnyContext, AnySession]):
         language = self._layout.language(request, session)
         return self.make_context(request, session, language)
 
-    def _session_of(self, context: AnyContext) -> AnySession | None:
-        return cast("AnySession | None", context.session)
-
     def _turn_away(self, context: AnyContext) -> Response | None:
         """Returns the response to a request that is not allowed; None if it is allowed."""
-        session, who = self._session_of(context), self._route.who
+        session, who = cast("AnySession | None", context.session), self._route.who
         if who is Access.ANYONE:
             return None
         if session is None:
@@ -209,15 +206,14 @@ class Guard(Generic[AnyContext, AnySession]):
         limits = replace(route.limits, most_bytes=(most_bytes or route.limits.most_bytes) + MOST_BYTES)
         parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
-        timeouts = self._services.timeouts
-        with timeouts.suspended():
+        with self._services.timeouts.suspended():
             given = await posted.token()
         token = self._read_token(context, given)
         if token is None:
             raise BadForm
         if route.before_reading is not None and context.place and context.place == token.place:
             await route.before_reading(context)
-        with timeouts.suspended():
+        with self._services.timeouts.suspended():
             await posted.read(self._services.cooperative, context.token_of)
         context.form = Form(posted.fields, context.say)
         context.files, context.file_names = posted.files, posted.file_names
@@ -275,15 +271,19 @@ class Guard(Generic[AnyContext, AnySession]):
         stored = await take_post(self.database, post, self._services.timeouts.suspended, self.sql)
         if stored is not None:
             return await self._repeat(context.session, post, stored)
-        is_stored = False
+        is_done = False
         try:
             response = await self._carry_out(context, token.place)
-            is_stored = response.status_code < 400 and not isinstance(response, StreamingResponse)
-            if is_stored:
-                await self._store(context, post, response)
+            is_done = response.status_code < 400 and not isinstance(response, StreamingResponse)
+        except CommitLost:
+            is_done = True  # perhaps: a repeat must not do it twice
+            raise
         finally:
-            if not is_stored:
+            if not is_done:
                 await take_back_post(self.database, post, self.sql)
+        if is_done:
+            with suppress(*DATABASE_AWAY):  # this answer still says that it is done
+                await self._store(context, post, response)
         return response
 
     async def _carry_out(self, context: AnyContext, place: str) -> Response:

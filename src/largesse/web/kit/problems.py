@@ -26,7 +26,7 @@ from starlette.exceptions import HTTPException
 from largesse.base import errors
 from largesse.base.errors import FieldError, NotFound, Problem
 from largesse.base.timeouts import TimedOut
-from largesse.db.pool import DATABASE_AWAY, LOCKED, OUT_OF_RESOURCES
+from largesse.db.pool import DATABASE_AWAY, LOCKED, OUT_OF_RESOURCES, CommitLost
 from largesse.web.kit.replies import Reply, encode_json
 
 
@@ -238,6 +238,12 @@ def _unavailable(error: BaseException) -> errors.Unavailable:
             "The database did not answer in time. It is unknown whether anything was written: look, or repeat an order "
             "with the same `externalReference`.",
             retry_after_s=5,
+            is_uncertain=True,
+        )
+    if isinstance(error, CommitLost):
+        return errors.Unavailable(
+            "The connection to the database broke before it confirmed this. It is unknown whether anything was written: look "
+            "before you repeat it.",
             is_uncertain=True,
         )
     if isinstance(error, OUT_OF_RESOURCES):
