@@ -20,6 +20,7 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.master_keys import prove_master_key
 from largesse.encryption.vault import Vault
 from largesse.jobs import outbox
+from largesse.mail import store
 from largesse.mail.people.sending import MOST_ATTEMPTS, PeopleMailer
 from largesse.mail.people.writing import PeopleMail, queue_low_balances, write
 from largesse.mail.server import MailServer
@@ -254,6 +255,32 @@ async def test_a_mail_that_cannot_be_written_stops_no_other(
         await database.execute(OPERATOR, "UPDATE people_mails SET due_at = clock_now()")
     assert [message["To"] for message in mail_server.messages()] == ["usual@acme.example"]
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM people_mails") == 0
+
+
+async def test_mail_of_the_next_release_is_left_to_its_workers(database: Database) -> None:
+    """This release would write that a new browser signed in, with a link to choose a new password."""
+    _, person_id = await somebody(database, "later@acme.example")
+    allowed = "SELECT string_agg(pg_get_constraintdef(oid), ' ') FROM pg_constraint WHERE conname = $1"
+    taken = []
+    async with database.transaction(OPERATOR) as connection:
+        kinds, changes = [
+            re.findall(r"'(\w+)'", await connection.fetchval(allowed, f"people_mails_{column}_check"))
+            for column in ("kind", "change")
+        ]
+        undone = connection.transaction()
+        await undone.start()
+        for name in ("kind_check", "change_check", "check"):
+            await connection.execute(f"ALTER TABLE people_mails DROP CONSTRAINT people_mails_{name}")
+        await outbox.mail_new_device(connection, person_id, "203.0.113.9", "Mozilla/5.0")
+        known = [(kind, None) for kind in kinds] + [("second_step", change) for change in changes]
+        for mail in [*known, ("anniversary", None), ("second_step", "key_added")]:
+            await connection.execute("UPDATE people_mails SET kind = $1, change = $2", *mail)
+            row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
+            taken += [row and (row["kind"], row["change"])]
+        await undone.rollback()
+    assert taken == [*known, None, None]
+    assert "invitation" in kinds
+    assert "app_on" in changes
 
 
 async def test_who_watches_an_account_is_told_once_each_time_it_falls(
