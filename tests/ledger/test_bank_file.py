@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse.base.errors import OperatorError
+from largesse.base.errors import FileRefused, OperatorError
 from largesse.ledger import bank_file
 from largesse.ledger.bank_file import BankLine, Columns, is_no_payment, read_bank_file, read_decimal
 
@@ -154,6 +154,26 @@ def test_equal_lines_are_told_apart_and_known_again(tmp_path: Path) -> None:
 def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(OperatorError, match=said):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("content", "format_"),
+    [
+        (b"%PDF-1.7\n1 0 obj", "PDF"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"[Content_Types].xml", "XLSX"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"camt.xml", "ZIP"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "XLS"),
+        (b":20:STARTUMS\r\n:25:10020030/1234567\r\n", "MT940"),
+        (b"{1:F01BANKDEFFXXXX0}{2:O940}{4:\r\n:20:STARTUMS\r\n", "MT940"),
+        (b"BANKNL2A\n940\nBANKNL2A\n:20:STARTUMS\n", "MT940"),
+        (b"OFXHEADER:100\r\nDATA:OFXSGML\r\n", "OFX"),
+        (b'<?xml version="1.0"?>\n<?OFX OFXHEADER="200"?>', "OFX"),
+        (b"!Type:Bank\nD01/12/2030\n", "QIF"),
+    ],
+)
+def test_what_banks_offer_beside_is_named(tmp_path: Path, content: bytes, format_: str) -> None:
+    with pytest.raises(FileRefused, match=f"has the format {format_}: import the CSV or CAMT file"):
+        read_bank_file("bank", content, Columns())
 
 
 @pytest.mark.slow

@@ -64,6 +64,16 @@ _CAMT_HEADING = ("Amount", "Currency", "CdtDbtInd", "State", "Text")
 _CAMT_ENTRY, _CAMT_TRANSACTION = "*/*/{*}Ntry", "{*}NtryDtls/{*}TxDtls"
 # The amount of a transaction, by version of the format.
 _CAMT_AMOUNTS = ("{*}Amt", "{*}AmtDtls/{*}TxAmt/{*}Amt")
+# What banks offer beside CSV and CAMT, by how such files begin. An MT940 file may have lines of the bank before its first field.
+_OTHER_FORMATS = {
+    "PDF": re.compile(rb"\s*%PDF-"),
+    "XLS": re.compile(rb"\xd0\xcf\x11\xe0"),
+    "XLSX": re.compile(rb"PK\x03\x04.{26}(?:\[Content_Types\]|_rels|docProps|xl/)", re.DOTALL),
+    "ZIP": re.compile(rb"PK\x03\x04"),
+    "MT940": re.compile(rb"(?:[^\n]*\n){0,4}\s*(?:\{4:\s*)?:20:"),
+    "OFX": re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:OFXHEADER|<\?OFX|<OFX>)"),
+    "QIF": re.compile(rb"\s*!Type:"),
+}
 _THREE_DECIMALS = re.compile(r"[0-9]{1,3}\.[0-9]{3}")  # in a CSV file, the point could separate thousands
 
 
@@ -91,6 +101,9 @@ class Columns(msgspec.Struct, frozen=True):
 def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | None = None) -> list[BankLine]:
     """Returns the lines of a file without blank ones. Raises FileRefused with the fault."""
     most = MAX_LINES if most is None else most
+    if other := next((format_ for format_, begins in _OTHER_FORMATS.items() if begins.match(content[:1_000])), None):
+        said = f"{name} has the format {other}: import the CSV or CAMT file that the bank offers beside it"
+        raise FileRefused("other_format", said, format=other)
     text = _text(name, content)
     if _is_camt(text):
         rows, columns = _camt_rows(name, text, most), Columns(all_in=columns.all_in)

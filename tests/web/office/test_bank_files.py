@@ -21,4 +21,7 @@ def test_a_camt_file_credits_the_top_ups_that_it_pays(service: Service, fay: Bro
     empty = fay.upload(FILES, b"Date,Amount,Currency,Text\n", file_name="quiet.csv", decimals="")
     assert "The file has a heading, but no transfers below it." in empty.text
     assert service.sql("SELECT FROM bank_files WHERE name = 'quiet.csv'") == []
+    assert (
+        "This file has the format PDF. Import the CSV or CAMT file" in fay.upload(FILES, b"%PDF-1.7", decimals="").text
+    )
     assert "This is not a CSV file." in fay.upload(FILES, b"<html></html>", file_name="camt.xml", decimals="").text

@@ -27,6 +27,9 @@ _REFUSED: Mapping[str, str] = {
     "no_transfers": text("The file has a heading, but no transfers below it."),
     "no_value": text("Line %(line)s does not say what the number is worth. Add a column “value”, or choose an amount."),
     "number": text("Line %(line)s: a number has at most %(most)s characters, all of them printable."),
+    "other_format": text(
+        "This file has the format %(format)s. Import the CSV or CAMT file that the bank offers beside it."
+    ),
     "other_value": text("Line %(line)s has an amount at which this gift is not sold."),
     "over": text("The last day in line %(line)s has passed."),
     "shortened": text(
