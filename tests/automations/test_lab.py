@@ -88,7 +88,7 @@ def test_the_preview_goes_by_the_test_clock(service: Service, staging: Service, 
     advance(staging, 60)  # to 30 January
 
     async def days(connection: Any) -> list[tuple[str, date]]:
-        automation = await find_automation(connection, 1, "staging", automation_id)
+        automation = await find_automation(connection, (1, "staging"), automation_id)
         return [(row["name"], row["on_day"]) for row in await preview(connection, automation)]
 
     leap = service.sql("SELECT id FROM contacts WHERE name = 'Leap'")[0][0]

@@ -70,7 +70,7 @@ def test_a_contact_who_joins_a_group_again_gets_no_second_gift(
 
 def _upcoming(service: Service, automation_id: int) -> Sequence[Mapping[str, Any]]:
     async def read(connection: Any) -> Sequence[Mapping[str, Any]]:
-        found = await store.find_automation(connection, 1, "production", automation_id)
+        found = await store.find_automation(connection, (1, "production"), automation_id)
         assert found is not None
         return await preview(connection, found)
 

@@ -25,7 +25,7 @@ from largesse.customers.roles import Right
 async def approve(actor: Actor, automation_id: int) -> None:
     """Saves an approval as if Bea had given it."""
     async with actor.transaction(Right.CONTACTS) as transaction:
-        automation = await lock_automation(transaction.connection, *actor.place, automation_id)
+        automation = await lock_automation(transaction.connection, actor.place, automation_id)
         assert automation is not None
         await approve_automation(transaction.connection, automation, automation.user_id + 1)
         await transaction.record("automation.approved", f"automation {automation_id}", after={"name": automation.name})

@@ -238,7 +238,7 @@ def added_now(service: Service) -> None:
 
 async def _next_of(number: int, connection: Any) -> tuple[list[Any], dict[int, date]]:
     """The preview of an automation, and when its next gift is sent."""
-    one = await store.find_automation(connection, 1, "production", number)
+    one = await store.find_automation(connection, (1, "production"), number)
     return await preview(connection, one), await next_days(connection, [one])
 
 

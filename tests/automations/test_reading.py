@@ -38,7 +38,7 @@ def test_the_preview_reads_the_contacts_of_its_days(
     day = date(2027, 3, 2)
 
     async def read(connection: Any) -> int:
-        found = await store.find_automation(connection, 1, "production", automation_id)
+        found = await store.find_automation(connection, (1, "production"), automation_id)
         return await rows_read(
             connection, Role.APP, "contacts", run_store._PREVIEW, *ZONES, 1, "production", found.id, found.occasion, None, [], None,
             found.zone, found.leap_day, found.weekend, day, day, 10_000,
@@ -66,7 +66,7 @@ def test_the_preview_looks_no_further_than_the_gifts_that_it_lists(
     automation_id = automation()
 
     async def read(connection: Any) -> tuple[int, date]:
-        found = await store.find_automation(connection, 1, "production", automation_id)
+        found = await store.find_automation(connection, (1, "production"), automation_id)
         asked: list[tuple[Any, ...]] = []
         connection.add_query_logger(lambda query: asked.append(query.args))
         listed = await preview(connection, found)

@@ -40,7 +40,7 @@ async def stream(
     world: World, after: int | None = 0, limit: int = 200, environment: str = "production"
 ) -> list[StreamedEvent]:
     async with world.database.connection(OPERATOR) as connection:
-        return await read_stream(connection, world.principal.customer_id, environment, after=after, limit=limit)
+        return await read_stream(connection, (world.principal.customer_id, environment), after=after, limit=limit)
 
 
 async def test_events_are_in_the_stream_once_they_are_fanned_out(world: World) -> None:

@@ -282,7 +282,7 @@ async def test_on_a_receivable_a_correction_counts_with_the_payments(database: D
     proposed = await propose(database, "credit", 7_00, account=receivable)
     await corrections.approve_correction(await member(database, MAX), proposed.id)
     async with database.connection(OPERATOR) as connection:
-        [owed] = await list_amounts_due(connection, ACME, "production")
+        [owed] = await list_amounts_due(connection, (ACME, "production"))
         payments = await list_payments(connection, ACME, owed)
         [month] = await read_months(connection, ACME, owed, 12)
         [listed] = await list_receivables(connection)

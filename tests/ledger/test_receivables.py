@@ -41,7 +41,7 @@ async def test_a_month_begins_with_what_the_last_one_left(database: Database) ->
     paid = await propose(database, "credit", 2_00, account=account)
     await approve_correction(await member(database, MAX), paid.id)
     async with database.connection(OPERATOR) as connection:
-        [owed] = await list_amounts_due(connection, ACME, "production")
+        [owed] = await list_amounts_due(connection, (ACME, "production"))
         months = await read_months(connection, ACME, owed, 12)
         assert await read_months(connection, ACME, owed, 1) == months[:1]
         assert await read_months(connection, ACME, AmountDue(999, "GBP", 0), 12) == []

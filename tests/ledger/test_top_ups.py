@@ -50,9 +50,9 @@ async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Databa
     assert (asked.state, asked.account, asked.currency, asked.requested_by) == ("waiting", "Float", "GBP", "Ada")
     assert asked.expires_at - asked.requested_at == top_ups.WAITS_FOR
     async with database.connection(OPERATOR) as connection:
-        assert await top_ups.list_top_ups(connection, ACME, "production", waiting=True) == [asked]
-        assert await top_ups.list_top_ups(connection, ACME, "staging") == []
-        assert await top_ups.list_top_ups(connection, GLOBEX, "production") == []
+        assert await top_ups.list_top_ups(connection, (ACME, "production"), waiting=True) == [asked]
+        assert await top_ups.list_top_ups(connection, (ACME, "staging")) == []
+        assert await top_ups.list_top_ups(connection, (GLOBEX, "production")) == []
         assert await top_ups.list_all_top_ups(connection) == [asked]
         assert await top_ups.list_all_top_ups(connection, customer="globex") == []
     done = await confirm(database, asked.reference)
@@ -64,8 +64,8 @@ async def test_one_that_is_asked_for_waits_and_is_credited_once(database: Databa
         await confirm(database, asked.reference, 1)
     assert await entries(database) == [(FLOAT, 100_00, asked.reference)]
     async with database.connection(OPERATOR) as connection:
-        assert await top_ups.list_top_ups(connection, ACME, "production", waiting=True) == []
-        assert await top_ups.list_top_ups(connection, ACME, "production") == [done]
+        assert await top_ups.list_top_ups(connection, (ACME, "production"), waiting=True) == []
+        assert await top_ups.list_top_ups(connection, (ACME, "production")) == [done]
         assert (await top_ups.list_all_top_ups(connection), await top_ups.list_all_top_ups(connection, ended=True)) == (
             [],
             [done],
@@ -107,7 +107,7 @@ async def test_confirming_and_cancelling_at_once_ends_it_one_way(database: Datab
             confirm(database, asked.reference), cancel(database, asked.reference), return_exceptions=True
         )
         async with database.connection(OPERATOR) as connection:
-            found = await top_ups.find_top_up(connection, ACME, "production", asked.reference)
+            found = await top_ups.find_top_up(connection, (ACME, "production"), asked.reference)
         failed = [one for one in both if isinstance(one, BaseException)]
         assert [type(one) for one in failed] == [InvalidRequest if found.state == "confirmed" else OperatorError]
         credited = [entry for entry in await entries(database) if entry[2] == asked.reference]
@@ -132,12 +132,12 @@ async def test_one_whose_time_is_over_is_told_so_and_its_money_taken_all_the_sam
         OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", top_ups.WAITS_FOR - timedelta(seconds=60)
     )
     async with database.connection(OPERATOR) as connection:
-        assert (await top_ups.find_top_up(connection, ACME, "production", asked.reference)).state == "waiting"
+        assert (await top_ups.find_top_up(connection, (ACME, "production"), asked.reference)).state == "waiting"
     await database.execute(OPERATOR, "UPDATE clock SET ahead_by = ahead_by + $1::interval", timedelta(seconds=61))
     async with database.connection(OPERATOR) as connection:
         [found] = await top_ups.list_all_top_ups(connection)
         assert found.state == "expired"
-        assert await top_ups.list_top_ups(connection, ACME, "production", waiting=True) == []
+        assert await top_ups.list_top_ups(connection, (ACME, "production"), waiting=True) == []
     assert (await confirm(database, asked.reference)).state == "confirmed"
 
 

@@ -16,7 +16,7 @@ from largesse.base import clock
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import for_customer
-from largesse.reports.filters import GroupFilter, OrderFilter, Place, _parts, add_up, together
+from largesse.reports.filters import GroupFilter, OrderFilter, Position, _parts, add_up, together
 from largesse.reports.finder import find_orders, place_of
 from largesse.reports.listing import _LISTED, read_listed
 from largesse.reports.search import LOOKED_AT, MAX_MEANT, read_terms
@@ -46,7 +46,7 @@ def wanted(**members: Any) -> OrderFilter:
     return OrderFilter(customer_id=1, environment="production", **members)
 
 
-async def naive(connection: asyncpg.Connection, filter_: OrderFilter) -> list[Place]:
+async def naive(connection: asyncpg.Connection, filter_: OrderFilter) -> list[Position]:
     """The same by conditions that no index serves."""
     query, arguments = NAIVE, [filter_.customer_id, filter_.environment]
 
@@ -70,7 +70,7 @@ async def naive(connection: asyncpg.Connection, filter_: OrderFilter) -> list[Pl
             word,
         )
     rows = await connection.fetch(query + " ORDER BY o.created_at DESC, o.id DESC", *arguments)
-    return [Place(*row) for row in rows]
+    return [Position(*row) for row in rows]
 
 
 def random_filter(random_: random.Random) -> OrderFilter:
@@ -109,7 +109,7 @@ def random_filter(random_: random.Random) -> OrderFilter:
 async def test_what_is_found_is_what_a_plain_query_finds(connection: asyncpg.Connection, seed: int) -> None:
     filter_ = random_filter(random.Random(seed))
     expected = await naive(connection, filter_)
-    found: list[Place] = []
+    found: list[Position] = []
     page = await find_orders(connection, filter_, 300)
     while True:
         assert len(page.places) <= 300
@@ -339,7 +339,7 @@ async def test_the_names_of_campaigns_are_read_for_the_listed_orders_alone(conne
     await connection.execute("ANALYZE campaigns")
     other = await connection.fetchval("SELECT max(id) FROM orders WHERE customer_id = 1 AND source <> 'campaign'")
     listed = [rows[0]["id"], rows[1]["id"], other]
-    orders = await read_listed(connection, 1, [Place(datetime.now(UTC), order_id) for order_id in listed])
+    orders = await read_listed(connection, 1, [Position(datetime.now(UTC), order_id) for order_id in listed])
     assert [one.campaign for one in orders] == ["Party", "Party", None]
     if not IS_DISTRIBUTED:  # a cluster explains nothing within a transaction that has read from a node
         read = await rows_read(connection, Role.APP, "campaigns", _LISTED, 1, listed)

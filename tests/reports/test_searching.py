@@ -19,7 +19,7 @@ from tests.reports.test_finding import random_filter, wanted
 from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.scope import for_customer
-from largesse.reports.filters import GroupFilter, Place, add_up
+from largesse.reports.filters import GroupFilter, Position, add_up
 from largesse.reports.finder import find_orders
 from largesse.reports.listing import read_choices, search_page
 from largesse.reports.search import (
@@ -174,7 +174,7 @@ async def test_the_orders_of_many_words_are_read_as_far_as_they_are_wanted(fille
             terms[0].words,
         )
     assert len(terms[0].words) == MAX_MEANT
-    assert found.places == [Place(*row) for row in orders]
+    assert found.places == [Position(*row) for row in orders]
     assert read <= 51 + 2 * MAX_MEANT
 
 
@@ -192,7 +192,7 @@ async def test_many_words_are_not_each_looked_for_with_each_order(filled_url: st
             " AND customer_id = 1 AND environment = 'production'",
             terms[1].words,
         )
-    having = {Place(*row) for row in rows}
+    having = {Position(*row) for row in rows}
     assert found.places == [place for place in newest.places if place in having] != []
     assert found.goes_on == newest.goes_on
     assert looks <= 2 * MAX_MEANT
@@ -219,7 +219,7 @@ async def test_what_is_common_is_counted_and_not_handed_over(filled_url: str) ->
 
 async def test_what_can_be_chosen_is_what_orders_have(filled_url: str) -> None:
     async with serving(filled_url) as connection:
-        choices = await read_choices(connection, 1, "production")
+        choices = await read_choices(connection, (1, "production"))
         known = [
             await connection.fetch(
                 f"SELECT '{kind}-' || id, name FROM {table} WHERE id IN (SELECT {column} FROM report_groups"

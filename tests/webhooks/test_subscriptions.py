@@ -116,7 +116,7 @@ DAY_S = 86_400
 async def rotate(world: World, subscription_id: object, customer_id: int | None = None) -> store.RotatedSecret:
     customer = customer_id or world.principal.customer_id
     async with world.database.transaction(OPERATOR) as connection:
-        return await store.rotate_secret(connection, world.vault, customer, "production", subscription_id)
+        return await store.rotate_secret(connection, world.vault, (customer, "production"), subscription_id)
 
 
 async def deliver(world: World, receiver: Receiver) -> Got:

@@ -16,7 +16,7 @@ from largesse.customers.customer_store import lock_customer, require_currency
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Database
-from largesse.db.scope import for_customers
+from largesse.db.scope import Place, for_customers
 from largesse.db.statements import read_now
 from largesse.jobs.outbox import mail_approval
 
@@ -99,7 +99,7 @@ async def create_rule(actor: Actor, rule: model.ApprovalRule) -> int:
         await lock_customer(connection, actor.customer_id)
         if rule.currency is not None:
             await require_currency(connection, rule.currency)
-        existing = await store.list_rules(connection, *actor.place)
+        existing = await store.list_rules(connection, actor.place)
         if len(existing) >= MOST_RULES:
             raise TooManyRules
         if any(one.name.lower() == rule.name.lower() for one in existing):
@@ -117,7 +117,7 @@ async def create_rule(actor: Actor, rule: model.ApprovalRule) -> int:
 async def end_rule(actor: Actor, rule_id: int) -> str:
     """Ends a rule and returns its name. It applies to no later send. Requests that wait for it still wait. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
-        name = await store.end_rule(transaction.connection, *actor.place, rule_id)
+        name = await store.end_rule(transaction.connection, actor.place, rule_id)
         if name is None:
             raise NotFound("There is no such rule.")
         await transaction.record("approval_rule.ended", f"approval rule {rule_id}", before={"name": name})
@@ -148,7 +148,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
     With `lock` it is locked until the transaction ends.
     """
-    request = await store.find_request(connection, *actor.place, request_id, lock=lock)
+    request = await store.find_request(connection, actor.place, request_id, lock=lock)
     if request is not None:
         rules = await store.find_rules(connection, actor.customer_id, request.rule_ids)
         if _may_see(actor, request, rules):
@@ -159,7 +159,7 @@ async def read_request(actor: Actor, connection: Connection, request_id: str, *,
 
 async def list_seen(actor: Actor, connection: Connection) -> list[SeenRequest]:
     """Returns the requests that the person may see: those that wait, the newest others, and the person's own."""
-    requests = await store.list_requests(connection, *actor.place, most=MOST_LISTED, user_id=actor.user_id)
+    requests = await store.list_requests(connection, actor.place, most=MOST_LISTED, user_id=actor.user_id)
     ids = {rule_id for request in requests for rule_id in request.rule_ids}
     by_id = {rule.id: rule for rule in await store.find_rules(connection, actor.customer_id, ids)} if ids else {}
     decided = await _list_decided(actor, connection)
@@ -224,16 +224,13 @@ async def withdraw(actor: Actor, request_id: str) -> None:
 
 
 async def withdraw_unsent(
-    connection: Connection,
-    place: tuple[int, str],
-    request_id: str,
-    states: Collection[str] = (model.WAITING, model.APPROVED),
+    connection: Connection, place: Place, request_id: str, states: Collection[str] = (model.WAITING, model.APPROVED)
 ) -> bool:
     """Withdraws a request in one of these states if nothing was sent with it. Returns whether there was one.
 
     For a draft that was changed or deleted. `place` is the customer and the environment. Call it inside a transaction.
     """
-    request = await store.find_request(connection, *place, request_id, lock=True)
+    request = await store.find_request(connection, place, request_id, lock=True)
     if request is None or request.is_sent or request.state not in states:
         return False
     await store.end_request(connection, request, model.WITHDRAWN)
@@ -263,7 +260,7 @@ async def list_needing(database: Database, customer_id: int, user_id: int) -> li
     """Returns the rules of both environments that too few people could approve if this person were removed, and enough can now."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
-        rules = [rule for place in places for rule in await store.list_rules(connection, *place)]
+        rules = [rule for place in places for rule in await store.list_rules(connection, place)]
         people = await store.list_people(connection, customer_id)
     others = {one: role for one, role in people.items() if one != user_id}
     already = model.rules_short_of(rules, people)
@@ -284,7 +281,7 @@ def _may_see(actor: Actor, request: model.ApprovalRequest, rules: Collection[mod
 
 
 async def _list_decided(actor: Actor, connection: Connection) -> set[str]:
-    return await store.list_decided(connection, *actor.place, actor.user_id or 0)
+    return await store.list_decided(connection, actor.place, actor.user_id or 0)
 
 
 def _seen(

@@ -7,6 +7,7 @@ from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Gr
 from largesse.base.email import email_key
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row, coordinator_of
+from largesse.db.scope import Place
 
 _RULE_COLUMNS = Fragment("""
     customer_id, id, environment, name, role, currency, above_minor, beyond_budget, account_ids, product_ids, collection_ids,
@@ -141,9 +142,9 @@ async def read_grants(connection: Connection, keys: Sequence[tuple[int, str, str
     return {row["id"]: Grant(row["digest"], row["total_minor"], frozenset(row["rule_ids"])) for row in rows}
 
 
-async def list_rules(connection: Connection, customer_id: int, environment: str) -> list[ApprovalRule]:
+async def list_rules(connection: Connection, place: Place) -> list[ApprovalRule]:
     """Returns the rules of a customer in an environment, by name."""
-    return [_rule(row) for row in await connection.fetch(_LIST_RULES, customer_id, environment)]
+    return [_rule(row) for row in await connection.fetch(_LIST_RULES, *place)]
 
 
 async def find_rules(connection: Connection, customer_id: int, rule_ids: Collection[int]) -> list[ApprovalRule]:
@@ -173,17 +174,17 @@ async def add_rule(connection: Connection, rule: ApprovalRule) -> int:
     )
 
 
-async def end_rule(connection: Connection, customer_id: int, environment: str, rule_id: int) -> str | None:
+async def end_rule(connection: Connection, place: Place, rule_id: int) -> str | None:
     """Ends a rule and returns its name; None if there is none."""
-    name: str | None = await connection.fetchval(_END_RULE, customer_id, environment, rule_id)
+    name: str | None = await connection.fetchval(_END_RULE, *place, rule_id)
     return name
 
 
 async def find_request(
-    connection: Connection, customer_id: int, environment: str, request_id: str, *, lock: bool = False
+    connection: Connection, place: Place, request_id: str, *, lock: bool = False
 ) -> ApprovalRequest | None:
     """Returns a request; None if there is none. With `lock` it is locked until the transaction ends."""
-    key = customer_id, environment, request_id
+    key = *place, request_id
     if lock:
         await connection.fetch(_LOCK, *key)  # the next statement sees what was committed during the wait
     row = await connection.fetchrow(_FIND, *key)
@@ -191,10 +192,10 @@ async def find_request(
 
 
 async def list_requests(
-    connection: Connection, customer_id: int, environment: str, *, most: int, user_id: int | None = None
+    connection: Connection, place: Place, *, most: int, user_id: int | None = None
 ) -> list[ApprovalRequest]:
     """Returns requests, newest first: waiting ones, others, and those of a user in the last 30 days. At most `most` of each."""
-    return [_request(row) for row in await connection.fetch(_LIST, customer_id, environment, most, user_id)]
+    return [_request(row) for row in await connection.fetch(_LIST, *place, most, user_id)]
 
 
 async def save_request(connection: Connection, request: ApprovalRequest) -> int | None:
@@ -232,9 +233,9 @@ async def add_decision(
     await connection.execute(_DECIDE, *key, user_id, approves, note)
 
 
-async def list_decided(connection: Connection, customer_id: int, environment: str, user_id: int) -> set[str]:
+async def list_decided(connection: Connection, place: Place, user_id: int) -> set[str]:
     """Returns the ids of the waiting requests that a person has decided about."""
-    return {row["id"] for row in await connection.fetch(_DECIDED, customer_id, environment, user_id)}
+    return {row["id"] for row in await connection.fetch(_DECIDED, *place, user_id)}
 
 
 async def list_decisions(connection: Connection, request: ApprovalRequest) -> list[Decision]:

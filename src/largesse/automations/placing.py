@@ -95,7 +95,9 @@ class AutomationRunner:
     async def _prepare(self, key: model.RunKey) -> tuple[Caller, SendRequest, datetime] | None:
         """Records that the run is being placed. Returns caller and request of its order, and until when to try; None if it must not be placed."""
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
-            automation = await store.lock_automation(connection, key.customer_id, self._environment, key.automation_id)
+            automation = await store.lock_automation(
+                connection, (key.customer_id, self._environment), key.automation_id
+            )
             run = await run_store.lock_run(connection, key)
             if automation is None or run is None:
                 return None

@@ -100,7 +100,7 @@ async def create_automation(actor: Actor, rule: model.AutomationRule) -> int:
             raise TooManyAutomations
         await _check(connection, actor, rule, None)
         assert actor.user_id is not None, "a person sets it"
-        automation_id = await store.insert_automation(connection, *actor.place, actor.user_id, rule)
+        automation_id = await store.insert_automation(connection, actor.place, actor.user_id, rule)
         await _ask_approval(connection, actor, automation_id, rule)
         await transaction.record("automation.created", _subject(automation_id), after=_facts(rule))
     return automation_id
@@ -185,7 +185,7 @@ async def list_in_both(database: Database, customer_id: int) -> list[model.Autom
     """Returns the automations of a customer in both environments. People and templates belong to both."""
     places = [(customer_id, environment) for environment in ENVIRONMENTS]
     async with database.connection(for_customers(places)) as connection:
-        return [one for place in places for one in await store.list_automations(connection, *place)]
+        return [one for place in places for one in await store.list_automations(connection, place)]
 
 
 @asynccontextmanager
@@ -278,7 +278,7 @@ async def next_days(connection: Connection, automations: Sequence[model.Automati
 
 
 async def _locked(transaction: Transaction, automation_id: int) -> model.Automation:
-    automation = await store.lock_automation(transaction.connection, *transaction.actor.place, automation_id)
+    automation = await store.lock_automation(transaction.connection, transaction.actor.place, automation_id)
     if automation is None or automation.ended_at is not None:
         raise NotFound("There is no such automation.")
     return automation
@@ -287,9 +287,9 @@ async def _locked(transaction: Transaction, automation_id: int) -> model.Automat
 async def _check(connection: Connection, actor: Actor, rule: model.AutomationRule, automation_id: int | None) -> None:
     """Raises AutomationFault for the first field of a rule that is wrong."""
     _check_values(rule)
-    if await store.is_named(connection, *actor.place, rule.name, automation_id):
+    if await store.is_named(connection, actor.place, rule.name, automation_id):
         raise AutomationFault("name", "is the name of another automation.")
-    has_template, has_group = await store.find_parts(connection, *actor.place, rule)
+    has_template, has_group = await store.find_parts(connection, actor.place, rule)
     if not has_template:
         raise AutomationFault("template", "is not a template of this customer.")
     if not has_group:

@@ -7,6 +7,7 @@ from largesse.automations.model import CHOOSES_DAYS, LONGEST_SERVICE, Automation
 from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 
 _RULE = Fragment(
     "name, occasion, group_id, template_id, account_id, zone, years, days, leap_day, weekend, cap, asks_approval"
@@ -247,24 +248,22 @@ def _automation(row: Row) -> Automation:
     return Automation(**{**columns, "years": tuple(columns["years"])})
 
 
-async def list_automations(connection: Connection, customer_id: int, environment: str) -> list[Automation]:
+async def list_automations(connection: Connection, place: Place) -> list[Automation]:
     """Returns the automations of a customer that have not ended, by name."""
-    return [_automation(row) for row in await connection.fetch(_LIST, customer_id, environment)]
+    return [_automation(row) for row in await connection.fetch(_LIST, *place)]
 
 
-async def find_automation(connection: Connection, customer_id: int, environment: str, automation_id: int) -> Automation:
+async def find_automation(connection: Connection, place: Place, automation_id: int) -> Automation:
     """Returns an automation, also one that has ended. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, customer_id, environment, automation_id)
+    row = await connection.fetchrow(_ONE, *place, automation_id)
     if row is None:
         raise NotFound("There is no such automation.")
     return _automation(row)
 
 
-async def lock_automation(
-    connection: Connection, customer_id: int, environment: str, automation_id: int
-) -> Automation | None:
+async def lock_automation(connection: Connection, place: Place, automation_id: int) -> Automation | None:
     """Returns and locks an automation, without names."""
-    row = await connection.fetchrow(_LOCK, customer_id, environment, automation_id)
+    row = await connection.fetchrow(_LOCK, *place, automation_id)
     return None if row is None else _automation(row)
 
 
@@ -273,44 +272,36 @@ async def list_approvers(connection: Connection, customer_id: int, user_id: int)
     return [row["id"] for row in await connection.fetch(_APPROVERS, customer_id, user_id)]
 
 
-async def list_waiting_for_approval(
-    connection: Connection, customer_id: int, environment: str, user_id: int
-) -> list[Row]:
+async def list_waiting_for_approval(connection: Connection, place: Place, user_id: int) -> list[Row]:
     """Returns the automations that wait for approval, except the user's own."""
-    return await connection.fetch(_WAITING_FOR_APPROVAL, customer_id, environment, user_id)
+    return await connection.fetch(_WAITING_FOR_APPROVAL, *place, user_id)
 
 
-async def count_blocked(connection: Connection, customer_id: int, environment: str, *, most: int) -> list[Row]:
+async def count_blocked(connection: Connection, place: Place, *, most: int) -> list[Row]:
     """Returns, by automation, how many refused gifts are tried again, at most `most`, and when the first one was due."""
-    return await connection.fetch(_BLOCKED, customer_id, environment, most)
+    return await connection.fetch(_BLOCKED, *place, most)
 
 
-async def count_lost(connection: Connection, customer_id: int, environment: str, after: date) -> list[Row]:
+async def count_lost(connection: Connection, place: Place, after: date) -> list[Row]:
     """Returns by automation how many gifts for days after `after` failed or were missed."""
-    return await connection.fetch(_LOST, customer_id, environment, after)
+    return await connection.fetch(_LOST, *place, after)
 
 
-async def is_named(
-    connection: Connection, customer_id: int, environment: str, name: str, automation_id: int | None
-) -> bool:
+async def is_named(connection: Connection, place: Place, name: str, automation_id: int | None) -> bool:
     """Returns whether another automation has the name."""
-    return bool(await connection.fetchval(_NAMED, customer_id, environment, name, automation_id))
+    return bool(await connection.fetchval(_NAMED, *place, name, automation_id))
 
 
-async def find_parts(
-    connection: Connection, customer_id: int, environment: str, rule: AutomationRule
-) -> tuple[bool, bool]:
+async def find_parts(connection: Connection, place: Place, rule: AutomationRule) -> tuple[bool, bool]:
     """Returns whether the template and the group that a rule names are there."""
-    row = await connection.fetchrow(_FITTING, customer_id, environment, rule.template_id, rule.group_id)
+    row = await connection.fetchrow(_FITTING, *place, rule.template_id, rule.group_id)
     assert row is not None, "a query without a table has a row"
     return row["template"], row["group"]
 
 
-async def insert_automation(
-    connection: Connection, customer_id: int, environment: str, user_id: int, rule: AutomationRule
-) -> int:
+async def insert_automation(connection: Connection, place: Place, user_id: int, rule: AutomationRule) -> int:
     """Adds an automation and returns its id."""
-    return int(await connection.fetchval(_ADD, customer_id, environment, user_id, *_values(rule)))
+    return int(await connection.fetchval(_ADD, *place, user_id, *_values(rule)))
 
 
 async def change_automation(connection: Connection, automation: Automation, user_id: int, rule: AutomationRule) -> None:

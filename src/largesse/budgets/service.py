@@ -161,7 +161,7 @@ def _require_sound(new: NewBudget | Budget) -> None:
 
 async def _current(transaction: Transaction) -> list[Budget]:
     actor, connection = transaction.actor, transaction.connection
-    return await store.list_budgets(connection, *actor.place, await read_now(connection))
+    return await store.list_budgets(connection, actor.place, await read_now(connection))
 
 
 async def _require_room(transaction: Transaction, name: str, *, but: int = 0) -> list[Budget]:

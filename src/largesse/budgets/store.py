@@ -13,6 +13,7 @@ from largesse.budgets.model import ALL, Budget, Charge, PeriodKey, Spender, peri
 from largesse.db.fragments import Fragment, compose, day, placeholder
 from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, Row, is_distributed
+from largesse.db.scope import Place
 from largesse.db.sharding import at_node
 from largesse.db.statements import insert, run_together
 
@@ -242,10 +243,10 @@ async def give_back(connection: Connection, customer_id: int, reference: str, am
         await connection.execute(_REFUND_PERIOD, customer_id, budget_id, starts_on, amount_minor)
 
 
-async def list_budgets(connection: Connection, customer_id: int, environment: str, at: datetime) -> list[Budget]:
+async def list_budgets(connection: Connection, place: Place, at: datetime) -> list[Budget]:
     """Returns the budgets of a customer in an environment, by name."""
     days = period_start("month", at), period_start("quarter", at)
-    return [_budget(row) for row in await connection.fetch(_LIST, customer_id, environment, *days)]
+    return [_budget(row) for row in await connection.fetch(_LIST, *place, *days)]
 
 
 async def add_budget(connection: Connection, budget: Budget) -> int:

@@ -75,7 +75,7 @@ async def create_campaign(actor: Actor, caller: Caller, rule: model.CampaignRule
         token = base64.urlsafe_b64encode(os.urandom(_TOKEN_BYTES)).decode()
         assert actor.user_id is not None, "a person sets it"
         campaign_id = await store.insert_campaign(connection, (*actor.place, actor.user_id), token, draft.id, rule)
-        campaign = await store.find_campaign(connection, *actor.place, campaign_id)
+        campaign = await store.find_campaign(connection, actor.place, campaign_id)
         await transaction.record("campaign.created", _subject(campaign_id), after=_facts(rule))
     return campaign
 
@@ -170,7 +170,7 @@ async def _check(
 ) -> None:
     """Raises CampaignFault for the first field of a rule that is wrong."""
     model.check_rule(rule, now)
-    if await store.is_named(connection, *actor.place, rule.name, campaign_id):
+    if await store.is_named(connection, actor.place, rule.name, campaign_id):
         raise model.CampaignFault("name", "is the name of another campaign.")
 
 
@@ -193,7 +193,7 @@ def _content(caller: Caller, rule: model.CampaignRule) -> DraftContent:
 async def _locked(transaction: Transaction, campaign_id: int) -> model.Campaign:
     """Returns and locks a campaign that is not over and that the actor may change. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
-    campaign = await store.lock_campaign(connection, *actor.place, campaign_id)
+    campaign = await store.lock_campaign(connection, actor.place, campaign_id)
     if campaign is None or campaign.ended_at is not None or campaign.closes_at <= await read_now(connection):
         raise NotFound("There is no such campaign.")
     if actor.caller is not None and not is_own(actor.caller, None, campaign.user_id):

@@ -9,6 +9,7 @@ from largesse.base.errors import NotFound
 from largesse.campaigns.model import Campaign, CampaignRule, mailbox_of
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.db.statements import count_changed
 from largesse.lines.states import LineKey
 from largesse.orders.order import ALL_COLUMNS
@@ -150,26 +151,22 @@ class GiftCounts(msgspec.Struct, frozen=True):
     claimed: int
 
 
-async def list_campaigns(
-    connection: Connection, customer_id: int, environment: str, user_id: int | None, limit: int
-) -> list[Campaign]:
+async def list_campaigns(connection: Connection, place: Place, user_id: int | None, limit: int) -> list[Campaign]:
     """Returns the newest campaigns, of one person or of all."""
-    return [Campaign(**row) for row in await connection.fetch(_LIST, customer_id, environment, user_id, limit)]
+    return [Campaign(**row) for row in await connection.fetch(_LIST, *place, user_id, limit)]
 
 
-async def find_campaign(connection: Connection, customer_id: int, environment: str, campaign_id: int) -> Campaign:
+async def find_campaign(connection: Connection, place: Place, campaign_id: int) -> Campaign:
     """Returns a campaign with the name of its person. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, customer_id, environment, campaign_id)
+    row = await connection.fetchrow(_ONE, *place, campaign_id)
     if row is None:
-        raise NotFound(f"There is no campaign {campaign_id} in {environment}.")
+        raise NotFound(f"There is no campaign {campaign_id} in {place[1]}.")
     return Campaign(**row)
 
 
-async def lock_campaign(
-    connection: Connection, customer_id: int, environment: str, campaign_id: int
-) -> Campaign | None:
+async def lock_campaign(connection: Connection, place: Place, campaign_id: int) -> Campaign | None:
     """Returns a campaign, locked."""
-    row = await connection.fetchrow(_LOCK, customer_id, environment, campaign_id)
+    row = await connection.fetchrow(_LOCK, *place, campaign_id)
     return None if row is None else Campaign(**row)
 
 
@@ -185,9 +182,9 @@ async def find_by_order(connection: Connection, customer_id: int, reference: str
     return None if row is None else (row["id"], row["name"])
 
 
-async def is_named(connection: Connection, customer_id: int, environment: str, name: str, besides: int) -> bool:
+async def is_named(connection: Connection, place: Place, name: str, besides: int) -> bool:
     """Returns whether another campaign that is not over has the name."""
-    return bool(await connection.fetchval(_IS_NAMED, customer_id, environment, name, besides))
+    return bool(await connection.fetchval(_IS_NAMED, *place, name, besides))
 
 
 async def insert_campaign(

@@ -256,7 +256,7 @@ class Visiting:
     ) -> Visit:
         address = asked["email"]
         key = (campaign.customer_id, order["id"])
-        locked = await store.lock_campaign(connection, campaign.customer_id, self._environment, campaign.id)
+        locked = await store.lock_campaign(connection, (campaign.customer_id, self._environment), campaign.id)
         assert locked is not None, "campaigns are never deleted"
         is_listed, number = await store.read_gift_of(connection, locked, mailbox)
         if number is not None:
@@ -298,7 +298,7 @@ class Visiting:
         if found is None:
             raise NotFound(_NO_CAMPAIGN)
         await act_for(connection, for_customer(found[0], self._environment))
-        return await store.find_campaign(connection, found[0], self._environment, found[1])
+        return await store.find_campaign(connection, (found[0], self._environment), found[1])
 
     async def _see(self, connection: Connection, campaign: Campaign) -> Seen:
         order = await store.read_order(connection, campaign)

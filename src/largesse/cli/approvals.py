@@ -31,7 +31,7 @@ async def approvals_list(customer: str, environment: str, form: str | None) -> N
     """List the newest approval requests of CUSTOMER."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        requests = await list_requests(connection, customer_id, environment, most=MOST_LISTED)
+        requests = await list_requests(connection, (customer_id, environment), most=MOST_LISTED)
         emails = {member.id: member.email for member in await list_members(connection, customer_id)}
     rows = (
         {
@@ -59,7 +59,7 @@ async def approvals_rules(customer: str, environment: str, form: str | None) -> 
     """List the approval rules of CUSTOMER."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        rules = await list_rules(connection, customer_id, environment)
+        rules = await list_rules(connection, (customer_id, environment))
         emails = {member.id: member.email for member in await list_members(connection, customer_id)}
     show(form, _RULES, (_row(rule, emails) for rule in rules), empty="There are no approval rules.")
 

@@ -25,7 +25,7 @@ async def automations_list(customer: str, environment: str, form: str | None) ->
     """List the automations of CUSTOMER that have not ended."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        found = await list_automations(connection, customer_id, environment)
+        found = await list_automations(connection, (customer_id, environment))
     rows = (
         {"person": one.owner} | {name: getattr(one, name) for name in _COLUMNS if name != "person"} for one in found
     )

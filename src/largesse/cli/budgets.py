@@ -14,7 +14,7 @@ from largesse.cli.tables import environment_option, format_options, major, show
 from largesse.customers.customer_store import find_customer, find_service_account
 from largesse.customers.members import find_member
 from largesse.db.pool import Connection
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OPERATOR, Place
 from largesse.db.statements import read_now
 from largesse.ledger.store import find_funding_account
 
@@ -35,7 +35,7 @@ async def budgets_list(customer: str, environment: str, form: str | None) -> Non
     """List the budgets of CUSTOMER with what was spent in the current period."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        found = await list_budgets(connection, customer_id, environment, await read_now(connection))
+        found = await list_budgets(connection, (customer_id, environment), await read_now(connection))
         names = await subject_names(connection, found)
     show(form, _COLUMNS, (_row(one, names) for one in found), empty="There are no budgets.")
 
@@ -117,7 +117,7 @@ async def budgets_change(
     async with acting_operator() as (database, operator):
         async with database.connection(OPERATOR) as connection:
             customer_id = await find_customer(connection, customer)
-            found = await _find(connection, customer_id, environment, budget)
+            found = await _find(connection, (customer_id, environment), budget)
         limit_minor = read_limit("--limit", limit, found.currency, found.limit_minor)
         per_gift_minor = read_limit("--per-gift", per_gift, found.currency, found.per_gift_minor)
         name = found.name if name is None else read_name(name, MOST_NAME, argument="--name")
@@ -137,12 +137,12 @@ async def budgets_end(customer: str, budget: int, environment: str) -> None:
     click.echo(f"{name} has ended.")
 
 
-async def _find(connection: Connection, customer_id: int, environment: str, budget_id: int) -> Budget:
+async def _find(connection: Connection, place: Place, budget_id: int) -> Budget:
     """Returns a budget. Raises OperatorError if there is none with that id."""
-    for one in await list_budgets(connection, customer_id, environment, await read_now(connection)):
+    for one in await list_budgets(connection, place, await read_now(connection)):
         if one.id == budget_id:
             return one
-    raise OperatorError(f"there is no budget {budget_id} in {environment}")
+    raise OperatorError(f"there is no budget {budget_id} in {place[1]}")
 
 
 async def _find_subject(

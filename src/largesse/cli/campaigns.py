@@ -46,7 +46,7 @@ async def campaigns_list(customer: str, environment: str, form: str | None) -> N
     """List the newest campaigns of CUSTOMER, with gifts taken and refunded."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        found = await store.list_campaigns(connection, customer_id, environment, None, _MOST)
+        found = await store.list_campaigns(connection, (customer_id, environment), None, _MOST)
         rows = [await _row(connection, one) for one in found]
     show(form, _COLUMNS, rows, empty="There are no campaigns.")
 
@@ -60,7 +60,7 @@ async def campaigns_show(customer: str, campaign: int, environment: str, form: s
     """Show the campaign CAMPAIGN of CUSTOMER, by its id."""
     async with reading() as connection:
         customer_id = await find_customer(connection, customer)
-        row = await _row(connection, await store.find_campaign(connection, customer_id, environment, campaign))
+        row = await _row(connection, await store.find_campaign(connection, (customer_id, environment), campaign))
     show(form, _COLUMNS, [row], empty="")
 
 

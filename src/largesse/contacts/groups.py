@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
 from largesse.base.text import free_key
 from largesse.contacts import model, store
-from largesse.contacts.store import Place
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection
+from largesse.db.scope import Place
 
 # The customer's groups with the number of members, which is counted up to a limit: all groups together may have millions.
 _GROUPS = compose(

@@ -11,6 +11,7 @@ from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.db.statements import count_changed
 
 _encode = msgspec.json.Encoder().encode
@@ -179,8 +180,6 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 _MOST_WORDS = 10
-
-Place = tuple[int, str]  # the customer and the environment
 
 
 async def lock_contacts(connection: Connection, place: Place) -> None:

@@ -274,7 +274,7 @@ async def writing(database: Database, person: Person, *, changes_access: bool = 
             await coordinator_of(connection).execute(LOCK_CUSTOMER, person.customer_id)
             await connection.execute(LOCK_PERSON, person.person_id)
         held = await hold_people(connection, [person.session_id])
-        expected = HeldPerson(person.user_id, person.customer_id, person.environment, person.role)
+        expected = HeldPerson(person.user_id, *person.place, person.role)
         if held.get(person.session_id) != expected:
             raise AccessChanged
         yield connection

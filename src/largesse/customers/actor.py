@@ -23,7 +23,7 @@ from largesse.customers.principal import Principal, staff_principal
 from largesse.customers.roles import RIGHTS, Right
 from largesse.customers.sessions import Person
 from largesse.db.pool import Connection, Database
-from largesse.db.scope import OPERATOR, WORKER
+from largesse.db.scope import OPERATOR, WORKER, Place
 from largesse.encryption.chain import Chain
 from largesse.staff.model import StaffMember, StaffRight
 
@@ -93,7 +93,7 @@ class Actor(msgspec.Struct, frozen=True):
         return self.caller
 
     @property
-    def place(self) -> tuple[int, str]:
+    def place(self) -> Place:
         """The customer and the environment. Use it only in operations that belong to an environment."""
         assert self.environment is not None, "it acts in an environment"
         return self.customer_id, self.environment
@@ -168,7 +168,7 @@ def key_actor(database: Database, turns: FairTurns[int], principal: Principal, a
             await hold_key(connection, principal, *scopes, address=acting.who.address)
             yield connection
 
-    return Actor(acting, begin, principal.customer_id, principal.environment, caller=principal)
+    return Actor(acting, begin, *principal.place, caller=principal)
 
 
 def command_actor(database: Database, acting: Acting) -> Actor:

@@ -96,7 +96,7 @@ async def begin_view(actor: Actor, session_id: int, reason: str) -> datetime:
         if not await connection.fetchval(_IS_CUSTOMER, actor.customer_id):
             raise NotFound("There is no such customer.")
         await connection.execute(_END, session_id)
-        values = (session_id, actor.customer_id, actor.environment, reason, LASTS)
+        values = (session_id, *actor.place, reason, LASTS)
         ends_at: datetime = await connection.fetchval(_BEGIN, *values)
         after = {"reason": reason, "until": ends_at}
         await transaction.record("customer.seen_as", f"customer {actor.customer_id}", after=after)

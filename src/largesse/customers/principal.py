@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from largesse.base.settings import Network
-from largesse.db.scope import Scope, for_customer
+from largesse.db.scope import Place, Scope, for_customer
 
 ADMIN = "admin"
 # The roles of people who may send.
@@ -46,6 +46,11 @@ class Principal(msgspec.Struct, frozen=True):
         if self.session_id is not None or self.user_id is None:
             return self.session_id
         return -self.user_id
+
+    @property
+    def place(self) -> Place:
+        """The customer and the environment."""
+        return self.customer_id, self.environment
 
     @property
     def scope(self) -> Scope:

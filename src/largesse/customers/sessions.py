@@ -13,7 +13,7 @@ from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.customers.second_step import asks_second_step
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, Database, open_credentials
-from largesse.db.scope import LOOKUP, Scope, for_customer
+from largesse.db.scope import LOOKUP, Place, Scope, for_customer
 from largesse.db.statements import members_of
 from largesse.staff.model import StaffMember
 
@@ -81,6 +81,11 @@ class Person(msgspec.Struct, frozen=True):
     funding: str  # balance or invoiced
     environment: str  # the environment that the pages show: production or staging
     is_proved: bool  # they recently confirmed who they are, at sign-in or later
+
+    @property
+    def place(self) -> Place:
+        """The customer and the environment that the pages show."""
+        return self.customer_id, self.environment
 
     @property
     def scope(self) -> Scope:

@@ -18,6 +18,8 @@ from enum import Enum, auto
 
 import msgspec
 
+Place = tuple[int, str]  # a customer's id and an environment
+
 
 class Actor(Enum):
     """The kind of actor that a scope is for."""
@@ -33,7 +35,7 @@ class Scope(msgspec.Struct, frozen=True):
     """The scope of transactions. `customers` are pairs of id and environment, empty unless customers act."""
 
     actor: Actor
-    customers: frozenset[tuple[int, str]] = frozenset()
+    customers: frozenset[Place] = frozenset()
 
     def __post_init__(self) -> None:
         if (self.actor is Actor.CUSTOMERS) is not bool(self.customers):
@@ -69,6 +71,6 @@ def for_customer(customer_id: int, environment: str) -> Scope:
     return Scope(Actor.CUSTOMERS, frozenset(((customer_id, environment),)))
 
 
-def for_customers(customers: Iterable[tuple[int, str]]) -> Scope:
+def for_customers(customers: Iterable[Place]) -> Scope:
     """Returns the scope of some customers, each an id and an environment. Raises ValueError if there are none."""
     return Scope(Actor.CUSTOMERS, frozenset(customers))

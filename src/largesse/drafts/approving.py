@@ -88,7 +88,7 @@ async def send_approved(drafts: DraftService, database: Database, request: Appro
     Raises Unauthorized for a person who may no longer send, and raises as `DraftService.send` does.
     """
     async with database.connection(for_customer(request.customer_id, request.environment)) as connection:
-        current = await approvals.find_request(connection, request.customer_id, request.environment, request.id)
+        current = await approvals.find_request(connection, (request.customer_id, request.environment), request.id)
         caller = await person_calls(
             connection,
             user_id=request.user_id,

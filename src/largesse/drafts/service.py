@@ -114,7 +114,7 @@ class DraftService:
         except asyncpg.UniqueViolationError:  # it was placed at the same time with another external reference
             return await self._placed_before(principal, draft_id)
         async with self._database.connection(principal.scope) as connection:
-            await store.drop_draft(connection, principal.customer_id, principal.environment, draft_id)
+            await store.drop_draft(connection, *principal.place, draft_id)
         return Placed(draft.id, is_new=True)
 
     @staticmethod

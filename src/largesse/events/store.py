@@ -17,6 +17,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.db.statements import insert
 from largesse.events.kinds import ORDER_CREATED, EventType, OrderRecord, Payload
 
@@ -260,10 +261,8 @@ _NEWEST = compose(
 _PAST_ALL = 2**63 - 1
 
 
-async def read_stream(
-    connection: Connection, customer_id: int, environment: str, *, after: int | None, limit: int
-) -> list[StreamedEvent]:
+async def read_stream(connection: Connection, place: Place, *, after: int | None, limit: int) -> list[StreamedEvent]:
     """Returns the events after a position, oldest first; if `after` is None, the newest events, newest first."""
     query, position = (_NEWEST, _PAST_ALL) if after is None else (_AFTER, after)
-    rows = await connection.fetch(query, customer_id, environment, position, limit, DAYS)
+    rows = await connection.fetch(query, *place, position, limit, DAYS)
     return [StreamedEvent(*row) for row in rows]

@@ -57,7 +57,7 @@ async def create_account(actor: Actor, *, currency: str, name: str) -> tuple[int
     Raises AccountRefused if an open account of the environment has the name, the currency is unknown, or the customer is invoiced or has
     MOST_ACCOUNTS.
     """
-    customer_id, environment = actor.customer_id, actor.environment
+    customer_id, environment = actor.place
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS) as transaction:
         connection = transaction.connection
         # Locked, so that two at once neither exceed the limit nor take the same key.
@@ -104,7 +104,7 @@ async def close_account(actor: Actor, account_id: int) -> None:
         if account["balance_minor"]:
             balance = label(account["balance_minor"], account["currency"])
             raise AccountRefused(Why.HOLDS, f"The account holds {balance}: move it to another one first.")
-        if await transaction.connection.fetchval(store.TOP_UP_WAITS, actor.customer_id, actor.environment, account_id):
+        if await transaction.connection.fetchval(store.TOP_UP_WAITS, *actor.place, account_id):
             raise AccountRefused(Why.AWAITS, "A top-up of the account waits for its transfer: cancel it first.")
         await transaction.connection.execute(store.CLOSE_ACCOUNT, actor.customer_id, account_id)
         await transaction.record("account.closed", f"account {account_id}", after={"name": account["name"]})
@@ -155,7 +155,7 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
     """
     async with actor.transaction(Right.TRANSFER) as transaction:
         connection = transaction.connection
-        balance_minor = await connection.fetchval(_BALANCE, actor.customer_id, actor.environment, account_id)
+        balance_minor = await connection.fetchval(_BALANCE, *actor.place, account_id)
         if balance_minor is None:
             raise NotFound("There is no such funding account.")
         if watch is not None:
@@ -168,12 +168,12 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
 
 
 async def _lock(transaction: Transaction, account_id: int) -> Row:
-    return await store.lock_account(transaction.connection, *transaction.actor.place, account_id)
+    return await store.lock_account(transaction.connection, transaction.actor.place, account_id)
 
 
 async def _require_free_name(transaction: Transaction, name: str, account_id: int = 0) -> None:
     actor = transaction.actor
-    if await transaction.connection.fetchval(store.NAME_TAKEN, actor.customer_id, actor.environment, name, account_id):
+    if await transaction.connection.fetchval(store.NAME_TAKEN, *actor.place, name, account_id):
         raise AccountRefused(Why.NAME_TAKEN, "Another account has this name.")
 
 
@@ -185,7 +185,7 @@ async def _lock_holder(
     subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
     if subject is None:
         raise NotFound("There is no such person.")
-    return subject, await store.list_assignable(connection, holder, *actor.place, holder_id)
+    return subject, await store.list_assignable(connection, holder, actor.place, holder_id)
 
 
 async def _assign(

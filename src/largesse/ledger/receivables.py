@@ -15,6 +15,7 @@ from largesse.base.money import label
 from largesse.customers.actor import Actor
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
+from largesse.db.scope import Place
 from largesse.ledger.own_accounts import find_own_accounts, own_accounts
 from largesse.ledger.posting import Credit, pay_in
 from largesse.ledger.statements import SKEW, find_entry, month_of, read_places
@@ -105,9 +106,9 @@ class Payment(msgspec.Struct, frozen=True):
     transfer_id: int
 
 
-async def list_amounts_due(connection: Connection, customer_id: int, environment: str) -> list[AmountDue]:
+async def list_amounts_due(connection: Connection, place: Place) -> list[AmountDue]:
     """Returns what a customer owes in an environment, for each currency it was ever invoiced in."""
-    rows = await connection.fetch(_AMOUNTS_DUE, customer_id, environment)
+    rows = await connection.fetch(_AMOUNTS_DUE, *place)
     return [AmountDue(**row) for row in rows]
 
 

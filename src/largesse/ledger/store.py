@@ -11,6 +11,7 @@ from largesse.base.money import label
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.db.statements import Table, insert
 from largesse.ledger.payment_sources import names_account
 
@@ -250,22 +251,20 @@ async def find_funding_account(connection: Connection, name: str) -> Row:
     return rows[0]
 
 
-async def list_seen_accounts(
-    connection: Connection, customer_id: int, environment: str, *, user_id: int | None
-) -> list[SeenAccount]:
+async def list_seen_accounts(connection: Connection, place: Place, *, user_id: int | None) -> list[SeenAccount]:
     """Returns a customer's funding accounts in an environment, master accounts first and closed ones last.
 
     With a user, only the open accounts that the user may use.
     """
-    rows = await connection.fetch(_SEEN_ACCOUNTS, customer_id, environment, user_id)
+    rows = await connection.fetch(_SEEN_ACCOUNTS, *place, user_id)
     return [SeenAccount(**row) for row in rows]
 
 
 async def find_seen_account(
-    connection: Connection, customer_id: int, environment: str, account_id: int, *, user_id: int | None
+    connection: Connection, place: Place, account_id: int, *, user_id: int | None
 ) -> SeenAccount:
     """Returns one of the accounts that `list_seen_accounts` lists. Raises NotFound."""
-    for account in await list_seen_accounts(connection, customer_id, environment, user_id=user_id):
+    for account in await list_seen_accounts(connection, place, user_id=user_id):
         if account.id == account_id:
             return account
     raise no_such_account()
@@ -276,11 +275,11 @@ def no_such_account() -> NotFound:
     return NotFound("There is no such funding account.")
 
 
-async def lock_account(connection: Connection, customer_id: int, environment: str, account_id: int) -> Row:
+async def lock_account(connection: Connection, place: Place, account_id: int) -> Row:
     """Locks a customer, then its funding account, until the transaction ends. Raises NotFound."""
     # Locks the customer first, as creating an account does, so that two accounts cannot get the same name.
-    await connection.execute(_LOCK_CUSTOMER, customer_id)
-    row = await connection.fetchrow(_LOCK_ACCOUNT, customer_id, environment, account_id)
+    await connection.execute(_LOCK_CUSTOMER, place[0])
+    row = await connection.fetchrow(_LOCK_ACCOUNT, *place, account_id)
     if row is None:
         raise no_such_account()
     return row
@@ -328,12 +327,10 @@ class Holder(Enum):
         self.lock, self.read, self.delete, self.insert = lock, read, delete, insert
 
 
-async def list_assignable(
-    connection: Connection, holder: Holder, customer_id: int, environment: str, holder_id: int
-) -> list[Assignable]:
+async def list_assignable(connection: Connection, holder: Holder, place: Place, holder_id: int) -> list[Assignable]:
     """Returns a customer's open funding accounts in an environment, master accounts first, each with whether the holder may use it."""
-    assigned = [row[0] for row in await connection.fetch(holder.read, customer_id, holder_id)]
-    rows = await connection.fetch(_ASSIGNABLE, customer_id, environment, assigned)
+    assigned = [row[0] for row in await connection.fetch(holder.read, place[0], holder_id)]
+    rows = await connection.fetch(_ASSIGNABLE, *place, assigned)
     return [Assignable(**row) for row in rows]
 
 

@@ -14,6 +14,7 @@ from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.ledger import posting
 from largesse.ledger.posting import Credit
 from largesse.ledger.store import lock_account, no_such_account
@@ -102,19 +103,17 @@ class TopUp(msgspec.Struct, frozen=True):
     ended_at: datetime | None  # when it was confirmed or cancelled
 
 
-async def find_top_up(connection: Connection, customer_id: int, environment: str, reference: str) -> TopUp:
+async def find_top_up(connection: Connection, place: Place, reference: str) -> TopUp:
     """Returns a customer's top-up. Raises NotFound."""
-    row = await connection.fetchrow(_BY_REFERENCE, customer_id, environment, reference)
+    row = await connection.fetchrow(_BY_REFERENCE, *place, reference)
     if row is None:
         raise NotFound("There is no such top-up.")
     return _top_up(row)
 
 
-async def list_top_ups(
-    connection: Connection, customer_id: int, environment: str, *, waiting: bool = False
-) -> list[TopUp]:
+async def list_top_ups(connection: Connection, place: Place, *, waiting: bool = False) -> list[TopUp]:
     """Returns a customer's latest top-ups, newest first, at most 1,000; with `waiting` only those that may still be paid."""
-    rows = await connection.fetch(_OF_CUSTOMER, customer_id, environment, waiting, _MAX_LISTED)
+    rows = await connection.fetch(_OF_CUSTOMER, *place, waiting, _MAX_LISTED)
     return [_top_up(row) for row in rows]
 
 
@@ -157,7 +156,7 @@ async def request_top_up(actor: Actor, account_id: int, amount_minor: int) -> To
     async with actor.transaction(Right.MOVE_FUNDS) as transaction:
         connection = transaction.connection
         # Locked, so that nobody closes the account meanwhile, and one request of a customer runs at a time.
-        if (await lock_account(connection, *actor.place, account_id))["closed_at"] is not None:
+        if (await lock_account(connection, actor.place, account_id))["closed_at"] is not None:
             raise no_such_account()
         if await connection.fetchval(_COUNT_WAITING, *own) >= MAX_WAITING:
             raise InvalidRequest(f"{MAX_WAITING} top-ups wait already: cancel one that will not be paid.")
@@ -172,7 +171,7 @@ async def cancel_top_up(actor: Actor, reference: str) -> TopUp:
     """Cancels a waiting top-up; a cancelled one stays as it is. Raises NotFound, and InvalidRequest for a confirmed one."""
     async with actor.transaction(Right.MOVE_FUNDS) as transaction:
         connection = transaction.connection
-        if await connection.fetchval(_CANCEL, actor.customer_id, actor.environment, reference):
+        if await connection.fetchval(_CANCEL, *actor.place, reference):
             return await _record(transaction, "top_up.cancelled", reference)
         top_up = await _find(transaction, reference)
     if top_up.state == "confirmed":
@@ -224,7 +223,7 @@ async def credit_account(actor: Actor, account: Row, amount_minor: int, referenc
 
 
 async def _find(transaction: Transaction, reference: str) -> TopUp:
-    return await find_top_up(transaction.connection, *transaction.actor.place, reference)
+    return await find_top_up(transaction.connection, transaction.actor.place, reference)
 
 
 async def _record(transaction: Transaction, act: str, reference: str) -> TopUp:

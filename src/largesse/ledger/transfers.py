@@ -59,7 +59,7 @@ async def transfer(actor: Actor, *, from_id: int, to_id: int, amount_minor: int)
 
 async def _read_both(connection: Connection, actor: Actor, from_id: int, to_id: int) -> tuple[Row, Row]:
     """Returns both accounts, read under their locks. Raises NotFound, and InvalidRequest if they do not fit each other."""
-    rows = await connection.fetch(_READ, actor.customer_id, actor.environment, [from_id, to_id])
+    rows = await connection.fetch(_READ, *actor.place, [from_id, to_id])
     accounts = {row["id"]: row for row in rows}
     if len(accounts) < 2:
         raise NotFound("There is no such funding account.")

@@ -51,9 +51,7 @@ async def list_notes(
 ) -> Sequence[Note]:
     """Returns the newest notes that a person may read. If `before` is given, only notes with ids below it."""
     own = person.if_only_own(Right.SEE_ORDERS)
-    rows = await store.list_newest(
-        connection, person.customer_id, person.environment, user_id=own, before=before or NEWEST, limit=limit
-    )
+    rows = await store.list_newest(connection, person.place, user_id=own, before=before or NEWEST, limit=limit)
     return [read_row(vault, row) for row in rows]
 
 

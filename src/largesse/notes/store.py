@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.lines.states import LineKey
 
 _READ = """
@@ -99,10 +100,10 @@ async def list_of_order(connection: Connection, customer_id: int, order_id: int)
 
 
 async def list_newest(
-    connection: Connection, customer_id: int, environment: str, *, user_id: int | None, before: int, limit: int
+    connection: Connection, place: Place, *, user_id: int | None, before: int, limit: int
 ) -> list[Row]:
     """Returns the newest notes below an id, of orders that `user_id` sent or of all."""
-    page = customer_id, environment, before, limit
+    page = *place, before, limit
     if user_id is None:
         return await connection.fetch(_NEWEST, *page)
     return await connection.fetch(_NEWEST_OF_PERSON, *page, user_id)

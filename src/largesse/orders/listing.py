@@ -16,7 +16,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose, each, grouped, names
 from largesse.db.pool import Connection, Database, Row, is_distributed
-from largesse.db.scope import for_customers
+from largesse.db.scope import Place, for_customers
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments, at_node
 from largesse.events.kinds import OrderRecord
@@ -242,8 +242,6 @@ _OF_END = {
 }
 
 
-async def find_by_end(
-    connection: Connection, customer_id: int, environment: str, end: str, looked_at: int
-) -> list[Row]:
+async def find_by_end(connection: Connection, place: Place, end: str, looked_at: int) -> list[Row]:
     """Returns creation times and ids of the orders whose reference ends in six characters, among the newest `looked_at`."""
-    return await connection.fetch(_OF_END[is_distributed(connection)], customer_id, environment, end, looked_at)
+    return await connection.fetch(_OF_END[is_distributed(connection)], *place, end, looked_at)

@@ -18,6 +18,7 @@ from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.db.fragments import NOTHING, Fragment, compose, each, identifier, join, names
 from largesse.db.pool import Connection
+from largesse.db.scope import Place
 from largesse.db.statements import planned_at_once
 from largesse.reports.sums import SUMS, OrderState, Sums
 
@@ -51,7 +52,7 @@ class OrderFilter(msgspec.Struct, frozen=True, kw_only=True):
     search: str = ""  # each of its words must be found in the order
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """The position of an order in lists, which are newest first."""
 
     created_at: datetime
@@ -242,9 +243,9 @@ class TooManyViews(BrokenRule):
     rule = f"A person has at most {MOST_VIEWS} saved views."
 
 
-async def list_views(connection: Connection, customer_id: int, environment: str, user_id: int) -> list[SavedView]:
+async def list_views(connection: Connection, place: Place, user_id: int) -> list[SavedView]:
     """Returns a person's views in an environment, by name."""
-    rows = await connection.fetch(_LIST, customer_id, environment, user_id)
+    rows = await connection.fetch(_LIST, *place, user_id)
     return [SavedView(**row) for row in rows]
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from largesse.db.fragments import NOTHING, Fragment, compose, join
 from largesse.db.pool import Connection, Row
-from largesse.reports.filters import OrderFilter, Place, having
+from largesse.reports.filters import OrderFilter, Position, having
 from largesse.reports.search import LOOKED_AT, Candidates, Term, read_candidates, read_orders_among, read_terms
 from largesse.reports.sums import OrderState, Sums
 
@@ -32,8 +32,8 @@ class Found(msgspec.Struct, frozen=True):
     A search may have to continue although it has found nothing so far. `sums` are the sums of the found orders, by currency.
     """
 
-    places: list[Place]
-    goes_on: Place | None = None
+    places: list[Position]
+    goes_on: Position | None = None
     sums: dict[str, Sums] = {}
 
     def first(self, limit: int) -> Found:
@@ -41,10 +41,10 @@ class Found(msgspec.Struct, frozen=True):
         return Found(self.places[:limit], self.places[limit - 1]) if len(self.places) > limit else self
 
 
-async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Place | None:
+async def place_of(connection: Connection, wanted: OrderFilter, order_id: int) -> Position | None:
     """Returns the position of an order in lists; None if the customer has no such order in this environment."""
     created_at = await connection.fetchval(_PLACE, wanted.customer_id, wanted.environment, order_id)
-    return Place(created_at, order_id) if created_at else None
+    return Position(created_at, order_id) if created_at else None
 
 
 async def find_orders(
@@ -52,7 +52,7 @@ async def find_orders(
     wanted: OrderFilter,
     limit: int,
     *,
-    past: Place | None = None,
+    past: Position | None = None,
     newer: bool = False,
     terms: Sequence[Term] | None = None,
 ) -> Found:
@@ -76,7 +76,7 @@ async def find_orders(
             limit + 1,
             *((list(wanted.states or OrderState), *said.values()) if said or wanted.states else ()),
         )
-        places = [Place(*row) for row in rows]
+        places = [Position(*row) for row in rows]
         found = Found(places[:limit], places[limit - 1] if len(places) > limit else None)
     return replace(found, places=found.places[::-1]) if newer else found
 
@@ -89,8 +89,8 @@ MOST_SORTED = (
 class Sorted(msgspec.Struct, frozen=True):
     """Orders sorted by total. `goes_on` is where to continue in the requested direction."""
 
-    places: list[Place]
-    goes_on: Place | None
+    places: list[Position]
+    goes_on: Position | None
     is_all: bool  # whether all orders that pass the filter were sorted
 
 
@@ -115,7 +115,7 @@ async def find_by_total(
         if past is not None and (row := await connection.fetchrow(_TOTALS, wanted.customer_id, [past])):
             end = (row["spent_minor"], row["order_id"])
         rows = await connection.fetch(_BY_TOTAL[falls], wanted.customer_id, wanted.environment, *end, limit + 1)
-        found = [Place(*row) for row in rows]
+        found = [Position(*row) for row in rows]
     goes_on = found[limit - 1] if len(found) > limit else None
     return Sorted(found[:limit][::-1] if is_back else found[:limit], goes_on, is_all)
 
@@ -157,16 +157,16 @@ _OLDER = (
 class _Reach:
     """The bounds and the direction of a list: conditions on `created_at` and `order_id` as SQL, from $3 to $5."""
 
-    def __init__(self, wanted: OrderFilter, past: Place | None, *, newer: bool) -> None:
+    def __init__(self, wanted: OrderFilter, past: Position | None, *, newer: bool) -> None:
         since, until = _instant(wanted.since, _EARLIEST), _instant(_day_after(wanted.until), _LATEST)
         self.order, self.bounds, self.up_to = _NEWER if newer else _OLDER
         if past is None:
-            past = Place(_EARLIEST if newer else _LATEST, 0)
+            past = Position(_EARLIEST if newer else _LATEST, 0)
         self._newer, self._far = newer, until if newer else since
-        self._near = max(past, Place(since, -1)) if newer else min(past, Place(until, -1))
+        self._near = max(past, Position(since, -1)) if newer else min(past, Position(until, -1))
         self.arguments = (self._far, *self._near)
 
-    def candidates(self, places: Iterable[Place]) -> Candidates | None:
+    def candidates(self, places: Iterable[Position]) -> Candidates | None:
         """Returns the `places` that are within the bounds; None if there are none."""
         if self._newer:
             within = sorted(place for place in places if self._near < place and place.created_at < self._far)
@@ -177,9 +177,9 @@ class _Reach:
         earliest, latest = within[0].created_at, within[-1].created_at
         return Candidates([place.order_id for place in (within if self._newer else within[::-1])], earliest, latest)
 
-    def last(self, candidates: Candidates) -> Place:
+    def last(self, candidates: Candidates) -> Position:
         """Returns the position of the last of `candidates`, from which a search goes on."""
-        return Place(candidates.latest if self._newer else candidates.earliest, candidates.order_ids[-1])
+        return Position(candidates.latest if self._newer else candidates.earliest, candidates.order_ids[-1])
 
 
 def _plain(reach: _Reach) -> Fragment:
@@ -278,7 +278,7 @@ async def _search(
         return Found([])
     likely, common = await _narrow(connection, wanted, candidates, common)
     passing = await _passing(connection, wanted, likely, common, limit + 1)
-    places = [Place(row[0], row[1]) for row in passing[:limit]]
+    places = [Position(row[0], row[1]) for row in passing[:limit]]
     return Found(places, places[-1] if len(passing) > limit else end, _sums(passing[:limit]))
 
 

@@ -10,8 +10,9 @@ import msgspec
 from largesse.base.email import is_erased
 from largesse.base.text import like_containing, search_words
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.reports.facts import Facts, read_facts
-from largesse.reports.filters import Added, OrderFilter, Place
+from largesse.reports.filters import Added, OrderFilter, Position
 from largesse.reports.finder import Found, find_by_total, find_orders, place_of
 from largesse.reports.search import LOOKED_AT, MAX_TERMS, read_terms, words_of
 from largesse.reports.sums import Moves, OrderState, state_of
@@ -78,7 +79,7 @@ class OrderPage(msgspec.Struct, frozen=True):
 
 
 async def list_page(
-    connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None
+    connection: Connection, wanted: OrderFilter, limit: int, *, before: Position | None = None
 ) -> OrderPage:
     """Returns at most `limit` orders that pass the filter: the newest, or those before a position."""
     found = await find_orders(connection, wanted, limit, past=before)
@@ -125,7 +126,12 @@ async def sorted_page(
 
 
 async def search_page(
-    connection: Connection, wanted: OrderFilter, limit: int, *, before: Place | None = None, after: Place | None = None
+    connection: Connection,
+    wanted: OrderFilter,
+    limit: int,
+    *,
+    before: Position | None = None,
+    after: Position | None = None,
 ) -> tuple[OrderPage, list[Added], bool]:
     """Returns a page of a search, the sums of its orders by currency, and whether they are complete: only the newest LOOKED_AT are added up."""
     terms = await read_terms(connection, wanted)
@@ -148,7 +154,7 @@ def _sums(found: Found) -> list[Added]:
 
 
 async def _page(
-    connection: Connection, wanted: OrderFilter, found: Found, before: Place | None, after: Place | None
+    connection: Connection, wanted: OrderFilter, found: Found, before: Position | None, after: Position | None
 ) -> OrderPage:
     orders = await read_listed(connection, wanted.customer_id, found.places)
     goes_on = None if found.goes_on is None else found.goes_on.order_id
@@ -158,7 +164,7 @@ async def _page(
     return OrderPage(orders, goes_on, first if before is not None else None)
 
 
-async def read_listed(connection: Connection, customer_id: int, places: Sequence[Place]) -> list[ListedOrder]:
+async def read_listed(connection: Connection, customer_id: int, places: Sequence[Position]) -> list[ListedOrder]:
     """Returns the orders of a customer at these positions, in the order of the positions."""
     rows = await connection.fetch(_LISTED, customer_id, [place.order_id for place in places])
     by_id = {row["order_id"]: row for row in rows}
@@ -174,7 +180,7 @@ async def list_selected(connection: Connection, wanted: OrderFilter, references:
     rows = await connection.fetch(
         _SELECTED, wanted.customer_id, wanted.environment, list(references), wanted.group.user_id
     )
-    return await read_listed(connection, wanted.customer_id, [Place(*row) for row in rows])
+    return await read_listed(connection, wanted.customer_id, [Position(*row) for row in rows])
 
 
 def _listed(row: Row) -> ListedOrder:
@@ -265,10 +271,10 @@ class Choices(msgspec.Struct, frozen=True):
 
 
 async def read_choices(
-    connection: Connection, customer_id: int, environment: str, *, user_id: int | None = None, is_all: bool = False
+    connection: Connection, place: Place, *, user_id: int | None = None, is_all: bool = False
 ) -> Choices:
     """Returns the values that a customer's orders, or those of a user, can be filtered by. They are of the newest groups, or with `is_all` of all."""
-    rows = await connection.fetch(_CHOICES, customer_id, environment, None if is_all else MAX_CHOICES, user_id)
+    rows = await connection.fetch(_CHOICES, *place, None if is_all else MAX_CHOICES, user_id)
     named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in rows:
         if row["name"]:

@@ -15,7 +15,7 @@ from largesse.db.fragments import Fragment, compose, join
 from largesse.db.pool import Connection
 from largesse.orders.ids import is_end_of_reference, is_reference
 from largesse.orders.listing import find_by_end
-from largesse.reports.filters import OrderFilter, Place
+from largesse.reports.filters import OrderFilter, Position
 
 _OF_REFERENCE = "SELECT created_at, id FROM orders WHERE reference = $1 AND customer_id = $2 AND environment = $3"
 _WORDS_STORED = """
@@ -94,7 +94,7 @@ class Term(NamedTuple):
     """
 
     typed: str
-    orders: frozenset[Place] | None
+    orders: frozenset[Position] | None
     words: list[str]
     is_cut: bool = False
 
@@ -126,7 +126,7 @@ async def _read_term(connection: Connection, wanted: OrderFilter, typed: str, be
         rows = await connection.fetch(_FEW, *_range(wanted, beginning), LOOKED_AT - 1)
         if rows and rows[0]["order_id"] is None:
             return await _common(connection, wanted, typed, ranges)
-        orders.update(Place(*row) for row in rows)
+        orders.update(Position(*row) for row in rows)
     return Term(typed, frozenset(orders), [])
 
 
@@ -141,16 +141,16 @@ _FEW = """
 """
 
 
-async def _of_reference(connection: Connection, wanted: OrderFilter, typed: str) -> set[Place]:
+async def _of_reference(connection: Connection, wanted: OrderFilter, typed: str) -> set[Position]:
     """Returns the order with this reference, or those of the newest orders whose reference ends in `typed`, as in `…7Q2ZD4`."""
     end = typed.removeprefix("…")
     if is_reference(typed):
         rows = await connection.fetch(_OF_REFERENCE, typed, wanted.customer_id, wanted.environment)
     elif is_end_of_reference(end) and (end != typed or not end.isalpha()):  # else a name, such as Anders
-        rows = await find_by_end(connection, wanted.customer_id, wanted.environment, end, LOOKED_AT)
+        rows = await find_by_end(connection, (wanted.customer_id, wanted.environment), end, LOOKED_AT)
     else:
         rows = []
-    return {Place(*row) for row in rows}
+    return {Position(*row) for row in rows}
 
 
 async def _common(connection: Connection, wanted: OrderFilter, typed: str, beginnings: Sequence[str]) -> Term:

@@ -9,6 +9,7 @@ import msgspec
 from largesse.customers.principal import Principal
 from largesse.db.fragments import compose
 from largesse.db.pool import Connection, is_distributed
+from largesse.db.scope import Place
 from largesse.db.sharding import at_node
 from largesse.reports.search import whole
 
@@ -110,17 +111,13 @@ async def template_uses(
 
     Orders of the last seconds may be missing.
     """
-    rows = await connection.fetch(
-        _TEMPLATE_USES, principal.customer_id, principal.environment, list(template_ids), MOST_COUNTED + 1
-    )
+    rows = await connection.fetch(_TEMPLATE_USES, *principal.place, list(template_ids), MOST_COUNTED + 1)
     return {row["id"]: TemplateUses(row["orders"], row["last_at"]) for row in rows}
 
 
-async def count_setup_problems(
-    connection: Connection, customer_id: int, environment: str, *, unused_days: int
-) -> tuple[int, int]:
+async def count_setup_problems(connection: Connection, place: Place, *, unused_days: int) -> tuple[int, int]:
     """Returns how many webhook subscriptions fail, and how many API keys were not used for so many days."""
-    row = await connection.fetchrow(_COUNT_SETUP_PROBLEMS, customer_id, environment, unused_days)
+    row = await connection.fetchrow(_COUNT_SETUP_PROBLEMS, *place, unused_days)
     assert row is not None, "it counts"
     return row["failing"], row["unused"]
 
@@ -140,11 +137,9 @@ class FailingWebhook(msgspec.Struct, frozen=True):
     target_url: str
 
 
-async def list_failing_webhooks(
-    connection: Connection, customer_id: int, environment: str, *, limit: int
-) -> list[FailingWebhook]:
+async def list_failing_webhooks(connection: Connection, place: Place, *, limit: int) -> list[FailingWebhook]:
     """Returns the webhook subscriptions that fail, the newest first."""
-    rows = await connection.fetch(_FAILING_WEBHOOKS, customer_id, environment, limit)
+    rows = await connection.fetch(_FAILING_WEBHOOKS, *place, limit)
     return [FailingWebhook(**row) for row in rows]
 
 
@@ -160,8 +155,9 @@ class FirstSteps(msgspec.Struct, frozen=True):
     has_colleague: bool
 
 
-async def read_first_steps(connection: Connection, customer_id: int, environment: str) -> FirstSteps:
-    """Returns what a customer has done so far. `environment` must be the transaction's."""
+async def read_first_steps(connection: Connection, place: Place) -> FirstSteps:
+    """Returns what a customer has done so far. The environment must be the transaction's."""
+    customer_id, environment = place
     row = await connection.fetchrow(FIRST_STEPS[is_distributed(connection)], customer_id, NEW_DAYS, environment)
     assert row is not None, "the customer of a person is there"
     return FirstSteps(**row)

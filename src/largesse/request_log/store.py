@@ -5,6 +5,7 @@ from datetime import datetime
 
 from largesse.db.fragments import Fragment, compose, join
 from largesse.db.pool import Connection
+from largesse.db.scope import Place
 from largesse.request_log.model import LoggedRequest, RequestFilter
 
 _AT_ONCE = 1_000
@@ -114,13 +115,13 @@ def _conditions(wanted: RequestFilter) -> Fragment:
 
 
 async def list_newest(
-    connection: Connection, customer_id: int, environment: str, wanted: RequestFilter, *, before: int, limit: int
+    connection: Connection, place: Place, wanted: RequestFilter, *, before: int, limit: int
 ) -> tuple[list[LoggedRequest], int | None]:
     """Returns the newest requests before an id, at most `limit`, and the id where the next page begins.
 
     With several filters, or one of the status, it looks at `LOOKED_AT` requests, so a page may be empty although later pages are not.
     """
-    arguments = customer_id, environment, before, limit + 1, *wanted.values, LOOKED_AT
+    arguments = *place, before, limit + 1, *wanted.values, LOOKED_AT
     requests = [LoggedRequest(*row) for row in await connection.fetch(newest(wanted), *arguments)]
     if len(requests) > limit:
         return requests[:limit], requests[limit - 1].id
@@ -132,9 +133,9 @@ def _may_pass_over(wanted: RequestFilter) -> bool:
     return wanted.status_class is not None or sum(value is not None for value in wanted.values) > 1
 
 
-async def read_request(connection: Connection, customer_id: int, environment: str, id_: int) -> LoggedRequest | None:
+async def read_request(connection: Connection, place: Place, id_: int) -> LoggedRequest | None:
     """Returns a request; None if there is none with that id."""
-    row = await connection.fetchrow(ONE, customer_id, environment, id_)
+    row = await connection.fetchrow(ONE, *place, id_)
     return None if row is None else LoggedRequest(*row)
 
 

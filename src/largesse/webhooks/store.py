@@ -11,6 +11,7 @@ from largesse.base.confidential import Confidential
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
 from largesse.events.kinds import EVENTS
@@ -207,7 +208,7 @@ async def own_events(connection: Connection, query: str, principal: Principal, s
 
     `query` is `OWN`; `HOLD_OWN`, which prevents its deletion until the transaction ends; or `LOCK_OWN`, which locks it.
     """
-    row = await connection.fetchrow(query, subscription_id, principal.customer_id, principal.environment)
+    row = await connection.fetchrow(query, subscription_id, *principal.place)
     if row is None:
         raise NotFound("There is no subscription with that id.")
     return Selection(*row)
@@ -235,7 +236,7 @@ async def cancel_rest(connection: Connection) -> bool:
 
 async def list_subscriptions(connection: Connection, principal: Principal) -> list[Subscription]:
     """Returns the customer's subscriptions in the principal's environment, newest first."""
-    rows = await connection.fetch(_SUBSCRIPTIONS, principal.customer_id, principal.environment)
+    rows = await connection.fetch(_SUBSCRIPTIONS, *principal.place)
     return [Subscription(**row) for row in rows]
 
 
@@ -248,17 +249,15 @@ async def list_subscription_records(connection: Connection, principal: Principal
     """Returns the customer's subscriptions in the principal's environment, newest first, with their newest delivery."""
     async with connection.transaction():
         await connection.execute(IN_ORDER)
-        rows = await connection.fetch(_SUBSCRIPTIONS_WITH_STATE, principal.customer_id, principal.environment)
+        rows = await connection.fetch(_SUBSCRIPTIONS_WITH_STATE, *principal.place)
     return [SubscriptionRecord(**row) for row in rows]
 
 
-async def rotate_secret(
-    connection: Connection, vault: Vault, customer_id: int, environment: str, subscription_id: UUID
-) -> RotatedSecret:
+async def rotate_secret(connection: Connection, vault: Vault, place: Place, subscription_id: UUID) -> RotatedSecret:
     """Sets a new secret for a subscription. For ROTATION_S, the previous one signs too. Ends an earlier rotation. Raises NotFound."""
     secret = new_secret()
     sealed = vault.webhooks.seal(secret.encode(), secret_context(subscription_id))
-    until = await connection.fetchval(_ROTATE, subscription_id, customer_id, environment, sealed, ROTATION_S)
+    until = await connection.fetchval(_ROTATE, subscription_id, *place, sealed, ROTATION_S)
     if until is None:
         raise NotFound("There is no subscription with that id.")
     return RotatedSecret(subscription_id, until, secret)

@@ -194,7 +194,7 @@ async def test_lists_are_filtered_and_of_their_customer_alone(service: Any, data
     async def found(limit: int = 3, **filters: Any) -> list[tuple[str, int]]:
         async with database.connection(for_customer(acme, "production")) as connection:
             rows, _ = await list_newest(
-                connection, acme, "production", RequestFilter(**filters), before=2**62, limit=limit
+                connection, (acme, "production"), RequestFilter(**filters), before=2**62, limit=limit
             )
             return [(row.path, row.status) for row in rows]
 
@@ -208,10 +208,10 @@ async def test_lists_are_filtered_and_of_their_customer_alone(service: Any, data
     assert await found(path="/products/9", status_class=5) == []
     initech = service.ids["customers"]["initech"]
     async with database.connection(OPERATOR) as connection:
-        (row,), _ = await list_newest(connection, initech, "production", RequestFilter(), before=2**62, limit=1)
-        assert await read_request(connection, initech, "production", row.id) == row
-        assert await read_request(connection, acme, "production", row.id) is None
-        assert await read_request(connection, initech, "staging", row.id) is None
+        (row,), _ = await list_newest(connection, (initech, "production"), RequestFilter(), before=2**62, limit=1)
+        assert await read_request(connection, (initech, "production"), row.id) == row
+        assert await read_request(connection, (acme, "production"), row.id) is None
+        assert await read_request(connection, (initech, "staging"), row.id) is None
 
 
 async def test_pages_look_at_a_bounded_number_of_requests(
@@ -232,7 +232,7 @@ async def test_pages_look_at_a_bounded_number_of_requests(
         async with database.connection(for_customer(9, "production")) as connection:
             while before is not None:
                 requests, before = await list_newest(
-                    connection, 9, "production", RequestFilter(**filters), before=before, limit=2
+                    connection, (9, "production"), RequestFilter(**filters), before=before, limit=2
                 )
                 found.append([one.request_id for one in requests])
         return found

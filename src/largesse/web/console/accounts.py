@@ -30,7 +30,7 @@ _WHO = text("Choose who gets the mail. At most %(most)s people.")
 
 async def ask(context: RequestContext) -> Response:
     """Shows the form for a new account."""
-    seen = await context.read(list_seen_accounts, *context.customer, user_id=None)
+    seen = await context.read(list_seen_accounts, context.customer, user_id=None)
     names = context.language.locale.currencies
     choices = [(code, f"{code} {names.get(code, '')}".strip()) for code in await _currencies(context)]
     return context.page(
@@ -118,7 +118,7 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
     async with context.database.connection(person.scope) as connection:
         watched = await find_watch(connection, person.customer_id, account.id)
         watchers = await list_watchers(connection, person.customer_id)
-        automations = await list_automations(connection, *context.customer)
+        automations = await list_automations(connection, context.customer)
     below = "" if watched is None else context.language.typed(watched.below_minor, account.currency)
     return context.page(
         "account.html",
@@ -135,7 +135,7 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
 
 
 async def _account(context: RequestContext) -> SeenAccount:
-    return await context.read(find_seen_account, *context.customer, context.number("account"), user_id=None)
+    return await context.read(find_seen_account, context.customer, context.number("account"), user_id=None)
 
 
 async def _currencies(context: RequestContext) -> list[str]:

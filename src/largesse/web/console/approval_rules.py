@@ -33,9 +33,9 @@ async def show(context: RequestContext) -> Response:
     if "name" in context.form_of_address:  # the form was sent as a search for more gifts
         context.form = context.form_of_address
     async with context.database.connection(context.person.scope) as connection:
-        rules = await list_rules(connection, *context.customer)
+        rules = await list_rules(connection, context.customer)
         members = await list_members(connection, context.person.customer_id)
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        accounts = await list_seen_accounts(connection, context.customer, user_id=None)
         currencies = await list_currencies(connection, context.person.customer_id)
     chosen = {field: set(context.form.numbers(field)) for field in _CHOSEN}
     products, collections = await _gifts(context)
@@ -74,7 +74,7 @@ async def create(context: RequestContext) -> Response:
     products, collections = await _known(context, chosen["product"])
     async with context.database.connection(context.person.scope) as connection:
         currencies = await list_currencies(connection, context.person.customer_id)
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        accounts = await list_seen_accounts(connection, context.customer, user_id=None)
     name = form.text("name", service.MOST_NAME)
     role, needed = form.choice("role", _WHO), form.choice("needed", _NEEDED)
     currency, above_minor = form.choice("currency", currencies), None

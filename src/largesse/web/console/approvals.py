@@ -211,7 +211,7 @@ async def _shown(context: RequestContext, found: SeenRequest) -> Response:
         members = {one.id: one for one in await list_members(connection, person.customer_id)}
         campaign, listed = await campaign_of(connection, context.principal, request.id)
         invited = await read_list(connection, campaign, listed) if campaign and listed else []
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        accounts = await list_seen_accounts(connection, context.customer, user_id=None)
         corrections = await _corrections(context, connection, request)
     is_changed = not request.is_sent and (draft is None or draft.changed_at != request.draft_changed_at)
     content = None if draft is None or is_changed else draft.content

@@ -90,10 +90,10 @@ async def of_setup(context: RequestContext, connection: Connection) -> list[Atte
     person, items = context.person, []
     if not person.may(Right.SETTINGS):
         return []
-    failing, unused = await count_setup_problems(connection, *context.customer, unused_days=_UNUSED_DAYS)
+    failing, unused = await count_setup_problems(connection, context.customer, unused_days=_UNUSED_DAYS)
     if failing:
         see = context.say("See the deliveries")
-        for one in await list_failing_webhooks(connection, *context.customer, limit=_EACH):
+        for one in await list_failing_webhooks(connection, context.customer, limit=_EACH):
             host = context.say("%(host)s does not accept deliveries.", host=urlsplit(one.target_url).hostname or "")
             path = f"/app/webhooks/{one.id}"
             items.append(AttentionItem("webhook", "bad", context.say("A webhook fails"), host, see, path))
@@ -114,7 +114,7 @@ async def of_top_ups(
     person, seen = context.person, {account.id for account in accounts}
     if not seen or not person.may(Right.MOVE_FUNDS):
         return []
-    waiting = await list_top_ups(connection, *context.customer, waiting=True)
+    waiting = await list_top_ups(connection, context.customer, waiting=True)
     found = [top_up for top_up in waiting if top_up.account_id in seen]
     if not found:
         return []

@@ -91,14 +91,14 @@ async def waiting_for_approval(context: RequestContext, connection: Connection) 
     """Returns the automations that the person may approve."""
     if context.person.role != ADMIN or context.person.user_id is None:
         return []
-    return await store.list_waiting_for_approval(connection, *context.customer, context.person.user_id)
+    return await store.list_waiting_for_approval(connection, context.customer, context.person.user_id)
 
 
 async def _blocked(context: RequestContext, connection: Connection) -> list[AttentionItem]:
     """Returns the item for gifts that were refused and are tried again; none if the person may not see automations."""
     if not context.person.may(Right.CONTACTS):
         return []
-    blocked = await store.count_blocked(connection, *context.customer, most=_MOST_BLOCKED)
+    blocked = await store.count_blocked(connection, context.customer, most=_MOST_BLOCKED)
     if not blocked:
         return []
     said = context.ngettext(
@@ -119,7 +119,7 @@ async def _lost(context: RequestContext, connection: Connection) -> list[Attenti
     if not context.person.may(Right.CONTACTS):
         return []
     after = (await read_now(connection)).date() - _LOST_FOR - _MADE_UP
-    lost = await store.count_lost(connection, *context.customer, after)
+    lost = await store.count_lost(connection, context.customer, after)
     if not lost:
         return []
     said = context.ngettext(
@@ -135,7 +135,7 @@ async def _lost(context: RequestContext, connection: Connection) -> list[Attenti
 async def show(context: RequestContext) -> Response:
     """Shows the automations, with what each sends next and how much it sent in the last year."""
     async with context.database.connection(context.person.scope) as connection:
-        automations = await store.list_automations(connection, *context.customer)
+        automations = await store.list_automations(connection, context.customer)
         since = (await read_now(connection)).date() - _YEAR
         counts = await store.count_runs(connection, context.person.customer_id, [one.id for one in automations], since)
         next_on = await service.next_days(connection, automations)
@@ -272,7 +272,7 @@ async def skip(context: RequestContext) -> Response:
 
 
 async def _find(context: RequestContext) -> Automation:
-    return await context.read(store.find_automation, *context.customer, context.number("automation"))
+    return await context.read(store.find_automation, context.customer, context.number("automation"))
 
 
 def _read(context: RequestContext) -> AutomationRule:

@@ -41,7 +41,7 @@ async def show(context: RequestContext) -> Response:
         subjects = await _subjects(context, connection) if may_set else {}
         currencies = await list_currencies(connection, person.customer_id) if may_set else []
         people = await list_members(connection, person.customer_id) if may_set else []
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=None)
+        accounts = await list_seen_accounts(connection, context.customer, user_id=None)
     return context.page(
         "budgets.html",
         budgets=budgets,
@@ -160,7 +160,7 @@ async def own_budgets(context: RequestContext, connection: Connection) -> list[S
     if context.person.role not in SENDERS:
         return []
     now = await read_now(connection)
-    found = await list_budgets(connection, *context.customer, now)
+    found = await list_budgets(connection, context.customer, now)
     own = [one for one in found if one.is_of(context.person.user_id, context.person.role)]
     return await _seen(context, connection, own, now)
 
@@ -168,7 +168,7 @@ async def own_budgets(context: RequestContext, connection: Connection) -> list[S
 async def _listed(context: RequestContext, connection: Connection) -> list[SeenBudget]:
     """Returns the budgets that the person may see."""
     now = await read_now(connection)
-    found = await list_budgets(connection, *context.customer, now)
+    found = await list_budgets(connection, context.customer, now)
     if context.person.reach(Right.SEE_BUDGETS) is Reach.OWN:
         own = {account.id for account in await list_funding_accounts(connection, context.principal)}
         found = [budget for budget in found if budget.is_of(context.person.user_id, context.person.role, own)]
@@ -215,7 +215,7 @@ async def _subjects(context: RequestContext, connection: Connection) -> dict[str
     offered |= {f"person-{id_}": context.say("Person: %(name)s", name=name) for id_, name, _ in _boxes(members)}
     for account in await list_service_accounts(connection, context.person.customer_id):
         offered[f"service_account-{account.id}"] = context.say("Service account: %(name)s", name=account.name)
-    for funding in await list_seen_accounts(connection, *context.customer, user_id=None):
+    for funding in await list_seen_accounts(connection, context.customer, user_id=None):
         if not funding.is_closed:
             name = f"{funding.name} ({funding.currency})"
             offered[f"account-{funding.id}"] = context.say("Account: %(name)s", name=name)

@@ -72,7 +72,7 @@ async def show(context: RequestContext) -> Response:
     person = context.person
     whose = None if person.reach(Right.SEND) is Reach.ALL else person.user_id
     async with context.database.connection(person.scope) as connection:
-        campaigns = await store.list_campaigns(connection, *context.customer, whose, _SHOWN)
+        campaigns = await store.list_campaigns(connection, context.customer, whose, _SHOWN)
         orders = await store.read_orders(connection, person.customer_id, [one.order_reference for one in campaigns])
         taken = await store.count_taken(connection, person.customer_id, [one.id for one in campaigns])
         given = {
@@ -159,7 +159,7 @@ async def change(context: RequestContext) -> Response:
     except InvalidRequest as refusal:
         _note(context, refusal)
         return await _form(context, campaign)
-    changed = await context.read(store.find_campaign, campaign.customer_id, campaign.environment, campaign.id)
+    changed = await context.read(store.find_campaign, (campaign.customer_id, campaign.environment), campaign.id)
     return context.see(f"/app/send/{changed.order_reference}/review")
 
 
@@ -188,7 +188,7 @@ async def end(context: RequestContext) -> Response:
 async def _find(context: RequestContext) -> Campaign:
     """Returns the campaign of the path, if the person may see it. Raises NotFound."""
     person = context.person
-    campaign = await context.read(store.find_campaign, *context.customer, context.number("campaign"))
+    campaign = await context.read(store.find_campaign, context.customer, context.number("campaign"))
     if person.reach(Right.SEND) is not Reach.ALL and campaign.user_id != person.user_id:
         raise NotFound("There is no such campaign.")
     return campaign

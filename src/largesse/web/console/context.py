@@ -21,6 +21,7 @@ from largesse.customers.security import SecurityService
 from largesse.customers.sessions import Person, Session, SignedIn, new_secret, secret_hash
 from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
 from largesse.db.pool import Connection, Database, ReadOnly
+from largesse.db.scope import Place
 from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
 from largesse.web.console.layout import NARROW_MENU, Layout, moment_of, short_time, zone_of
@@ -332,9 +333,9 @@ class RequestContext(PageContext):
         return ReadOnly(self.services.database)
 
     @property
-    def customer(self) -> tuple[int, str]:
+    def customer(self) -> Place:
         """The customer and the environment that the pages show."""
-        return self.person.customer_id, self.person.environment
+        return self.person.place
 
     @property
     def signing_in(self) -> SigningIn:

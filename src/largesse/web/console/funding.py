@@ -53,7 +53,7 @@ async def show(context: RequestContext) -> Response:
     since, _ = statements.month_of(clock.now())
     async with context.database.connection(person.scope) as connection:
         own = person.if_only_own(Right.SEE_FUNDS)
-        accounts = await list_seen_accounts(connection, *context.customer, user_id=own)
+        accounts = await list_seen_accounts(connection, context.customer, user_id=own)
         named = context.parameters.number("account")
         # A mail about another customer leads to an account that is not here.
         if named is not None and named not in {one.id for one in accounts}:
@@ -64,8 +64,8 @@ async def show(context: RequestContext) -> Response:
             by="account",
             only=("spent_minor", "refunded_minor"),
         )
-        top_ups = await list_top_ups(connection, *context.customer, waiting=True)
-        owed = await receivables.list_amounts_due(connection, *context.customer) if person.may(Right.SEE_OWED) else []
+        top_ups = await list_top_ups(connection, context.customer, waiting=True)
+        owed = await receivables.list_amounts_due(connection, context.customer) if person.may(Right.SEE_OWED) else []
     seen = {account.id for account in accounts}
     return context.page(
         "funding.html",
@@ -196,7 +196,7 @@ async def _rows(
 
 async def _account(context: RequestContext, connection: Connection) -> SeenAccount:
     return await find_seen_account(
-        connection, *context.customer, context.number("account"), user_id=context.person.if_only_own(Right.SEE_FUNDS)
+        connection, context.customer, context.number("account"), user_id=context.person.if_only_own(Right.SEE_FUNDS)
     )
 
 
@@ -210,7 +210,7 @@ async def show_owed(context: RequestContext) -> Response:
     """Shows the last two years."""
     owed = []
     async with context.database.snapshot(context.person.scope) as connection:
-        for one in await receivables.list_amounts_due(connection, *context.customer):
+        for one in await receivables.list_amounts_due(connection, context.customer):
             months = await receivables.read_months(connection, context.person.customer_id, one, _MONTHS_SHOWN)
             payments = await receivables.list_payments(connection, context.person.customer_id, one)
             owed.append((one, months, payments[:_PAYMENTS_SHOWN]))
@@ -226,7 +226,7 @@ async def download_owed(context: RequestContext) -> Response:
     """Sends all months as a CSV file."""
     rows: list[Sequence[object]] = []
     async with context.database.snapshot(context.person.scope) as connection:
-        for one in await receivables.list_amounts_due(connection, *context.customer):
+        for one in await receivables.list_amounts_due(connection, context.customer):
             months = await receivables.read_months(connection, context.person.customer_id, one, receivables.MOST_MONTHS)
             rows += [_row_owed(one, month) for month in months]
     return await context.csv("owed.csv", [context.say(one) for one in _COLUMNS_OWED], rows)

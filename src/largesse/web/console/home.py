@@ -133,7 +133,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     accounts = await _accounts(context, connection)
     drawn = [account.id for account in accounts]
     history = await read_history(connection, context.person.customer_id, drawn) if len(drawn) <= _MOST_DRAWN else {}
-    owed = await list_amounts_due(connection, *customer) if context.person.may(Right.SEE_OWED) and not accounts else []
+    owed = await list_amounts_due(connection, customer) if context.person.may(Right.SEE_OWED) and not accounts else []
     items = of_accounts(context, accounts) + await of_setup(context, connection)
     items += await of_top_ups(context, connection, accounts)
     items += await of_approvals(context, connection)
@@ -149,7 +149,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         claims_before=claims_before,
         page=await list_page(connection, own_filter(context), _NEWEST),
         budgets=await own_budgets(context, connection),
-        steps=await read_first_steps(connection, *customer) if context.person.may(Right.SETTINGS) else None,
+        steps=await read_first_steps(connection, customer) if context.person.may(Right.SETTINGS) else None,
     )
 
 
@@ -169,7 +169,7 @@ async def _accounts(context: RequestContext, connection: Connection) -> list[See
     """Returns the open accounts that the person may see."""
     if not context.person.may(Right.SEE_FUNDS):
         return []
-    seen = await list_seen_accounts(connection, *context.customer, user_id=context.person.if_only_own(Right.SEE_FUNDS))
+    seen = await list_seen_accounts(connection, context.customer, user_id=context.person.if_only_own(Right.SEE_FUNDS))
     return [account for account in seen if not account.is_closed]
 
 
@@ -277,7 +277,7 @@ async def _steps(context: RequestContext, here: FirstSteps | None) -> list[Step]
         return []
     other = _OTHER[person.environment]
     async with context.database.connection(for_customer(person.customer_id, other)) as connection:
-        there = await read_first_steps(connection, person.customer_id, other)
+        there = await read_first_steps(connection, (person.customer_id, other))
     live, test = (here, there) if person.environment == "production" else (there, here)
     steps = [
         Step(

@@ -37,7 +37,7 @@ from largesse.orders.history import MOST_ACTS, OrderAct, list_acts, list_cancell
 from largesse.orders.lookup import find_order
 from largesse.orders.options import OPTIONS
 from largesse.orders.order import is_of_campaign
-from largesse.reports.filters import Place
+from largesse.reports.filters import Position
 from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console import order_timeline, order_words
 from largesse.web.console.context import RequestContext
@@ -175,7 +175,7 @@ def _timeline(context: RequestContext, read: _Read, progress: Progress, claiming
 async def _read(context: RequestContext, connection: Connection) -> _Read:
     customer_id = context.person.customer_id
     order = await find(context, connection)
-    [listed] = await read_listed(connection, customer_id, [Place(order["created_at"], order["id"])])
+    [listed] = await read_listed(connection, customer_id, [Position(order["created_at"], order["id"])])
     acts = await list_acts(connection, customer_id, order["id"])
     key = (customer_id, order["id"])
     claim_by = await read_claim_by(connection, key)
@@ -257,7 +257,7 @@ async def _sees_balances(context: RequestContext, connection: Connection, order:
     person, own = context.person, context.person.if_only_own(Right.SEE_FUNDS)
     if own is None or isinstance(payment_source(order["account_id"]), OnInvoice):
         return person.may(Right.SEE_FUNDS)
-    seen = await list_seen_accounts(connection, *context.customer, user_id=own)
+    seen = await list_seen_accounts(connection, context.customer, user_id=own)
     return order["account_id"] in {account.id for account in seen}
 
 

@@ -37,8 +37,8 @@ async def show(context: RequestContext) -> Response:
     own = person.if_only_own(Right.SEE_ORDERS)
     async with context.database.connection(person.scope) as connection:
         page, sums, is_all = await _read(context, connection, wanted, sort)
-        choices = await listing.read_choices(connection, *context.customer, user_id=own)
-        views = await filters.list_views(connection, *context.customer, person.user_id)
+        choices = await listing.read_choices(connection, context.customer, user_id=own)
+        views = await filters.list_views(connection, context.customer, person.user_id)
     query = order_filters.query_of_view(context)
     file = order_filters.list_address(context, sort=None).replace("/app/orders", "/app/orders.csv", 1)
     return context.page(

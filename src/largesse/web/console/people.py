@@ -134,7 +134,7 @@ def of_list(context: PageContext, path: str) -> str:
 async def one(context: RequestContext) -> Response:
     """Shows a member: their role, and the accounts they may use. Raises NotFound."""
     member = await _member(context)
-    accounts = await context.read(list_assignable, Holder.PERSON, *context.customer, member.id)
+    accounts = await context.read(list_assignable, Holder.PERSON, context.customer, member.id)
     return context.page("person.html", member=member, role=context.say(ROLE_NAMES[member.role]), accounts=accounts)
 
 

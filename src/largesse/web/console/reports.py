@@ -195,7 +195,7 @@ async def _parts(
 ) -> list[tuple[str, Added]]:
     """Returns the sums of each group with its name, highest spending first."""
     added = await add_up(connection, orders, by, only=only)
-    choices = await read_choices(connection, orders.customer_id, orders.environment, is_all=True)
+    choices = await read_choices(connection, (orders.customer_id, orders.environment), is_all=True)
     names = _names(choices, by)
     without = {
         "account": context.say("Invoice"),

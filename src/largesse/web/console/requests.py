@@ -61,7 +61,7 @@ async def download(context: RequestContext) -> Response:
 
 async def one(context: RequestContext) -> Response:
     """Shows a request. Raises NotFound."""
-    request = await context.read(read_request, *context.customer, context.number("request", highest=INT64))
+    request = await context.read(read_request, context.customer, context.number("request", highest=INT64))
     if request is None:
         raise NotFound("There is no request with that number in the log.")
     return context.page("request.html", request=request, kind_of=kind_of, days=DAYS)
@@ -94,7 +94,7 @@ async def _rows(context: RequestContext) -> AsyncIterator[Sequence[object]]:
 
 
 async def _newest(context: RequestContext, before: int, limit: int) -> tuple[list[LoggedRequest], int | None]:
-    return await context.read(list_newest, *context.customer, _filter(context), before=before, limit=limit)
+    return await context.read(list_newest, context.customer, _filter(context), before=before, limit=limit)
 
 
 def _filter(context: RequestContext) -> RequestFilter:

@@ -61,7 +61,7 @@ async def assign_to(context: RequestContext, holder: Holder, holder_id: int) -> 
     """Lets a holder use the accounts in the form, accounts that others assigned meanwhile, and accounts open to all. Raises NotFound."""
     if len(context.form.numbers("may_use")) < len(context.form.all("may_use")):
         raise NotFound("There is no such funding account.")
-    now = await context.read(list_assignable, holder, *context.customer, holder_id)
+    now = await context.read(list_assignable, holder, context.customer, holder_id)
     assigned = [one.id for one in now if one.is_assigned]
     await assign_accounts(context.actor, holder, holder_id, context.form.numbers_and_others("may_use", assigned))
 
@@ -122,7 +122,7 @@ async def one(context: RequestContext) -> Response:
             for key in await list_keys(connection, customer_id=person.customer_id)
             if (key.service_account, key.environment) == (account.key, person.environment)
         ]
-        accounts = await list_assignable(connection, Holder.SERVICE_ACCOUNT, *context.customer, account.id)
+        accounts = await list_assignable(connection, Holder.SERVICE_ACCOUNT, context.customer, account.id)
         spent = await read_spent_today(connection, person.customer_id, account.id, person.environment)
         month = await _this_month(context, connection, account.id)
     chosen = context.query("currency") if context.query("currency") in account.limits else ""

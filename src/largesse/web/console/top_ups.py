@@ -64,7 +64,7 @@ async def show(context: RequestContext) -> Response:
 
 async def list_all(context: RequestContext) -> Response:
     """Lists the customer's top-ups, newest first."""
-    found = await context.read(list_top_ups, *context.customer)
+    found = await context.read(list_top_ups, context.customer)
     seen = {account.id for account in await _accounts(context)}
     rows = [
         (one, spelled_reference(one.reference), *_shown_state(context, one)) for one in found if one.account_id in seen
@@ -89,7 +89,7 @@ def _shown_state(context: RequestContext, top_up: TopUp) -> tuple[str, str]:
 
 async def _accounts(context: RequestContext) -> list[SeenAccount]:
     own = context.person.if_only_own(Right.SEE_FUNDS)
-    return await context.read(list_seen_accounts, *context.customer, user_id=own)
+    return await context.read(list_seen_accounts, context.customer, user_id=own)
 
 
 async def _open_accounts(context: RequestContext) -> list[SeenAccount]:
@@ -100,7 +100,7 @@ async def _find(context: RequestContext) -> TopUp:
     """Returns the top-up of the path. Raises NotFound, also if the person may not see its account."""
     person = context.person
     async with context.database.connection(person.scope) as connection:
-        found = await find_top_up(connection, *context.customer, context.request.path_params["reference"])
+        found = await find_top_up(connection, context.customer, context.request.path_params["reference"])
         own = person.if_only_own(Right.SEE_FUNDS)
-        await find_seen_account(connection, *context.customer, found.account_id, user_id=own)
+        await find_seen_account(connection, context.customer, found.account_id, user_id=own)
     return found

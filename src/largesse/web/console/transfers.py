@@ -53,7 +53,7 @@ async def make(context: RequestContext) -> Response:
 
 
 async def _accounts(context: RequestContext) -> list[SeenAccount]:
-    return await context.read(list_seen_accounts, *context.customer, user_id=None)
+    return await context.read(list_seen_accounts, context.customer, user_id=None)
 
 
 def _read(context: RequestContext, accounts: list[SeenAccount]) -> _Checked | None:

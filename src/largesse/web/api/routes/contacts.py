@@ -152,7 +152,7 @@ async def _contacts(services: Services, call: Call) -> Reply:
     query, principal = call.query, call.principal
     if found := unfit(query.q):
         raise InvalidRequest(f"`q` must not contain {found}.")
-    place = principal.customer_id, principal.environment
+    place = principal.place
     shown = Filter(query.q, query.active, query.group)
     async with services.database.connection(principal.scope) as connection:
         listed = await list_by_id(connection, place, shown, query.limit, query.after)
@@ -235,7 +235,7 @@ def _change(body: _Members, *, email: str | UnsetType) -> ContactChange:
 async def _read(services: Services, call: Call, contact_id: int) -> ContactShape:
     """Returns a contact of the caller with its postal address. Raises NotFound."""
     principal = call.principal
-    place = principal.customer_id, principal.environment
+    place = principal.place
     async with services.database.connection(principal.scope) as connection:
         found = await read_contact(connection, place, contact_id)
         sealed = await read_sealed_address(connection, place, contact_id)

@@ -55,9 +55,7 @@ async def _events(services: Services, call: Call) -> Reply:
     query, principal = call.query, call.principal
     after = None if query.after is None else read_cursor(query.after)
     async with services.database.connection(principal.scope) as connection:
-        found = await read_stream(
-            connection, principal.customer_id, principal.environment, after=after, limit=query.limit
-        )
+        found = await read_stream(connection, principal.place, after=after, limit=query.limit)
     listed = [
         {"cursor": one.cursor, "event": one.event, "creationDate": one.created_at, "data": msgspec.Raw(one.body)}
         for one in found

@@ -30,7 +30,7 @@ async def create(context: RequestContext) -> Response:
 async def one(context: RequestContext) -> Response:
     """Shows a group, to rename or delete it, with the automations that send to it. Raises NotFound."""
     group = await _group(context)
-    automations = await context.read(list_automations, *context.customer)
+    automations = await context.read(list_automations, context.customer)
     return context.page(
         "contacts/group.html",
         group=group,

@@ -119,7 +119,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
     async with context.database.connection(principal.scope) as connection:
         accounts = await list_funding_accounts(connection, principal)
         campaign, listed = await campaign_of(connection, principal, opened.draft.id)
-        request = await find_request(connection, principal.customer_id, principal.environment, opened.draft.id)
+        request = await find_request(connection, principal.place, opened.draft.id)
     return await step(
         context,
         opened,
@@ -146,7 +146,7 @@ async def campaign_of(connection: Connection, principal: Principal, draft_id: st
     found = await find_by_order(connection, principal.customer_id, draft_id)
     if found is None:
         return None, 0
-    campaign = await find_campaign(connection, principal.customer_id, principal.environment, found[0])
+    campaign = await find_campaign(connection, principal.place, found[0])
     return campaign, 0 if campaign.domains else await count_list(connection, campaign)
 
 
