@@ -127,6 +127,13 @@ def test_a_wrong_number_below_the_label_is_not_passed_over(typed: str) -> None:
     assert [problem.kind for problem in row.problems] == ["quantity_wrong"]
 
 
+@pytest.mark.parametrize("typed", ["1.000", "-1", "2x", "x 3", "\N{FULLWIDTH DIGIT TWO}", "1,5"])
+def test_a_number_below_the_label_is_not_passed_over_where_all_are_wrong(typed: str) -> None:
+    """Otherwise each of them would get one gift."""
+    bad = checked(f"a@x.com; Ada; {typed}\nb@x.com; Bob; {typed}").bad
+    assert [problem.kind for row in bad for problem in row.problems] == ["quantity_wrong"] * 2
+
+
 def test_one_wrong_address_of_a_list_is_named() -> None:
     [row] = checked('email,name\n"a@x.com, b@-x",Ada').bad
     assert [(problem.kind, problem.detail) for problem in row.problems] == [("email_in_list", "b@-x")]

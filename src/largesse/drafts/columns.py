@@ -33,8 +33,9 @@ _ALL_NAMES = _NAMES | _FIRST_NAMES | _LAST_NAMES
 _KNOWN = _EMAILS | _ALL_NAMES | _QUANTITIES
 _PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
 _SIGNS = re.compile(r"[\W_]+")
-# What people type for a number of codes, valid or not. Longer numbers are telephone numbers and the like.
-_NUMBER = re.compile(r"[0-9]{1,4}(?:[.,]0{1,2})?")
+# What people type for a number of codes, valid or not: `2`, `2.0`, `1.000`, `2x`, `-1`, and digits of any script.
+# Longer numbers are telephone numbers and the like.
+_NUMBER = re.compile(r"[-+]?[x\u00d7]? ?\d{1,4}(?:[.,]\d{1,3})? ?[x\u00d7]?", re.IGNORECASE)
 # A personnel number or a telephone number: `101`, `EMP-0012`, `+44 7700 900123`.
 _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _THOUSANDS = re.compile(r"(?<=^[0-9])[\s'\u2019](?=[0-9]{3}(?![0-9]))")
