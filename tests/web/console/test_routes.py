@@ -162,3 +162,12 @@ def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(service: Service
     refused = inside.submit("/app", "/app/environment", token="0" * 40, environment="staging")
     assert refused.status_code == 403
     assert "/app/orders" in refused.text
+
+
+def test_pages_of_a_new_installation_do_not_blame_a_search(people: dict[str, Browser]) -> None:
+    for path in ("/app/send", "/app/catalogue"):
+        people["admin"].sees(path, "There are no gifts yet. The operator of this installation adds them.")
+        assert 'role="search"' not in people["admin"].page.text.partition("<main")[2].partition("</main>")[0]
+    people["admin"].sees("/app/send?tab=collections", "A collection lets each recipient choose a gift.")
+    people["admin"].sees("/app/search", "Search for a name, an address, a reference or a word of the page.")
+    assert "Nothing matches" not in people["admin"].text
