@@ -376,3 +376,24 @@ async def test_a_list_of_a_group_reads_its_members(connection: asyncpg.Connectio
         assert await store.count_contacts(connection, place, large) == 2998
         plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {groups._LIST}", *place)
         assert '"Index Only Scan"' in plan, "the index of members has what the policy compares"
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster has settings of its own for the coordinator's tables")
+async def test_a_search_for_a_common_word_reads_the_contacts_of_one_page(connection: asyncpg.Connection) -> None:
+    place, all_of_them = (1, "production"), store.Filter(words="person")
+    # Not in the order of the list; and so many, as with fewer the planner reads all of them: it expects a policy to show only one of 400.
+    contacts = (
+        _CONTACTS.partition(";")[0]
+        .replace("3000", "60000")
+        .replace("'p' || lpad(n::text, 5, '0')", "'person ' || md5(n::text)")
+    )
+    await connection.execute(f"SET session_replication_role = replica; {contacts}")
+    await connection.execute("ANALYZE contacts")
+    read = "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname = 'contacts'"
+    async with connection.transaction():
+        await connection.execute(
+            f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
+        )
+        for _ in range(7):  # the last ones by the plan for any arguments
+            assert len(await store.list_contacts(connection, place, all_of_them, 51)) == 51
+        assert await connection.fetchval(read) == 7 * 51
