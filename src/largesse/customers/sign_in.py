@@ -120,7 +120,8 @@ class SignInSteps(Generic[AnySession]):
 
     async def _check_password(self, email: str, password: str, origin: Origin) -> sign_in_store.PersonRecord:
         """Returns the person with that address and password. Raises Refused, TooManyRequests."""
-        about = self._prefix + email_key(email)[:LONGEST].encode(errors="replace")
+        # The prefix keeps a typed address, such as `code/7`, from using up the attempts of other people's codes, or of staff.
+        about = self._prefix + b"password/" + email_key(email)[:LONGEST].encode(errors="replace")
         async with self._database.connection(LOOKUP) as connection:
             known = await self._known(connection, email)
             # Also looks up an unknown person's browser, so that both cases take the same time.

@@ -17,7 +17,7 @@ AT_ONCE = 8
 TRIED, REFILL_S = 10, 90  # by one address at once, and until there is one more
 OF_A_NETWORK = 60
 
-WORLD = acme_with(ada="admin", bea="admin")
+WORLD = acme_with(ada="admin", bea="admin", cyd="admin")
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +117,20 @@ def test_who_guesses_codes_with_the_password_keeps_its_owner_out_of_nothing(serv
         ada.submit("/app", "/app/sign-out")
         assert enter(ada, "ada@acme.example", "another four words") == 303
         assert ada.submit("/app/second-step", code=codes[1]).status_code == 303
+        # The tests after this one sign her in with the password of before.
+        assert ada.submit("/app/security", "/app/security/password", password=PASSWORD).status_code == 303
+    without_second_steps(service)
+
+
+def test_an_address_typed_without_the_password_uses_up_none_of_somebodys_codes(service: Service) -> None:
+    cyd = with_password(service, "cyd@acme.example")
+    _, codes = set_up(service, cyd)
+    [[person_id]] = service.sql("SELECT id FROM people WHERE email = 'cyd@acme.example'")
+    answers = guess(service, [f"code/{person_id}"] * (TRIED + 2), networks(TRIED + 2))
+    assert answers[429] > 0, "all tries of what was typed are used up"
+    other = Browser(service)
+    assert enter(other, "cyd@acme.example") == 303
+    assert other.submit("/app/second-step", code=codes[0]).status_code == 303
     without_second_steps(service)
 
 

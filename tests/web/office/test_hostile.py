@@ -6,7 +6,7 @@ import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.hostile import VALUES
-from tests.web.office.conftest import staff_in
+from tests.web.office.conftest import add_staff, staff_in
 from tests.web.office.test_routes import GUARDED, LEFT_OUT
 
 from largesse.web.console.page_routes import PARAMETERS, PageRoute
@@ -85,3 +85,17 @@ def test_each_page_of_the_menu_and_of_the_core_is_reached_by_links(owner: Browse
     has_app = "/office/security/app"  # not offered to who has one
     assert core - reached <= {has_app}
     assert any(re.fullmatch(r"/office/staff/\d+", path) for path in reached)
+
+
+def test_an_address_typed_at_the_web_application_uses_up_no_try_here(service: Service) -> None:
+    """Otherwise anybody could keep staff out, also of a back office that is open to few networks."""
+    staff_id = add_staff(service, "support")
+    for typed in (f"code/{staff_id}", f"staff/code/{staff_id}", "staff/support@largesse.example"):
+        stranger = Browser(service)
+        stranger.get("/app/sign-in")
+        answers = [stranger.post("/app/sign-in", email=typed, password=f"wrong {n}").status_code for n in range(11)]
+        assert answers == [403] * 10 + [429]
+    staff_in(service, "support")
+    browser = Browser(service)
+    browser.get("/office/sign-in")
+    assert browser.post("/office/sign-in", email="support@largesse.example", password="wrong").status_code == 403
