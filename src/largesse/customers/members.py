@@ -1,12 +1,12 @@
 """The members of a customer, people with a role: the SQL of the table `users`, and operations that invite, change and remove them."""
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from largesse.base.email import email_key
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError
+from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError, TooManyRequests
 from largesse.customers.access import LOCK_CUSTOMER, LOCK_USER
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import find_customer
@@ -52,6 +52,12 @@ _PLACE = """
     SELECT (SELECT count(*) FROM users WHERE customer_id = $1 AND is_active) AS people, u.name, u.role, u.is_active,
            u.is_active AND u.person_id IS NOT NULL AS is_there
     FROM (VALUES (1)) AS one LEFT JOIN users u ON u.customer_id = $1 AND lower(u.email) = lower($2)
+"""
+# The seconds until another invitation may be mailed to a member; nothing if one may be now. Links that a mail carries are not counted twice.
+_WAIT_TO_INVITE = """
+    SELECT extract(epoch FROM created_at + $3::interval - clock_now())::float8 FROM sign_in_links
+    WHERE user_id = $1 AND kind = 'invitation' AND NOT is_mailed AND created_at > clock_now() - $3::interval
+    ORDER BY created_at DESC OFFSET $2 - 1 LIMIT 1
 """
 _ADD = """
     INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, $3, $4)
@@ -163,6 +169,7 @@ async def note_login(connection: Connection, user_id: int) -> None:
 
 
 MOST_PEOPLE = 500
+MOST_INVITATIONS, INVITATIONS_WITHIN = 5, timedelta(hours=1)  # mailed to one address by one customer
 
 
 class LastAdministrator(BrokenRule):
@@ -298,10 +305,13 @@ async def _find_and_forget(transaction: Transaction, email: str, *, second_step:
 
 
 async def _new_invitation(connection: Connection, user_id: int, *, mails: bool) -> str:
-    secret = await new_link(connection, "invitation", user_id=user_id)
+    """Returns the secret of a new invitation. Raises TooManyRequests if too many are mailed to one address."""
     if mails:
+        wait_s = await connection.fetchval(_WAIT_TO_INVITE, user_id, MOST_INVITATIONS, INVITATIONS_WITHIN)
+        if wait_s is not None:
+            raise TooManyRequests("Too many invitations were mailed to this address.", retry_after_s=wait_s)
         await mail_invitation(connection, user_id)
-    return secret
+    return await new_link(connection, "invitation", user_id=user_id)
 
 
 async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Member:

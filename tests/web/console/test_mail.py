@@ -55,6 +55,26 @@ def test_an_invitation_is_mailed_and_shown_to_nobody_else(service: Service) -> N
     assert "new@acme.example gets a mail with a link." in ada.read("/app/people")
 
 
+def test_invitations_to_one_address_are_few_also_after_it_was_removed(service: Service) -> None:
+    """Otherwise an administrator could send a stranger thousands of mails."""
+    ada = with_password(service, "ada@acme.example")
+    invited = {"email": "often@acme.example", "name": "", "role": "member"}
+    assert ada.submit("/app/people", **invited).status_code == 303
+    [[user_id]] = service.sql("SELECT id FROM users WHERE email = 'often@acme.example'")
+    again = f"/app/people/{user_id}/invitation"
+    assert [ada.submit("/app/people", again).status_code for _ in range(3)] == [303] * 3
+    assert ada.submit("/app/people", f"/app/people/{user_id}/remove").status_code == 303
+    assert ada.submit("/app/people", **invited).status_code == 303
+    before = waiting(service)
+    refused = ada.submit("/app/people", again)
+    assert (refused.status_code, 0 < int(refused.headers["retry-after"]) <= 3_600) == (429, True)
+    assert ada.submit("/app/people", f"/app/people/{user_id}/remove").status_code == 303
+    assert ada.submit("/app/people", **invited).status_code == 429
+    assert waiting(service) == before
+    service.sql("UPDATE sign_in_links SET created_at = created_at - interval '1 hour' WHERE user_id = $1", user_id)
+    assert ada.submit("/app/people", **invited).status_code == 303
+
+
 def test_a_browser_that_has_not_signed_in_before_is_told_of(service: Service) -> None:
     first = with_password(service, "gil@globex.example")
     assert told_of(service) == 0, "the first one of all is no news"
