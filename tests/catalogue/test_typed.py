@@ -364,7 +364,7 @@ async def test_a_suppliers_offers_become_drafts_once(
     offers = [
         Offer("a/1", "Tango card", "gbp", ("GB",), ("5", "10.00")),
         Offer("b", "No amounts", "GBP", ("GB",), ()),
-        Offer("c", "No currency", "XXX", ("GB",), ("5",)),
+        Offer("c\x1b[2J", "No currency", "XXX", ("GB",), ("5",)),
         Offer("d", "No country", "GBP", ("Atlantis",), ("5",)),
         Offer("a-1", "The same key as a/1", "GBP", ("GB",), ("5",)),
     ]
@@ -373,7 +373,7 @@ async def test_a_suppliers_offers_become_drafts_once(
     second = await import_offers(actor, connection, "tango", offers)
 
     assert (first.saved, first.known, second.saved, second.known) == (1, 0, 0, 1)
-    assert [one.split(":")[0] for one in first.refused] == ["b", "c", "d", "a-1"]
+    assert [one.split(":")[0] for one in first.refused] == ["b", "c [2J", "d", "a-1"]
     row = await connection.fetchrow("SELECT key, name, active FROM products")
     assert tuple(row) == ("tango-a-1", "Tango card", False)
     assert await publish_many(actor, "product", ["tango-a-1"]) == 1

@@ -9,6 +9,7 @@ import yaml
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
+from largesse.base.text import cleaned
 from largesse.catalogue.content import TWICE, Fault, Faulty, ProductContent
 from largesse.catalogue.draft_store import read_many
 from largesse.catalogue.editing import MOST_AT_ONCE, import_drafts
@@ -24,6 +25,8 @@ from largesse.webhooks.resolver import Resolver
 
 # An order that no supplier has, as our ids are never all zeros.
 _NO_ORDER = SupplierLine("00000000-0000-0000-0000-000000000000", "none", 1, "GBP", "GB")
+
+_LONGEST_FAULT = 300  # characters
 
 _NOT_ALLOWED = "its url must be https and lead to a public address, unless allowed_networks names its network"
 # Explanations for a call without a clear answer, by the word for logs.
@@ -138,17 +141,22 @@ async def import_offers(actor: Actor, connection: Connection, supplier: str, off
     for offer in offers:
         key = _key(supplier, offer)
         if key in contents:
-            refused.append(f"{offer.sku}: key: {Fault('key', TWICE, {'what': key}).english}")
+            refused.append(_in_words(offer, Fault("key", TWICE, {"what": key})))
             continue
         try:
             contents[key] = _content_of(supplier, offer, currencies)
         except Faulty as faulty:
-            refused += [f"{offer.sku}: {fault.field}: {fault.english}" for fault in faulty.faults]
+            refused += [_in_words(offer, fault) for fault in faulty.faults]
     known = await read_many(connection, "product", list(contents))
     new = [(key, content) for key, content in contents.items() if key not in known]
     for start in range(0, len(new), MOST_AT_ONCE):
         await import_drafts(actor, "product", dict(new[start : start + MOST_AT_ONCE]), {}, f"catalogue of {supplier}")
     return ImportedOffers(len(new), len(known), refused)
+
+
+def _in_words(offer: Offer, fault: Fault) -> str:
+    """Returns a fault in one line. Its texts are the supplier's, and must not act on the terminal that shows them."""
+    return cleaned(f"{offer.sku}: {fault.field}: {fault.english}", " ")[:_LONGEST_FAULT]
 
 
 def _content_of(supplier: str, offer: Offer, currencies: Collection[str]) -> ProductContent:
