@@ -13,6 +13,7 @@ from tests.test_docs import METRICS
 
 from largesse.base.settings import load_settings
 from largesse.cli import main
+from largesse.db.roles import Role
 from largesse.installation import OFFICE_CONNECTIONS, SERVING_CONNECTIONS
 from largesse.worker import DATABASE_CONNECTIONS
 
@@ -81,6 +82,15 @@ def test_a_service_with_metrics_sees_those_of_its_process(unit: Path) -> None:
 def test_metrics_leave_a_port_to_node_exporter(unit: Path) -> None:
     """An alert needs node_exporter, which listens on 9100. A service that finds its port taken does not start."""
     assert "9100" not in unit.read_text()
+
+
+def test_uninstalling_ends_every_unit_and_drops_every_role() -> None:
+    said = (ROOT / "docs/install.md").read_text().partition("## Uninstall")[2]
+    (ended,) = re.findall(r"^systemctl disable --now (.+)$", said, re.MULTILINE)
+    units = {unit.name for unit in UNITS if "@" not in unit.name} - {"largesse-verify.service"}  # its timer starts it
+    assert {name if "." in name else f"{name}.service" for name in ended.split()} == units
+    (roles,) = re.findall(r"^for role in (.+); do$", said, re.MULTILINE)
+    assert set(roles.split()) == {"largesse", *Role}
 
 
 def test_prometheus_takes_the_alerts() -> None:

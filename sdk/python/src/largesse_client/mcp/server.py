@@ -33,9 +33,11 @@ class _Server(MCPServer[Any]):
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Calls a tool. Raises ToolError."""
         for tool in await self.list_tools():
-            unknown = arguments.keys() - tool.input_schema.get("properties", {}).keys()
+            known = tool.input_schema.get("properties", {})
+            unknown = arguments.keys() - known.keys()
             if tool.name == name and unknown:
-                raise ToolError(f"{name} has no argument {', '.join(map(repr, sorted(unknown)))}.")
+                have = f"It has {', '.join(known)}." if known else "It has none."
+                raise ToolError(f"{name} has no argument {', '.join(map(repr, sorted(unknown)))}. {have}")
         return await super().call_tool(name, arguments, context)
 
 
