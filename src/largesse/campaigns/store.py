@@ -72,21 +72,22 @@ _TAKEN = """
 """
 # Counts the gifts of an order: those left, those cancelled before anybody got them, and those cancelled after they were given.
 _COUNT_LINES = """
-    SELECT count(*) FILTER (WHERE l.recipient_email IS NULL AND s.state IS NULL)::int AS left,
-           count(*) FILTER (WHERE l.recipient_email IS NULL AND s.state = 'cancelled')::int AS returned,
-           count(*) FILTER (WHERE l.recipient_email IS NOT NULL AND s.state = 'cancelled')::int AS withdrawn,
-           count(*) FILTER (WHERE l.recipient_email IS NOT NULL AND s.state <> 'cancelled')::int AS claimed
-    FROM lines l LEFT JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
-    WHERE l.customer_id = $1 AND l.order_id = $2
+    SELECT count(*) FILTER (WHERE NOT is_given AND state IS NULL)::int AS left,
+           count(*) FILTER (WHERE NOT is_given AND state = 'cancelled')::int AS returned,
+           count(*) FILTER (WHERE is_given AND state = 'cancelled')::int AS withdrawn,
+           count(*) FILTER (WHERE is_given AND state <> 'cancelled')::int AS claimed
+    FROM (SELECT l.recipient_email IS NOT NULL AS is_given, (
+              SELECT s.state FROM line_states s WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number) AS state
+          FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2 OFFSET 0) AS line
 """
 _PEOPLE = """
     SELECT number, taken_at FROM campaign_people
     WHERE customer_id = $1 AND campaign_id = $2 AND number IS NOT NULL AND number < $3 ORDER BY number DESC LIMIT $4
 """
 _LINES = """
-    SELECT l.number, l.recipient_email, coalesce(s.state, 'issued') AS state FROM lines l
-    LEFT JOIN line_states s ON s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number
-    WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
+    SELECT l.number, l.recipient_email, coalesce((
+        SELECT s.state FROM line_states s WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number), 'issued') AS state
+    FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
 """
 _FREE = """
     SELECT number FROM lines l

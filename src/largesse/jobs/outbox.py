@@ -57,9 +57,8 @@ _RESCHEDULE = "UPDATE mail_jobs SET due_at = $3 WHERE customer_id = $1 AND order
 _HOLD_JOB = """
     UPDATE mail_jobs SET fanned_out_at = clock_now()
     WHERE customer_id = $1 AND order_id = $2 AND fanned_out_at IS NULL
-    AND NOT EXISTS (SELECT FROM lines l WHERE l.customer_id = $1 AND l.order_id = $2 AND NOT EXISTS (
-        SELECT FROM line_states s
-        WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number AND s.state = 'cancelled'))
+    AND (SELECT count(*) FROM lines WHERE customer_id = $1 AND order_id = $2)
+      = (SELECT count(*) FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled')
 """
 _CANCELLED_LINES = "SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2 AND state = 'cancelled'"
 # Locks them in the order of their ids, as workers do when they write outcomes.

@@ -42,9 +42,11 @@ _PROGRESS = """
         SELECT state, claimed_at, expires_at, product_id FROM line_states
         WHERE customer_id = $1 AND order_id = $2 AND number = $3
         """
+# Does not join the states: the planner expects few lines of an order, and would compare each line with all states.
 _LINE_RECORDS = """
-        SELECT l.number, recipient_email, recipient_name, coalesce(s.state, $3) AS state, e.*
-        FROM lines l LEFT JOIN line_states s USING (customer_id, order_id, number)
+        SELECT l.number, recipient_email, recipient_name, coalesce((
+            SELECT s.state FROM line_states s WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number), $3) AS state, e.*
+        FROM lines l
         LEFT JOIN LATERAL (
             SELECT max(at) FILTER (WHERE event = 'opened') AS opened_at,
                    max(at) FILTER (WHERE event = 'claimed') AS claimed_at,

@@ -31,9 +31,8 @@ from largesse.staff.model import StaffRight
 _OPEN_LINES = """
     SELECT l.number FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id
     WHERE l.customer_id = $1 AND l.order_id = $2 AND l.number = ANY($3::int[])
-      AND (o.scheduled_for IS NULL OR o.scheduled_for <= (SELECT clock_now())) AND NOT EXISTS (
-        SELECT FROM line_states s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+      AND (o.scheduled_for IS NULL OR o.scheduled_for <= (SELECT clock_now()))
+      AND l.number NOT IN (SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2)
 """
 _CANCELLATION = """
     SELECT count(*) FILTER (WHERE state = 'cancelled') AS cancelled,

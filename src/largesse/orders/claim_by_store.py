@@ -25,13 +25,10 @@ COUNT_FROM_EARLIER = """
 PUT_OFF = "UPDATE follow_ups SET due_at = $3 WHERE customer_id = $1 AND order_id = $2 AND due_at < $3"
 # Lines that nobody has claimed and whose recipient has not stopped the reminders.
 TO_REMIND = """
-    SELECT number, recipient_email AS email, recipient_name AS name FROM lines AS l
-    WHERE customer_id = $1 AND order_id = $2 AND recipient_email IS NOT NULL AND NOT EXISTS (
-        SELECT FROM line_states AS s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
-      AND NOT EXISTS (
-        SELECT FROM reminder_stops AS s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+    SELECT number, recipient_email AS email, recipient_name AS name FROM lines
+    WHERE customer_id = $1 AND order_id = $2 AND recipient_email IS NOT NULL
+      AND number NOT IN (SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2)
+      AND number NOT IN (SELECT number FROM reminder_stops WHERE customer_id = $1 AND order_id = $2)
     ORDER BY number
 """
 STOPPED = "SELECT number FROM reminder_stops WHERE customer_id = $1 AND order_id = $2"
@@ -48,9 +45,8 @@ NOT_NOW = """
 """
 MAILED = "SELECT DISTINCT email FROM messages WHERE customer_id = $1 AND order_id = $2 AND kind = 'gift'"
 UNCLAIMED = """
-    SELECT number FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
-        SELECT FROM line_states AS s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+    SELECT number FROM lines WHERE customer_id = $1 AND order_id = $2
+      AND number NOT IN (SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2)
     ORDER BY number LIMIT $3
 """
 END = "UPDATE follow_ups SET due_at = NULL WHERE customer_id = $1 AND order_id = $2"

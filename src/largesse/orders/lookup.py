@@ -24,9 +24,8 @@ _FIND = compose(
 )
 _REFUNDABLE = """
     SELECT count(*), (SELECT name FROM accounts WHERE customer_id = $1 AND id = $3)
-    FROM lines AS l WHERE customer_id = $1 AND order_id = $2 AND NOT EXISTS (
-        SELECT FROM line_states AS s
-        WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number)
+    FROM lines WHERE customer_id = $1 AND order_id = $2
+      AND number NOT IN (SELECT number FROM line_states WHERE customer_id = $1 AND order_id = $2)
 """
 _RECIPIENTS = """
     SELECT recipient_email AS email, recipient_name AS name, count(*)::int AS quantity, was_email
