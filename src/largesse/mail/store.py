@@ -171,7 +171,7 @@ END_CLAIMING = "UPDATE captured_mail SET claims = false WHERE customer_id = $1 A
 # Mail to people who sign in. What only workers of the next release can write, while it is rolled out, is left to them.
 TAKE_PEOPLE_MAILS = """
     SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-           m.created_at, m.account_id, m.content, m.change, m.request_id, m.note_order_id, m.automation_id
+           m.created_at, clock_now() - m.created_at > interval '3 days' AS is_old, m.account_id, m.content, m.change, m.request_id, m.note_order_id, m.automation_id
     FROM people_mails m
     WHERE m.due_at <= clock_now()
         AND m.kind IN ('invitation', 'reset', 'new_device', 'second_step', 'low_balance', 'approval_asked', 'approval_ended',

@@ -1,6 +1,5 @@
 """Sends mail to people who sign in, one after the other, and retries what the mail server did not take."""
 
-from datetime import timedelta
 from email.utils import parseaddr
 
 import structlog
@@ -23,7 +22,6 @@ from largesse.notes.store import has_unmailed
 
 SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6
-_GIVE_UP_AFTER = timedelta(days=3)  # while the mail server cannot be reached, or refuses mail for a reason of its own
 
 _log = structlog.get_logger(__name__)
 
@@ -60,8 +58,8 @@ class PeopleMailer:
             _log.exception("people_mail.unreadable", id=row["id"], kind=row["kind"])
         finally:
             self._sending = None
-        is_old = clock.now() - row["created_at"] > _GIVE_UP_AFTER
-        is_tried = row["attempts"] >= MOST_ATTEMPTS and (is_old or outcome != "away")
+        # Mail is given up after three days while the mail server cannot be reached, or refuses mail for a reason of its own.
+        is_tried = row["attempts"] >= MOST_ATTEMPTS and (row["is_old"] or outcome != "away")
         if outcome not in {"again", "away"} or is_tried:
             await self._end(row)
         _log.info("people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], outcome=outcome)
