@@ -11,12 +11,15 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 from tests.distributed import SOMEBODY_WAITS
+from tests.waiting import LONGEST_S, until
 
+from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import OperatorError
 from largesse.db import migrate
 from largesse.db.pool import connect_once
 from largesse.db.rights import FUNCTIONS, TABLES
 from largesse.db.scope import OPERATOR
+from largesse.db.session import UNLIMITED, Dialer, Session
 
 
 @pytest.fixture
@@ -239,3 +242,24 @@ async def test_an_index_whose_build_was_interrupted_is_built_anew(session: async
     await session.execute("TRUNCATE used")
     await migrate._run_patiently(session, "0001", sql)
     assert await session.fetchval(is_valid) is True
+
+
+async def test_what_a_killed_migrate_left_running_ends_and_frees_its_locks(
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "0001_slow.sql").write_text("CREATE TABLE made (); SELECT pg_advisory_xact_lock(7), pg_sleep(600)")
+    monkeypatch.setattr(migrate, "REVISIONS", tmp_path)
+    dialer = Dialer(DatabaseAddress.parse(empty_url), UNLIMITED)
+    killed, beside = await dialer.dial(), await asyncpg.connect(empty_url)
+    own = asyncio.Future[Session]()
+    own.set_result(killed)
+    monkeypatch.setattr(dialer, "dial", lambda: own)
+    running = asyncio.create_task(migrate._run_revisions(dialer, None, as_owner=False))
+    sleeps = "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1"
+    await until(lambda: beside.fetchval(sleeps, killed.get_server_pid()))
+    killed.terminate()  # sends nothing, as of a killed process
+    await beside.execute("SELECT pg_advisory_lock(7)", timeout=LONGEST_S)
+    assert await beside.fetchval("SELECT to_regclass('made')") is None
+    with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError)):
+        await running
+    await beside.close()

@@ -12,6 +12,7 @@ Its first line may say which code runs on it, so that a release can run beside t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,7 @@ _REVISION = "SELECT version_num FROM alembic_version"
 _RUNS_FROM = "SELECT to_jsonb(a) ->> 'runs_from' FROM alembic_version AS a"
 _REVISIONS = "SELECT version_num, runs_from FROM alembic_version"
 _DELETE_REVISION = "DELETE FROM alembic_version"
+_NOTICE_A_KILL = "SET client_connection_check_interval = '2s'"
 _ADD_REVISION = "INSERT INTO alembic_version (version_num, runs_from) VALUES ($1, $2)"
 
 
@@ -169,6 +171,9 @@ async def _run_revisions(dialer: Dialer, after: str | None, *, as_owner: bool) -
     """
     session = await dialer.dial()
     try:
+        # If this process is killed, the server would go on with a long statement, keep its locks, and stop the next `migrate`.
+        with contextlib.suppress(asyncpg.InvalidParameterValueError):  # a server on Windows cannot look
+            await session.execute(_NOTICE_A_KILL)
         if as_owner:
             await act_as(session, Role.OWNER)
         await session.execute(_VERSION_TABLE)
