@@ -14,9 +14,10 @@ import msgspec
 
 from largesse.approvals.model import APPROVED
 from largesse.approvals.service import withdraw_unsent
+from largesse.approvals.store import find_request
 from largesse.base.errors import BrokenRule, NotFound
 from largesse.campaigns import model, store
-from largesse.customers.access import AccessChanged, is_own
+from largesse.customers.access import is_own
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.authenticator import Caller
 from largesse.customers.customer_store import lock_customer
@@ -24,7 +25,7 @@ from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.drafts.model import DraftContent
-from largesse.drafts.store import begin_draft, drop_draft, read_draft, save_draft
+from largesse.drafts.store import begin_draft, drop_draft, read_draft, save_draft, take_draft
 from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, read_defaults
 
 _TOKEN_BYTES = 12
@@ -81,23 +82,23 @@ async def create_campaign(actor: Actor, caller: Caller, rule: model.CampaignRule
 
 
 async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: model.CampaignRule) -> None:
-    """Changes a campaign whose gifts are not ordered yet.
+    """Changes a campaign whose gifts are not ordered yet. It belongs to the actor from then on, who orders them.
 
     Makes the draft again if it was deleted, as drafts are after two weeks. Withdraws an approval, which was for the old settings.
 
-    Raises NotFound, AccessChanged for another person's campaign, IsReserved, and CampaignFault.
+    Raises NotFound, IsReserved, and CampaignFault.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
         campaign = await _locked(transaction, campaign_id)
-        if campaign.user_id != actor.user_id:
-            raise AccessChanged
         if await store.read_order(connection, campaign) is not None:
             raise IsReserved
         now = await read_now(connection)
         await _check(connection, actor, rule, now, campaign_id)
         content = _content(caller, rule)
+        assert actor.user_id is not None, "a person sets it"
+        is_withdrawn = campaign.user_id != actor.user_id and await _take_over(transaction, campaign)
         try:
             draft = await read_draft(connection, actor, campaign.order_reference, lock=True)
             await save_draft(connection, actor, draft.id, content)
@@ -105,14 +106,27 @@ async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: 
             if await store.read_order(connection, campaign) is not None:  # it was sent just now
                 raise IsReserved from None
             draft = await begin_draft(connection, actor, now, content)
-        is_withdrawn = await withdraw_unsent(connection, actor.place, campaign.order_reference, {APPROVED})
+        is_withdrawn |= await withdraw_unsent(connection, actor.place, campaign.order_reference, {APPROVED})
         if await store.read_order(connection, campaign) is not None:  # it was sent while the approval was locked
             raise IsReserved
         before = _facts(await read_rule(connection, campaign, draft.content))
-        await store.change_campaign(connection, campaign, rule, draft.id)
+        await store.change_campaign(connection, campaign, rule, draft.id, actor.user_id)
         if is_withdrawn:
             await transaction.record("approval.withdrawn", f"send {campaign.order_reference}")
         await transaction.record("campaign.changed", _subject(campaign_id), before=before, after=_facts(rule))
+
+
+async def _take_over(transaction: Transaction, campaign: model.Campaign) -> bool:
+    """Makes the draft of another person's campaign the actor's. Returns whether a request for its approval was withdrawn.
+
+    A draft whose approval was requested is deleted: it may have been the actor who approved it.
+    """
+    connection, actor = transaction.connection, transaction.actor
+    if await find_request(connection, *actor.place, campaign.order_reference, lock=True) is None:
+        await take_draft(connection, actor, campaign.order_reference)
+        return False
+    await drop_draft(connection, *actor.place, campaign.order_reference)
+    return await withdraw_unsent(connection, actor.place, campaign.order_reference)
 
 
 async def pause_campaign(actor: Actor, campaign_id: int, *, paused: bool) -> None:

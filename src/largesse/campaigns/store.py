@@ -46,7 +46,7 @@ _ADD = """
 """
 _CHANGE = """
     UPDATE campaigns SET name = $3, gifts = $4, greeting = $5, domains = $6, opens_at = $7, closes_at = $8, due_at = $8,
-        order_reference = $9
+        order_reference = $9, user_id = $10
     WHERE customer_id = $1 AND id = $2
 """
 _PAUSE = "UPDATE campaigns SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
@@ -197,10 +197,12 @@ async def insert_campaign(
     return campaign_id
 
 
-async def change_campaign(connection: Connection, campaign: Campaign, rule: CampaignRule, reference: str) -> None:
-    """Replaces the settings of a campaign that has given no gift yet, and the reference of its draft."""
+async def change_campaign(
+    connection: Connection, campaign: Campaign, rule: CampaignRule, reference: str, user_id: int
+) -> None:
+    """Replaces the settings of a campaign that has given no gift yet, the reference of its draft, and its person."""
     key = (campaign.customer_id, campaign.id)
-    await connection.execute(_CHANGE, *key, *_columns(rule), reference)
+    await connection.execute(_CHANGE, *key, *_columns(rule), reference, user_id)
     await connection.execute(_DROP_LIST, *key)
     await connection.execute(_SET_LIST, campaign.customer_id, campaign.environment, campaign.id, list(rule.mailboxes))
 

@@ -58,6 +58,7 @@ _UPDATE = """
     UPDATE drafts SET content = $4::text::jsonb, changed_at = clock_now()
     WHERE customer_id = $1 AND environment = $2 AND id = $3
 """
+_GIVE = "UPDATE drafts SET user_id = $3 WHERE customer_id = $1 AND environment = $2 AND id = $4"
 _DELETE = "DELETE FROM drafts WHERE customer_id = $1 AND environment = $2 AND id = $3"
 _READ_ROWS = """
     SELECT number, cells FROM draft_rows
@@ -167,6 +168,11 @@ async def changing_draft(actor: Actor, draft_id: str) -> AsyncIterator[DraftChan
 async def save_draft(connection: Connection, owner: Owner, draft_id: str, content: DraftContent) -> None:
     """Replaces the content of a draft. The draft must exist and be locked."""
     await connection.execute(_UPDATE, owner.customer_id, owner.environment, draft_id, _encode(content).decode())
+
+
+async def take_draft(connection: Connection, owner: Owner, draft_id: str) -> None:
+    """Makes a draft of another person the owner's, if it still exists."""
+    await connection.execute(_GIVE, *_person(owner), draft_id)
 
 
 async def drop_draft(connection: Connection, customer_id: int, environment: str | None, draft_id: str) -> bool:

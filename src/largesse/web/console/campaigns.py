@@ -195,8 +195,9 @@ async def _find(context: RequestContext) -> Campaign:
 
 
 async def _draft(context: RequestContext, connection: Connection, campaign: Campaign) -> DraftContent | None:
-    """Returns the draft of a campaign's order; None if it is somebody else's or was deleted."""
-    draft = await find_draft(connection, context.principal, campaign.order_reference)
+    """Returns the draft of a campaign's order; None if it was deleted."""
+    person = msgspec.structs.replace(context.principal, user_id=campaign.user_id)
+    draft = await find_draft(connection, person, campaign.order_reference)
     return None if draft is None else draft.content
 
 
