@@ -68,6 +68,41 @@ def test_a_contact_who_joins_a_group_again_gets_no_second_gift(
     assert runs(service) == [("Again", date(2047, 3, 4), "placed"), ("Again", date(2047, 3, 8), "skipped")]
 
 
+@pytest.mark.parametrize(("address", "state"), [("Back@example.com", "skipped"), ("other@example.com", "placed")])
+def test_a_contact_who_is_deleted_and_added_again_gets_no_second_gift(
+    service: Service, automation: Callable[..., int], address: str, state: str
+) -> None:
+    move_to(service, "2051-05-10 06:00Z")
+    add_contact(service, "Back", birthday=510)
+    one = automation()
+    move_to(service, "2051-05-10 12:00Z")
+    work(service)
+    service.sql("DELETE FROM contacts")
+    move_to(service, "2051-06-10 06:00Z")
+    again = add_contact(service, "Back", birthday=612, email=address, email_key=address.lower())
+    service.sql("UPDATE contacts SET created_at = clock_now()")
+    assert [row["state"] for row in _upcoming(service, one)] == ["waiting" if state == "placed" else state]
+    move_to(service, "2051-06-12 12:00Z")
+    work(service)
+    assert runs(service) == [("Back", date(2051, 6, 12), state)]
+    service.sql("DELETE FROM contacts WHERE id = $1", again)
+
+
+def test_a_new_employee_who_is_added_twice_on_the_first_day_gets_one_gift(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    move_to(service, "2051-07-03 06:00Z")
+    automation(occasion="first_day")
+    for hour, state in ((9, "placed"), (12, "skipped")):
+        move_to(service, f"2051-07-03 {hour:02}:00Z")
+        service.sql("DELETE FROM contacts")
+        add_contact(service, "New", start_date=date(2051, 7, 3))
+        service.sql("UPDATE contacts SET created_at = clock_now()")
+        service.sql("UPDATE automations SET plan_at = clock_now()")
+        work(service)
+        assert runs(service) == [("New", date(2051, 7, 3), state)]
+
+
 def _upcoming(service: Service, automation_id: int) -> Sequence[Mapping[str, Any]]:
     async def read(connection: Any) -> Sequence[Mapping[str, Any]]:
         found = await store.find_automation(connection, (1, "production"), automation_id)

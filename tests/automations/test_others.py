@@ -27,7 +27,7 @@ async def approve(actor: Actor, automation_id: int) -> None:
     async with actor.transaction(Right.CONTACTS) as transaction:
         automation = await lock_automation(transaction.connection, actor.place, automation_id)
         assert automation is not None
-        await approve_automation(transaction.connection, automation, automation.user_id + 1)
+        await approve_automation(transaction.connection, automation, automation.user_id + 1, 1000)
         await transaction.record("automation.approved", f"automation {automation_id}", after={"name": automation.name})
 
 

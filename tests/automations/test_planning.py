@@ -250,7 +250,7 @@ def _in(contact: Days, wanted: AutomationRule) -> Days:
 def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
     now = datetime(2027, 1, 1, tzinfo=UTC)
     draft = Automation(
-        **msgspec.structs.asdict(wanted), customer_id=1, id=0, environment="production", user_id=0, approved_by=None,
+        **msgspec.structs.asdict(wanted), customer_id=1, id=0, environment="production", user_id=0, approved_by=None, approved_minor=None,
         paused_at=None, ended_at=None, created_at=now, planned_through=now.date(),
     )  # fmt: skip
 

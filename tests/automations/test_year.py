@@ -332,7 +332,7 @@ def test_an_automation_that_asks_for_approval_waits_for_somebody_else(
     perform(service, change_automation, one, rule(service, asks_approval=True, cap=5))
     assert service.sql("SELECT approved_by FROM automations")[0][0] is None
     with pytest.raises(OwnAutomation):
-        perform(service, approve_automation, one, "")
+        perform(service, approve_automation, one, "", 1000)
 
 
 def test_rules_about_approvals_hold_for_automations(service: Service, automation: Callable[..., int]) -> None:

@@ -61,6 +61,7 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
     environment: str
     user_id: int  # the person who set it last; it sends as that person
     approved_by: int | None
+    approved_minor: int | None  # what one gift cost when it was approved, in minor units
     paused_at: datetime | None
     ended_at: datetime | None
     created_at: datetime
@@ -130,7 +131,7 @@ def is_again(day: date, given: Iterable[date]) -> bool:
 
     A contact whose birthday is corrected from 30 December to 2 January had the gift already.
     """
-    return any(day.year == one.year or abs(day - one) < HALF_A_YEAR for one in given if one != day)
+    return any(day.year == one.year or abs(day - one) < HALF_A_YEAR for one in given)
 
 
 def keys_of(day: date, leap_day: str) -> Collection[int]:

@@ -13,11 +13,13 @@ import structlog
 from msgspec.structs import replace
 
 from largesse.automations import model, run_store, store
+from largesse.automations.service import CostsMore, ask_again
 from largesse.base import errors
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.db.pool import DATABASE_FAILED, Connection, Database
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.orders.follow_ups import read_defaults
+from largesse.orders.order import Order
 from largesse.orders.recipients import Recipient
 from largesse.orders.request import SendRequest, TemplateChoice, send_request
 from largesse.orders.service import OrderService
@@ -92,8 +94,8 @@ class AutomationRunner:
         except Exception:  # the other runs go on, and this one is tried again
             log.exception("automation_run.failed", customer=key.customer_id, automation=key.automation_id)
 
-    async def _prepare(self, key: model.RunKey) -> tuple[Caller, SendRequest, datetime] | None:
-        """Records that the run is being placed. Returns caller and request of its order, and until when to try; None if it must not be placed."""
+    async def _prepare(self, key: model.RunKey) -> tuple[Caller, model.Automation, SendRequest, datetime] | None:
+        """Records that the run is being placed. Returns caller, automation and request of its order, and until when to try; None if it must not be placed."""
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
             automation = await store.lock_automation(
                 connection, (key.customer_id, self._environment), key.automation_id
@@ -145,24 +147,33 @@ class AutomationRunner:
             await run_store.set_run(connection, key, model.PLACING)
         principal = replace(caller.principal, automation_id=automation.id)
         caller = msgspec.structs.replace(caller, principal=principal)
-        return caller, _request(caller, automation, key, contact[0], contact[1]), until
+        return caller, automation, _request(caller, automation, key, contact[0], contact[1]), until
 
-    async def _send(self, key: model.RunKey, caller: Caller, request: SendRequest, until: datetime) -> None:
-        reason, reference = None, None
+    async def _send(
+        self, key: model.RunKey, caller: Caller, automation: model.Automation, request: SendRequest, until: datetime
+    ) -> None:
+        reason, reference, refusal = None, None, None
+        most = automation.approved_minor if automation.asks_approval else None
+
+        def check(order: Order) -> None:
+            if most is not None and order.total_minor > most:
+                raise CostsMore("The gift costs more than when the automation was approved.")
+
         try:
-            reference = (await self._orders.send(caller, request)).reference
+            reference = (await self._orders.send(caller, request, check=check)).reference
         except errors.ReferenceUsed as used:
             reference = used.holder
         except errors.Problem as problem:
-            reason = _reason(problem)
+            reason, refusal = _reason(problem), problem
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
+            asks_again = refusal is not None and await ask_again(connection, automation, refusal)
             run = await run_store.lock_run(connection, key)
             if run is None:
                 return
             if reference is not None and not await run_store.is_of_automation(connection, key.customer_id, reference):
                 reason = f"Order {reference} has the reference {key.external_reference}."
             if reason is not None:
-                await _try_again(connection, key, run["now"], until, reason)
+                await _try_again(connection, key, run["now"], until, model.NOT_APPROVED if asks_again else reason)
             else:
                 await run_store.set_run(connection, key, model.PLACED, order_reference=reference)
 

@@ -1,6 +1,6 @@
 """The SQL of placing the gifts of automations: due runs, the facts that decide about them, and their states.
 
-Also the SQL of approvals that end because a template changes.
+Also the SQL of approvals that end, and of those that nobody may give.
 """
 
 from collections.abc import Collection, Sequence
@@ -72,20 +72,47 @@ _SET = """
     WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
 """
 # The days of contacts for which an automation sent a gift, or is sending it. A gift that was cancelled was not given.
+# A contact who was deleted and added again is a new one: `gone` finds the gifts of deleted contacts by the addresses of their orders, until these are
+# erased. Only the gifts of the last year count, and those that were sent before the contact was added, so it reads little.
 _GIVEN = """
     WITH given AS MATERIALIZED (
         SELECT contact_id, on_day, order_reference FROM automation_runs
         WHERE customer_id = $1 AND automation_id = $2 AND contact_id = ANY($3::int[]) AND state IN ('placing', 'placed')
+    ), asked AS MATERIALIZED (
+        SELECT id, email_key, created_at FROM contacts WHERE customer_id = $1 AND id = ANY($3::int[])
+    ), gone AS MATERIALIZED (
+        SELECT r.on_day, r.order_reference FROM automation_runs r
+        WHERE r.customer_id = $1 AND r.automation_id = $2 AND r.state = 'placed'
+            AND r.send_on > (SELECT (clock_now() + ahead)::date FROM automations WHERE customer_id = $1 AND id = $2) - 366
+            AND r.send_on <= (SELECT max(created_at) FROM asked)
+                + (SELECT ahead FROM automations WHERE customer_id = $1 AND id = $2) + interval '1 day'
+            AND NOT EXISTS (SELECT FROM contacts c WHERE c.customer_id = $1 AND c.id = r.contact_id)
+    ), orders_of AS MATERIALIZED (
+        SELECT o.id, o.reference FROM orders o WHERE o.customer_id = $1
+            AND o.reference IN (SELECT order_reference FROM given UNION ALL SELECT order_reference FROM gone)
     ), cancelled AS MATERIALIZED (
-        SELECT o.reference FROM orders o JOIN line_states s ON s.customer_id = o.customer_id AND s.order_id = o.id AND s.state = 'cancelled'
-        WHERE o.customer_id = $1 AND o.reference IN (SELECT order_reference FROM given))
+        SELECT o.reference FROM orders_of o JOIN line_states s ON s.customer_id = $1 AND s.order_id = o.id AND s.state = 'cancelled'
+    ), addresses AS MATERIALIZED (
+        SELECT o.reference, lower(l.recipient_email) AS email_key FROM orders_of o JOIN lines l ON l.customer_id = $1 AND l.order_id = o.id
+    )
     SELECT contact_id, on_day FROM given WHERE order_reference IS NULL OR order_reference NOT IN (SELECT reference FROM cancelled)
+    UNION ALL
+    SELECT asked.id, gone.on_day FROM gone JOIN addresses a ON a.reference = gone.order_reference JOIN asked ON asked.email_key = a.email_key
+    WHERE gone.order_reference NOT IN (SELECT reference FROM cancelled)
 """
 _ORDER = """
     SELECT reference FROM orders
     WHERE customer_id = $1 AND environment = $2 AND external_reference = $3 AND source = 'automation' AND user_id IS NOT NULL
 """
 _HOLDER = "SELECT source = 'automation' AND user_id IS NOT NULL FROM orders WHERE customer_id = $1 AND reference = $2"
+# The automations that wait for approval, and that nobody may approve.
+_STUCK = """
+    SELECT a.id, a.name, a.user_id FROM automations a
+    WHERE a.customer_id = $1 AND a.environment = $2 AND a.ended_at IS NULL AND a.paused_at IS NULL
+        AND a.asks_approval AND a.approved_by IS NULL AND NOT EXISTS (
+            SELECT FROM users u WHERE u.customer_id = a.customer_id AND u.is_active AND u.role = 'admin' AND u.id <> a.user_id)
+    ORDER BY a.id
+"""
 
 
 async def take_runs(connection: Connection, environment: str, most: int, for_s: float) -> list[RunKey]:
@@ -123,7 +150,10 @@ async def count_used(connection: Connection, key: RunKey, send_on: date) -> tupl
 async def find_given(
     connection: Connection, customer_id: int, automation_id: int, contact_ids: Sequence[int]
 ) -> dict[int, list[date]]:
-    """Returns by contact the days for which an automation sent a gift that was not cancelled, or is sending it."""
+    """Returns by contact the days for which an automation sent a gift that was not cancelled, or is sending it.
+
+    Includes gifts to a deleted contact with the same address.
+    """
     given: dict[int, list[date]] = {}
     for row in await connection.fetch(_GIVEN, customer_id, automation_id, contact_ids):
         given.setdefault(row["contact_id"], []).append(row["on_day"])
@@ -199,9 +229,23 @@ _SENT = compose(
     """,
     content=each("t.{name}", [name for name in TemplateContent.__struct_fields__ if name not in {"name", "gift_name"}]),
 )
-END_APPROVAL = "UPDATE automations SET approved_by = NULL, approved_at = NULL WHERE customer_id = $1 AND id = $2"
+# $3: whether the approved price stays, so that the page can say what it was.
+_END_APPROVAL = """
+    UPDATE automations SET approved_by = NULL, approved_at = NULL, approved_minor = CASE WHEN $3 THEN approved_minor END
+    WHERE customer_id = $1 AND id = $2
+"""
 
 
 async def read_approved(connection: Connection, customer_ids: Collection[int]) -> Sequence[Row]:
     """Returns the approved automations of customers, each with its person and what its template sends, as one text."""
     return await connection.fetch(_SENT, list(customer_ids))
+
+
+async def end_approval(connection: Connection, customer_id: int, automation_id: int, *, keeps_price: bool) -> None:
+    """Ends the approval of an automation. With `keeps_price`, the price at which it was approved stays."""
+    await connection.execute(_END_APPROVAL, customer_id, automation_id, keeps_price)
+
+
+async def list_stuck(connection: Connection, customer_id: int, environment: str) -> list[Row]:
+    """Returns the automations that wait for approval, but that nobody may approve: no administrator is left beside their person."""
+    return await connection.fetch(_STUCK, customer_id, environment)

@@ -14,7 +14,7 @@ from typing import Any
 from babel.core import get_global
 
 from largesse.automations import model, run_store, store
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
+from largesse.base.errors import ApprovalRequired, BrokenRule, InvalidRequest, NotFound, Problem
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
@@ -67,6 +67,10 @@ class OwnAutomation(BrokenRule):
     """The person would approve their own automation."""
 
     rule = "Nobody approves their own automation."
+
+
+class CostsMore(InvalidRequest):
+    """A gift costs more than when its automation was approved."""
 
 
 class AutomationChanged(BrokenRule):
@@ -134,17 +138,18 @@ async def _ask_approval(connection: Connection, actor: Actor, automation_id: int
         await mail_automation(connection, approvers, automation_id)
 
 
-def seen_of(automation: model.Automation, template: Template | None) -> str:
-    """Returns a hash of what an approver sees of an automation: its rule, its person, and what its template sends."""
-    return hashlib.sha256(repr((_rule_of(automation), automation.user_id, template)).encode()).hexdigest()[:32]
+def seen_of(automation: model.Automation, template: Template | None, unit_cost_minor: int) -> str:
+    """Returns a hash of what an approver sees of an automation: its rule, its person, what its template sends, and what a gift costs."""
+    seen = (_rule_of(automation), automation.user_id, template, unit_cost_minor)
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:32]
 
 
 def _rule_of(automation: model.Automation | model.AutomationRule) -> dict[str, object]:
     return {name: getattr(automation, name) for name in model.AutomationRule.__struct_fields__}
 
 
-async def approve_automation(actor: Actor, automation_id: int, seen: str) -> None:
-    """Approves an automation that needs it. `seen` is the `seen_of` of what the person saw.
+async def approve_automation(actor: Actor, automation_id: int, seen: str, unit_cost_minor: int) -> None:
+    """Approves an automation that needs it, as long as a gift costs no more than `unit_cost_minor`. `seen` is the `seen_of` of what the person saw.
 
     Raises NotFound, OwnAutomation, AutomationChanged, and AccessChanged if the person is not an administrator.
     """
@@ -155,10 +160,10 @@ async def approve_automation(actor: Actor, automation_id: int, seen: str) -> Non
         if actor.role != ADMIN or actor.user_id is None:
             raise AccessChanged
         template = await lock_template(transaction.connection, actor.customer_id, automation.template_id)
-        if seen_of(automation, template) != seen:
+        if seen_of(automation, template, unit_cost_minor) != seen:
             raise AutomationChanged
         if automation.state == "asks":
-            await store.approve_automation(transaction.connection, automation, actor.user_id)
+            await store.approve_automation(transaction.connection, automation, actor.user_id, unit_cost_minor)
             await transaction.record("automation.approved", _subject(automation_id), after={"name": automation.name})
 
 
@@ -176,9 +181,34 @@ async def ending_approvals(connection: Connection, customer_ids: Collection[int]
     unchanged = {row["id"]: row["sent"] for row in await run_store.read_approved(connection, customer_ids)}
     for row in approved:
         if unchanged.get(row["id"]) != row["sent"]:
-            await connection.execute(run_store.END_APPROVAL, row["customer_id"], row["id"])
-            approvers = await store.list_approvers(connection, row["customer_id"], row["user_id"])
-            await mail_automation(connection, approvers, row["id"])
+            await _end_approval(connection, row["customer_id"], row["id"], row["user_id"], keeps_price=False)
+
+
+async def _end_approval(
+    connection: Connection, customer_id: int, automation_id: int, user_id: int, *, keeps_price: bool
+) -> None:
+    """Ends the approval of an automation, and asks for a new one by mail."""
+    await run_store.end_approval(connection, customer_id, automation_id, keeps_price=keeps_price)
+    approvers = await store.list_approvers(connection, customer_id, user_id)
+    await mail_automation(connection, approvers, automation_id)
+
+
+async def ask_again(connection: Connection, seen: model.Automation, why: Problem) -> bool:
+    """Ends the approval of an automation if that is why its gift was refused, and asks for a new one. Returns whether it waits for approval.
+
+    An approval is for a price. For approval rules, it counts as long as its approver is an administrator.
+    """
+    automation = await store.lock_automation(connection, seen.customer_id, seen.environment, seen.id)
+    if automation is None or not automation.asks_approval or not isinstance(why, CostsMore | ApprovalRequired):
+        return False
+    if automation.approved_by is not None:
+        if (automation.approved_by, automation.approved_minor) != (seen.approved_by, seen.approved_minor):
+            return False  # somebody approved it again meanwhile
+        approvers = await store.list_approvers(connection, seen.customer_id, automation.user_id)
+        if isinstance(why, ApprovalRequired) and automation.approved_by in approvers:
+            return False  # another approval of it would not help
+        await _end_approval(connection, seen.customer_id, seen.id, automation.user_id, keeps_price=True)
+    return True
 
 
 async def list_in_both(database: Database, customer_id: int) -> list[model.Automation]:
@@ -294,6 +324,9 @@ async def _check(connection: Connection, actor: Actor, rule: model.AutomationRul
         raise AutomationFault("template", "is not a template of this customer.")
     if not has_group:
         raise AutomationFault("group", "is not a group of this customer.")
+    assert actor.user_id is not None, "a person sets it"
+    if rule.asks_approval and not await store.list_approvers(connection, actor.customer_id, actor.user_id):
+        raise AutomationFault("asks_approval", "needs another administrator, and there is none.")
     principal = actor.principal
     source = payment_source(rule.account_id)
     if not is_fitting(source, principal.funding):

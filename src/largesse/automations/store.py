@@ -14,7 +14,7 @@ _RULE = Fragment(
 )
 _COLUMNS = Fragment("""
     a.customer_id, a.id, a.environment, a.user_id, a.name, a.occasion, a.group_id, a.template_id, a.account_id, a.zone, a.years, a.days,
-    a.leap_day, a.weekend, a.cap, a.asks_approval, a.approved_by, a.paused_at, a.ended_at, a.created_at, a.planned_through
+    a.leap_day, a.weekend, a.cap, a.asks_approval, a.approved_by, a.approved_minor, a.paused_at, a.ended_at, a.created_at, a.planned_through
 """)
 # Tables of a node, and tables copied to the nodes, are read in their own parts: an outer join with them crashes a Citus coordinator.
 _WITH_NAMES = compose(
@@ -49,7 +49,7 @@ _ADD = compose(
 _CHANGE = compose(
     """
     UPDATE automations SET ({rule}) = ($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16),
-        user_id = $4, approved_by = NULL, approved_at = NULL, days_changed_at = CASE WHEN $17 THEN clock_now() ELSE days_changed_at END,
+        user_id = $4, approved_by = NULL, approved_at = NULL, approved_minor = NULL, days_changed_at = CASE WHEN $17 THEN clock_now() ELSE days_changed_at END,
         planned_through = (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date - 2, plan_at = (SELECT clock_now())
     WHERE customer_id = $1 AND environment = $2 AND id = $3
     """,
@@ -58,7 +58,9 @@ _CHANGE = compose(
 _DROP_WAITING = """
     DELETE FROM automation_runs WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting' AND ($3 OR due_at > (SELECT clock_now()))
 """
-_APPROVE = "UPDATE automations SET approved_by = $3, approved_at = clock_now() WHERE customer_id = $1 AND id = $2"
+_APPROVE = """
+    UPDATE automations SET approved_by = $3, approved_at = clock_now(), approved_minor = $4 WHERE customer_id = $1 AND id = $2
+"""
 # Makes the gifts that waited for approval due now, instead of at their next hourly check.
 _LOOK_NOW = """
     UPDATE automation_runs SET look_at = (SELECT clock_now()), reason = NULL
@@ -313,9 +315,9 @@ async def change_automation(connection: Connection, automation: Automation, user
     await connection.execute(_DROP_WAITING, automation.customer_id, automation.id, is_same)
 
 
-async def approve_automation(connection: Connection, automation: Automation, user_id: int) -> None:
-    """Records who approved an automation. The gifts that waited for the approval are due now."""
-    await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id)
+async def approve_automation(connection: Connection, automation: Automation, user_id: int, cost_minor: int) -> None:
+    """Records who approved an automation, and at which price of a gift. The gifts that waited for the approval are due now."""
+    await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id, cost_minor)
     await connection.execute(_LOOK_NOW, automation.customer_id, automation.id)
 
 

@@ -69,7 +69,7 @@ TABLES: Mapping[str, Writes] = {
     "automations": Writes(
         app="INSERT, UPDATE",
         worker="UPDATE(planned_through), UPDATE(plan_at)",
-        operator="UPDATE(paused_at), UPDATE(approved_by), UPDATE(approved_at)",
+        operator="UPDATE(paused_at), UPDATE(approved_by), UPDATE(approved_at), UPDATE(approved_minor)",
     ),
     "bank_files": Writes(office="INSERT"),
     "bank_lines": Writes(office="INSERT, UPDATE(dismissed_by), UPDATE(dismissed_at)"),

@@ -238,6 +238,7 @@ def test_another_administrator_approves(service: Service, ada: Browser, cem: Bro
     assert path in ada.links
     approve(ada, path)
     assert "Running" in ada.read(path)
+    service.sql("UPDATE users SET role = 'admin' WHERE name = 'Cem'")
     assert (
         set_one(ada, service, path.removeprefix("/app/automations/") + "/edit", asks_approval="yes").status_code == 303
     )

@@ -1,10 +1,12 @@
-"""Automations of people with other rights: whose past gifts and orders one may see, and whose person may not send any more."""
+"""Automations of people with other rights: whose past gifts and orders one may see, whose person may not send any more, and who may approve."""
 
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD as SENDING
-from tests.web.console.test_automations import in_days, set_one
+from tests.web.console.test_automations import approve, as_before, in_days, set_one
+
+__all__ = ["as_before"]
 
 BOT = "    service_accounts: [{key: bot, name: Bot}]\n"
 WORLD = SENDING.replace("plan: starter", "plan: pro").replace(
@@ -52,3 +54,36 @@ def test_an_automation_says_that_it_sends_nothing_once_its_person_may_not(
     assert said in ada.read(path)
     assert set_one(ada, service, f"{path.rpartition('/')[2]}/edit", name="Anniversaries").status_code == 303
     assert said not in ada.read(path)
+
+
+def test_nobody_needs_an_approval_that_nobody_could_give(service: Service, ada: Browser, cem: Browser) -> None:
+    said = "nobody else in your company is an administrator who could approve it"
+    refused = set_one(ada, service, asks_approval="yes")  # she is the only administrator
+    assert refused.status_code == 422
+    assert said in refused.text
+    assert service.sql("SELECT FROM automations") == []
+    service.sql("UPDATE users SET role = 'admin' WHERE name = 'Cem'")
+    path = str(set_one(ada, service, asks_approval="yes").headers["location"])
+    assert said not in ada.read(path)
+    service.sql("UPDATE users SET role = 'member' WHERE name = 'Cem'")
+    ada.sees(path, said, "Needs approval")
+    assert "Nobody may approve the automation Birthdays" in ada.read("/app")
+    assert "Nobody may approve" not in cem.read("/app"), "neither theirs nor their task"
+
+
+def test_an_automation_is_approved_at_the_price_that_its_page_shows(
+    service: Service, ada: Browser, cem: Browser
+) -> None:
+    hamper = {"product": str(service.ids["products"]["hamper"]), "country": "GB", "wrapping_key": "stars"}
+    ada.get(f"/app/templates/new?product={hamper['product']}&country=GB")
+    template = str(ada.post("/app/templates", **hamper, name="Hamper").headers["location"]).rpartition("/")[2]
+    path = str(set_one(cem, service, asks_approval="yes", template=template).headers["location"])
+    assert "Autumn hamper, £52.14" in ada.read(path), "with postage and VAT"
+    approve(ada, path)
+    assert service.sql("SELECT approved_minor FROM automations")[0][0] == 5214
+    service.sql(
+        "UPDATE automations SET approved_by = NULL, approved_at = NULL, approved_minor = 5000"
+    )  # as if the price had risen
+    ada.sees(path, "A gift costs £52.14 now. It was approved at £50.00.", "Needs approval")
+    approve(ada, path)
+    assert "It was approved at" not in ada.read(path)

@@ -7,7 +7,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from largesse.automations import model, service, store
+from largesse.automations import model, run_store, service, store
 from largesse.automations.model import Automation, AutomationRule
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
@@ -17,13 +17,15 @@ from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
+from largesse.orders.order import Gift
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automation_words import why
 from largesse.web.console.context import RequestContext
-from largesse.web.console.gifts.templates import check_template, offered_templates
+from largesse.web.console.gifts.templates import GONE, check_template, find_gift, offered_templates
 from largesse.web.console.layout import zone_choices
+from largesse.web.console.send.opening import person_as_caller
 
 HERE = "/app/automations"
 _NOBODY = ""
@@ -58,6 +60,7 @@ RUN_STATES = {
     "failed": ("bad", text("Failed")),
     "missed": ("bad", text("Missed")),
 }
+_NOBODY_APPROVES = text("It sends nothing: nobody else in your company is an administrator who could approve it.")
 _WRONG = {
     "name": text("Another automation has this name."),
     "template": text("Choose a template from the list."),
@@ -71,6 +74,7 @@ _WRONG = {
     "weekend": text("Choose one of the options."),
     "leap_day": text("Choose one of the options."),
     "occasion": text("Choose one of the options."),
+    "asks_approval": _NOBODY_APPROVES,
 }
 
 
@@ -84,6 +88,20 @@ async def of_automations(context: RequestContext, connection: Connection) -> lis
         path = "/app/approvals" if len(waiting) > 1 else f"{HERE}/{waiting[0]['id']}"
         more = context.say("It sends nothing before that.")
         items.append(AttentionItem("calendar-heart", "waiting", said, more, decide, path))
+    for row in await run_store.list_stuck(connection, *context.customer):
+        if row["user_id"] == context.person.user_id or context.person.may(Right.SETTINGS):
+            said = context.say("Nobody may approve the automation %(name)s", name=row["name"])
+            path = f"{HERE}/{row['id']}"
+            items.append(
+                AttentionItem(
+                    "calendar-heart",
+                    "bad",
+                    said,
+                    context.say(_NOBODY_APPROVES),
+                    context.say("See the automation"),
+                    path,
+                )
+            )
     return items + await _blocked(context, connection) + await _lost(context, connection)
 
 
@@ -175,13 +193,15 @@ async def one(context: RequestContext) -> Response:
         upcoming = [] if automation.ended_at else await service.preview(connection, automation)
         past = await store.list_past(connection, automation.customer_id, automation.id, _PAST)
         template = await read_template(connection, context.principal, automation.template_id)
-    person = context.person
+        approvers = await store.list_approvers(connection, automation.customer_id, automation.user_id)
+    person, gift = context.person, await _gift(context, automation)
     return context.page(
         "automation.html",
         one=automation,
         sends=template,
         may_send=automation.owner_role in RIGHTS[Right.SEND],
-        seen=service.seen_of(automation, template),
+        gift=gift,
+        seen=gift and service.seen_of(automation, template, gift.unit_cost_minor),
         upcoming=upcoming,
         past=past,
         own=person.if_only_own(Right.SEE_ORDERS),
@@ -193,7 +213,8 @@ async def one(context: RequestContext) -> Response:
         occasions=OCCASION_NAMES,
         weekends=_WEEKEND_NAMES,
         leap_days=_LEAP_NAMES,
-        may_approve=automation.state == "asks" and person.role == ADMIN and automation.user_id != person.user_id,
+        may_approve=automation.state == "asks" and person.user_id in approvers,
+        stuck=None if approvers else _NOBODY_APPROVES,
     )
 
 
@@ -225,7 +246,10 @@ async def approve(context: RequestContext) -> Response:
     automation_id = context.number("automation")
     said = context.say("Approved. It sends from now on.")
     try:
-        await service.approve_automation(context.actor, automation_id, context.form["seen"])
+        gift = await _gift(context, await _find(context))
+        if gift is None:
+            return context.see(f"{HERE}/{automation_id}", context.say(GONE))
+        await service.approve_automation(context.actor, automation_id, context.form["seen"], gift.unit_cost_minor)
     except service.AutomationChanged:
         said = context.say("This automation changed after you opened its page. Look at it again, then approve it.")
     except service.OwnAutomation:
@@ -273,6 +297,12 @@ async def skip(context: RequestContext) -> Response:
 
 async def _find(context: RequestContext) -> Automation:
     return await context.read(store.find_automation, context.customer, context.number("automation"))
+
+
+async def _gift(context: RequestContext, automation: Automation) -> Gift | None:
+    """Returns the gift of an automation at today's price; None if it cannot be sent."""
+    found = await find_gift(context, await person_as_caller(context), automation.template_id)
+    return found and found[0]
 
 
 def _read(context: RequestContext) -> AutomationRule:

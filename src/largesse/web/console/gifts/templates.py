@@ -18,7 +18,7 @@ from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
-from largesse.orders.request import TemplateChoice, read_send, send_request
+from largesse.orders.request import OrderSpec, TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
 from largesse.templates import service
 from largesse.templates.store import Template, TemplateContent, list_templates
@@ -84,7 +84,7 @@ def called(template: Template) -> str:
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of %(most)s templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
-_GONE = text("The gift of this template cannot be sent any more. Choose another template.")
+GONE = text("The gift of this template cannot be sent any more. Choose another template.")
 _UNKNOWN = text(
     "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
 )
@@ -313,19 +313,27 @@ def offered_templates(
     return [(str(one.id), f"{called(one)} ({amount(one.value_minor, one.currency)})") for one in in_order]
 
 
+async def find_gift(context: RequestContext, caller: Caller, template_id: int) -> tuple[Gift, OrderSpec] | None:
+    """Returns what a template sends, at today's price; None if it cannot be sent."""
+    choice = TemplateChoice(template_id)
+    spec = read_send(send_request(choice, None, code_quantity=1), caller.principal, caller.now)
+    try:
+        return await context.services.orders.find_gift(caller, choice, spec)
+    except InvalidRequest:
+        return None
+
+
 async def check_template(context: RequestContext) -> None:
     """Adds errors to a form that chooses a template and an account.
 
     The template's gift can be sent, its message is complete, and the account has its currency.
     """
     form, caller = context.form, await person_as_caller(context)
-    choice = TemplateChoice(form.number("template") or 0)
-    spec = read_send(send_request(choice, None, code_quantity=1), caller.principal, caller.now)
-    try:
-        gift, spec = await context.services.orders.find_gift(caller, choice, spec)
-    except InvalidRequest:
-        form.error("template", context.say(_GONE))
+    found = await find_gift(context, caller, form.number("template") or 0)
+    if found is None:
+        form.error("template", context.say(GONE))
         return
+    gift, spec = found
     known = [name for name, _ in await message.offered_placeholders(context)]
     if unknown := unknown_placeholders(spec.options.message or "", known):
         form.error("template", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
