@@ -7,6 +7,7 @@ again. The external reference of the order has rule, contact and day, so that it
 import asyncio
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import msgspec
 import structlog
@@ -247,6 +248,6 @@ def _request(
         source=model.SOURCE,
         external_reference=key.external_reference,
         placeholders=True,
-        claim_by=defaults.claim_by(caller.now),
+        claim_by=defaults.claim_by(caller.now, ZoneInfo(automation.zone)),
         reminder_days=list(defaults.reminder_days or ()),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 
@@ -96,12 +96,12 @@ class Draft(msgspec.Struct, frozen=True):
     content: DraftContent
     changed_at: datetime
 
-    def claim_by(self, caller: Caller) -> datetime | None:
-        """Returns the claim-by date of the draft: its own, otherwise its customer's default; None if there is none."""
+    def claim_by(self, caller: Caller, zone: tzinfo = UTC) -> datetime | None:
+        """Returns the claim-by date of the draft: its own, otherwise its customer's default, the end of a day in the zone; None if there is none."""
         content = self.content
         if content.has_claim_by:
             return content.claim_by
-        return read_defaults(caller.follow_up).claim_by(content.send_at or caller.now)
+        return read_defaults(caller.follow_up).claim_by(content.send_at or caller.now, zone)
 
     def reminder_days(self, caller: Caller) -> tuple[int, ...]:
         """Returns the days after which its recipients are reminded: its own, otherwise its customer's default."""

@@ -7,7 +7,7 @@ reminders       mail to recipients who have not claimed: some days after the gif
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from itertools import pairwise
 from typing import Annotated
 
@@ -27,6 +27,8 @@ MAX_REMINDER_DAYS = 365
 LAST_REMINDER = timedelta(days=3)
 # The longest time from when an order is sent to its claim-by date.
 MAX_CLAIM_BY_DAYS = 3_650
+# The shortest time that recipients have: a day, which may have 23 hours. Mail names the last whole day, which would else be before the gift leaves.
+LEAST_TO_CLAIM = timedelta(hours=23)
 ReminderDays = (
     Annotated[
         list[Annotated[int, Meta(ge=1, le=MAX_REMINDER_DAYS)]],
@@ -40,7 +42,7 @@ ReminderDays = (
     ]
     | None
 )
-_DAY_ENDS = time(23, 59, 59, tzinfo=UTC)
+_DAY_ENDS = time(23, 59, 59, fold=1)  # if clocks go back in the last hour, the later end
 
 
 class FollowUp(msgspec.Struct, frozen=True):
@@ -117,15 +119,15 @@ class FollowUpDefaults(msgspec.Struct, frozen=True, omit_defaults=True):
     of_api: bool = False
     reminder_days: tuple[int, ...] = ()
 
-    def claim_by(self, sent_at: datetime) -> datetime | None:
-        """Returns the claim-by date of an order sent then, which is the end of a day in UTC; None without a default or beyond the calendar."""
+    def claim_by(self, sent_at: datetime, zone: tzinfo = UTC) -> datetime | None:
+        """Returns the claim-by date of an order sent then, which is the end of a day in a zone; None without a default or beyond the calendar."""
         if self.claim_by_days is None:
             return None
         try:
-            day = sent_at.astimezone(UTC).date() + timedelta(days=self.claim_by_days)
+            day = sent_at.astimezone(zone).date() + timedelta(days=self.claim_by_days)
+            return datetime.combine(day, _DAY_ENDS, zone).astimezone(UTC)
         except OverflowError:
             return None
-        return datetime.combine(day, _DAY_ENDS)
 
 
 NO_DEFAULTS = FollowUpDefaults()
@@ -143,8 +145,13 @@ def store_defaults(defaults: FollowUpDefaults) -> str | None:
     return None if defaults == NO_DEFAULTS else _encode(defaults).decode()
 
 
-def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetime) -> datetime | None:
-    """Returns the claim-by date of an order that is sent at `sent_at`, or now if that is None. Raises InvalidRequest if it is too early or too late."""
+def read_claim_by(
+    given: datetime | None, sent_at: datetime | None, now: datetime, *, has_recipients: bool
+) -> datetime | None:
+    """Returns the claim-by date of an order that is sent at `sent_at`, or now if that is None. Raises InvalidRequest if it is too early or too late.
+
+    With `has_recipients`, it leaves them at least `LEAST_TO_CLAIM`.
+    """
     if given is None:
         return None
     try:
@@ -155,6 +162,8 @@ def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetim
         raise InvalidRequest("`claim_by` must be in the future.")
     if sent_at is not None and at <= sent_at:
         raise InvalidRequest("`claim_by` must be later than `send_at`, when the gifts leave.")
+    if has_recipients and at - (sent_at or now) < LEAST_TO_CLAIM:
+        raise InvalidRequest("`claim_by` must leave recipients a day, at least 23 hours after the gifts leave.")
     if at - (sent_at or now) > timedelta(days=MAX_CLAIM_BY_DAYS):
         raise InvalidRequest(f"`claim_by` must be at most {MAX_CLAIM_BY_DAYS:,} days after the gifts leave.")
     return at

@@ -13,7 +13,13 @@ from largesse.db.statements import read_now
 from largesse.events.order_changes import record_changes
 from largesse.jobs.outbox import lock_mail_job, reschedule_mail
 from largesse.orders.claim_by_store import move_claim_by, read_claim_by, reschedule_reminders
-from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, FollowUpDefaults, read_defaults, store_defaults
+from largesse.orders.follow_ups import (
+    LEAST_TO_CLAIM,
+    MAX_CLAIM_BY_DAYS,
+    FollowUpDefaults,
+    read_defaults,
+    store_defaults,
+)
 from largesse.orders.history import NewAct, record_act
 from largesse.orders.lookup import find_own_order
 from largesse.orders.marks import changing_orders
@@ -113,7 +119,9 @@ async def _change(connection: Connection, order: tuple[int, int], seen: datetime
         raise TooEarly
     due_at: datetime = at or row["now"]
     claim_by = await read_claim_by(connection, order, lock=True)
-    if claim_by is not None and due_at >= claim_by:
+    if claim_by is not None and due_at > max(
+        claim_by - LEAST_TO_CLAIM, row["due_at"]
+    ):  # an earlier time is never refused
         raise AfterClaimBy
     await connection.execute(_SCHEDULE, *order, due_at)
     await reschedule_mail(connection, order, due_at)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -72,6 +73,11 @@ DAY_IS_OVER = "The gifts leave after this day. Choose a later one."
         ({"claim_by": "2020-01-01"}, "claim_by", DAY_IS_OVER),
         ({"claim_by": "9999-12-31"}, "claim_by", "Choose a day at most 3,650 days after the gifts leave."),
         ({"when": "later", "at": f"{day(10)}T09:00", "claim_by": str(day(9))}, "claim_by", DAY_IS_OVER),
+        (
+            {"when": "later", "at": f"{day(10)}T02:00", "claim_by": str(day(10))},
+            "claim_by",
+            "Recipients would have less",
+        ),
         (
             {"reminder_days": "3, 30", "claim_by": str(day(20))},
             "reminder_days",
@@ -181,9 +187,9 @@ def test_a_schedule_cannot_be_moved_past_the_date(ada: Browser, service: Service
     reference = place(ada, path)
     [row] = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", reference)
     page = f"/app/orders/{reference}"
-    answer = ada.submit(page, f"{page}/schedule", seen=row[0].isoformat(), when="later", at=f"{day(12)}T09:00")
+    answer = ada.submit(page, f"{page}/schedule", seen=row[0].isoformat(), when="later", at=f"{day(10)}T02:00")
     assert answer.status_code == 422
-    assert "The claim-by date is before this time. Move that first, or choose an earlier time." in answer.text
+    assert "Recipients would have less than a day until the claim-by date. Move that first" in answer.text
 
 
 def test_days_and_times_are_those_of_the_persons_zone(ada: Browser, service: Service) -> None:
@@ -210,6 +216,39 @@ def test_days_and_times_are_those_of_the_persons_zone(ada: Browser, service: Ser
         assert dates() == ("2031-12-02 02:30", "2031-12-21 04:59:59")
     finally:
         service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+
+
+def test_a_time_keeps_its_moment_if_the_zone_changes_while_its_form_is_open(ada: Browser, service: Service) -> None:
+    path = ready(ada, service)
+    fields = {"when": "later", "at": "2031-07-01T09:00", "claim_by": "2031-07-20", "reference": ""}
+    account = str(service.ids["funding_accounts"]["gbp"])
+    for times_in, sent_at, until in (
+        ("UTC", "2031-07-01 09:00", "2031-07-20 23:59:59"),
+        ("Asia/Tokyo", "2031-07-01 00:00", "2031-07-20 14:59:59"),
+        ("Nowhere", "2031-07-01 13:00", "2031-07-21 03:59:59"),  # in the person's own zone
+    ):
+        assert 'name="times_in" value="UTC"' in ada.get(f"{path}/delivery").text
+        service.sql("UPDATE people SET zone = 'America/New_York' WHERE email = 'ada@acme.example'")
+        try:
+            ada.post(f"{path}/delivery", **fields, account=account, times_in=times_in)
+        finally:
+            service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+        [row] = service.sql(
+            "SELECT content->>'send_at', content->>'claim_by' FROM drafts WHERE id = $1", path.split("/")[-1]
+        )
+        assert [one.replace("T", " ").removesuffix("Z") for one in row] == [f"{sent_at}:00", until]
+
+
+def test_the_default_is_so_many_days_later_in_every_zone(ada: Browser, service: Service) -> None:
+    service.sql("UPDATE customers SET follow_up = '{\"claim_by_days\": 30}' WHERE key = 'acme'")
+    path = begin(ada, service)
+    for zone in ("Pacific/Auckland", "Pacific/Honolulu"):
+        service.sql("UPDATE people SET zone = $1 WHERE email = 'ada@acme.example'", zone)
+        before = datetime.now(ZoneInfo(zone)).date()
+        shown = ada.get(f"{path}/delivery").text
+        service.sql("UPDATE people SET zone = NULL WHERE email = 'ada@acme.example'")
+        days = {one + timedelta(days=30) for one in (before, datetime.now(ZoneInfo(zone)).date())}
+        assert any(f'name="claim_by" type="date" value="{one}"' in shown for one in days)
 
 
 def reminders(service: Service, reference: str) -> list[int]:

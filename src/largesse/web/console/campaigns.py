@@ -241,7 +241,7 @@ def _times(context: RequestContext, now: datetime, before: CampaignRule | None) 
     Those of `before` stay the same instants unless the person changed them: somebody may have set them in another zone.
     """
     form = context.form
-    opens_at, closes_at = form.time("opens", context.zone), form.end_of_day("closes", context.zone)
+    opens_at, closes_at = form.time("opens", context.times_in), form.end_of_day("closes", context.times_in)
     if before is not None:
         shown = _values(context, before)
         opens_at = before.opens_at if form["opens"] == shown["opens"] else opens_at
@@ -308,8 +308,8 @@ def _values(context: RequestContext, rule: CampaignRule) -> dict[str, str]:
         "gifts": str(rule.gifts or ""),
         "domains": ", ".join(rule.domains),
         "addresses": "\n".join(rule.mailboxes),
-        "opens": rule.opens_at.astimezone(context.zone).strftime(LOCAL),
-        "closes": rule.closes_at.astimezone(context.zone).strftime(DAY),
+        "opens": rule.opens_at.astimezone(context.times_in).strftime(LOCAL),
+        "closes": rule.closes_at.astimezone(context.times_in).strftime(DAY),
         "greeting": rule.greeting or "",
     }
 
@@ -340,6 +340,6 @@ async def _form(context: RequestContext, campaign: Campaign | None) -> Response:
         now=_values(context, rule),
         campaign=campaign,
         offered=await _offered(context),
-        zone=str(context.zone),
+        zone=str(context.times_in),
         most_name=model.MOST_NAME,
     )

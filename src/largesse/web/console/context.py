@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from babel.numbers import get_decimal_symbol
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.errors import NotFound
 from largesse.base.hosts import by_name
 from largesse.base.i18n.languages import Language, text
+from largesse.base.zones import known_zones
 from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.security import SecurityService
@@ -153,6 +155,12 @@ class PageContext:
     def zone(self) -> tzinfo:
         """The time zone of the pages: the person's choice, otherwise the browser's zone, otherwise UTC."""
         return zone_of(self.request, self.session)
+
+    @property
+    def times_in(self) -> tzinfo:
+        """The time zone of the times in a form: that of the page on which they were typed. The person's own may have changed since."""
+        typed = self.form["times_in"]
+        return ZoneInfo(typed) if typed in known_zones() else self.zone
 
     @property
     def can_mail(self) -> bool:

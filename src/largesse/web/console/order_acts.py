@@ -183,7 +183,9 @@ async def change_schedule(context: RequestContext) -> Response:
         form.error("at", context.say("This time has passed. Choose a later one."))
         return await show(context)
     except schedule.AfterClaimBy:
-        said = context.say("The claim-by date is before this time. Move that first, or choose an earlier time.")
+        said = context.say(
+            "Recipients would have less than a day until the claim-by date. Move that first, or choose an earlier time."
+        )
         form.error("at", said)
         return await show(context)
     if at is None:
@@ -193,7 +195,7 @@ async def change_schedule(context: RequestContext) -> Response:
 
 def _new_time(context: RequestContext) -> datetime | None:
     """Returns the time in the form; None, with an error in the form, if it is wrong."""
-    at = context.form.time("at", context.zone)
+    at = context.form.time("at", context.times_in)
     if at is None:
         context.form.error("at", context.say("Choose a day and a time."))
     elif at <= clock.now():
@@ -213,7 +215,7 @@ def _seen(context: RequestContext) -> datetime:
 async def move_claim_by(context: RequestContext) -> Response:
     """Moves the claim-by date to the end of a later day. Raises NotFound."""
     form, seen = context.form, _seen(context)
-    at = form.end_of_day("claim_by", context.zone)
+    at = form.end_of_day("claim_by", context.times_in)
     if at is None:
         form.error("claim_by", context.say("Choose a day."))
         return await show(context)

@@ -12,12 +12,13 @@ from largesse.base.zones import after, in_zone
 from largesse.customers.roles import Right
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.store import FundingAccount, list_funding_accounts
-from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
+from largesse.orders.follow_ups import LEAST_TO_CLAIM, MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
 from largesse.orders.request import MAX_REFERENCE
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import DAY, LOCAL
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 
+_CLAIM_SOON = text("Recipients would have less than a day. Choose a later day.")
 _CLAIM_LATE = text("Choose a day at most %(most)s days after the gifts leave.")
 _REMINDERS = text("Type at most %(most)s numbers from 1 to %(days)s, each greater than the one before, such as 3, 10.")
 _REMINDER_LATE = text("The last reminder would leave after the claim-by date. Choose fewer days, or a later date.")
@@ -47,7 +48,7 @@ async def take(context: RequestContext) -> Response:
         form.text("reference", MAX_REFERENCE, required=False)
     elif unfit_key(reference):
         form.error("reference", context.say("This has characters that are not allowed. Type it again."))
-    claim_by = _claim_day(context, send_at or opened.caller.now)
+    claim_by = _claim_day(context, opened, send_at or opened.caller.now)
     reminder_days = reminders_in(context)
     if form.errors:
         return await _show(context, opened)
@@ -75,7 +76,7 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     With "Now" chosen, a filled-in time is an error and not ignored, unless it has passed or was saved before.
     """
     form, now = context.form, opened.caller.now
-    at = form.time("at", context.zone)
+    at = form.time("at", context.times_in)
     if form["when"] == "later":
         if at is None:
             form.error("at", context.say("Choose a day and a time."))
@@ -88,16 +89,18 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
     return None
 
 
-def _claim_day(context: RequestContext, sent_at: datetime) -> datetime | None:
-    """Returns the end of the day in the field `claim_by`, in the person's zone; None for an empty field. Adds errors to the form."""
+def _claim_day(context: RequestContext, opened: Open, sent_at: datetime) -> datetime | None:
+    """Returns the end of the day in the field `claim_by`, in the form's zone; None for an empty field. Adds errors to the form."""
     form = context.form
     if not form["claim_by"].strip():
         return None
-    at = form.end_of_day("claim_by", context.zone)
+    at = form.end_of_day("claim_by", context.times_in)
     if at is None:
         form.error("claim_by", context.say("Choose a day, or leave it empty."))
     elif at <= sent_at:
         form.error("claim_by", context.say("The gifts leave after this day. Choose a later one."))
+    elif opened.content.code_quantity is None and at - sent_at < LEAST_TO_CLAIM:
+        form.error("claim_by", context.say(_CLAIM_SOON))
     elif at - sent_at > timedelta(days=MAX_CLAIM_BY_DAYS):
         form.error("claim_by", context.say(_CLAIM_LATE, most=context.language.number(MAX_CLAIM_BY_DAYS)))
     return at
@@ -118,8 +121,8 @@ def reminders_in(context: RequestContext) -> tuple[int, ...]:
 
 
 def _local(context: RequestContext, at: datetime | None, form: str = LOCAL) -> str:
-    """Returns an instant or its day as the form field shows it, in the person's zone."""
-    return in_zone(at, context.zone).strftime(form) if at else ""
+    """Returns an instant or its day as the form field shows it, in the form's zone."""
+    return in_zone(at, context.times_in).strftime(form) if at else ""
 
 
 def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str:
@@ -149,9 +152,9 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         recipients=checked.recipient_count,
         count=count,
         is_batch=opened.content.code_quantity is not None,
-        zone=str(context.zone),
+        zone=str(context.times_in),
         at=_local(context, opened.content.send_at),
-        claim_day=_local(context, opened.draft.claim_by(opened.caller), DAY),
+        claim_day=_local(context, opened.draft.claim_by(opened.caller, context.times_in), DAY),
         reminder_days=", ".join(map(str, opened.draft.reminder_days(opened.caller))),
         has_default=not opened.content.has_claim_by and opened.draft.claim_by(opened.caller) is not None,
         most_reference=MAX_REFERENCE,
