@@ -125,6 +125,21 @@ def test_a_contact_who_is_added_on_the_first_day_gets_the_gift_late(
     assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
 
 
+@pytest.mark.parametrize(("filled_in", "is_planned"), [("2027-05-12T16:00Z", True), ("2027-05-13T16:00Z", False)])
+def test_a_birthday_that_is_filled_in_late_is_sent_within_three_days(
+    service: Service, automation: Callable[..., int], filled_in: str, is_planned: bool
+) -> None:
+    move_to(service, "2027-05-01T12:00Z")
+    number = automation()
+    add_contact(service, "Zoe")
+    work(service, places=False)
+    move_to(service, filled_in)
+    service.sql("UPDATE contacts SET birthday = 509")
+    service.sql("UPDATE automations SET plan_at = clock_now(), planned_through = '2027-05-12' WHERE id = $1", number)
+    work(service, places=False)
+    assert runs(service) == ([("Zoe", date(2027, 5, 9), "waiting")] if is_planned else [])
+
+
 @pytest.mark.parametrize(("created", "is_planned"), [("2027-05-09T15:00Z", True), ("2027-05-09T17:00Z", False)])
 def test_a_contact_who_is_added_after_the_automation_on_its_first_day_gets_the_gift(
     service: Service, automation: Callable[..., int], created: str, is_planned: bool

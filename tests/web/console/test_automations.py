@@ -23,7 +23,7 @@ def as_before(service: Service) -> Iterator[None]:
     yield
     for table in ("automation_runs", "automations", "contacts", "people_mails"):
         service.sql(f"DELETE FROM {table}")
-    service.sql("UPDATE users SET role = 'member' WHERE name = 'Cem'")
+    service.sql("UPDATE users SET role = 'member', is_active = true WHERE name = 'Cem'")
 
 
 def set_one(browser: Browser, service: Service, path: str = "new", **changes: Any) -> httpx.Response:
