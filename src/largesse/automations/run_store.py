@@ -10,6 +10,7 @@ from largesse.automations.model import Automation, Days, RunKey
 from largesse.automations.store import _DAYS, _IN_TIME, zone_columns
 from largesse.db.fragments import compose, each
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.templates.store import TemplateContent
 
 _TAKE = "SELECT * FROM take_automation_runs($1, $2, $3)"
@@ -246,6 +247,6 @@ async def end_approval(connection: Connection, customer_id: int, automation_id: 
     await connection.execute(_END_APPROVAL, customer_id, automation_id, keeps_price)
 
 
-async def list_stuck(connection: Connection, customer_id: int, environment: str) -> list[Row]:
+async def list_stuck(connection: Connection, place: Place) -> list[Row]:
     """Returns the automations that wait for approval, but that nobody may approve: no administrator is left beside their person."""
-    return await connection.fetch(_STUCK, customer_id, environment)
+    return await connection.fetch(_STUCK, *place)

@@ -198,7 +198,7 @@ async def ask_again(connection: Connection, seen: model.Automation, why: Problem
 
     An approval is for a price. For approval rules, it counts as long as its approver is an administrator.
     """
-    automation = await store.lock_automation(connection, seen.customer_id, seen.environment, seen.id)
+    automation = await store.lock_automation(connection, (seen.customer_id, seen.environment), seen.id)
     if automation is None or not automation.asks_approval or not isinstance(why, CostsMore | ApprovalRequired):
         return False
     if automation.approved_by is not None:

@@ -122,7 +122,7 @@ async def _take_over(transaction: Transaction, campaign: model.Campaign) -> bool
     A draft whose approval was requested is deleted: it may have been the actor who approved it.
     """
     connection, actor = transaction.connection, transaction.actor
-    if await find_request(connection, *actor.place, campaign.order_reference, lock=True) is None:
+    if await find_request(connection, actor.place, campaign.order_reference, lock=True) is None:
         await take_draft(connection, actor, campaign.order_reference)
         return False
     await drop_draft(connection, *actor.place, campaign.order_reference)

@@ -41,6 +41,7 @@ def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Servi
         "INSERT INTO contact_groups (customer_id, environment, name) "
         "SELECT id, 'production', 'New here' FROM customers WHERE key = 'acme' RETURNING id"
     )
+    service.sql("UPDATE users SET role = 'admin' WHERE name = 'Mia'")  # who may approve it
     path = f"{set_one(ada, service).headers['location']}/edit"
     old = window(ada, path)
     save(ada, path, old, occasion="joined", group=str(group["id"]), days="0", asks_approval="yes")
@@ -52,6 +53,7 @@ def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Servi
     save(ada, path, window(ada, path), asks_approval=[], days="7", zone="Asia/Kathmandu")
     [row] = service.sql("SELECT days, zone, asks_approval FROM automations")
     assert tuple(row) == (7, "Asia/Kathmandu", False)
+    service.sql("UPDATE users SET role = 'member' WHERE name = 'Mia'")
 
 
 def test_a_campaign_keeps_its_end_when_somebody_in_another_zone_changes_its_name(

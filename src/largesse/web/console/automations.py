@@ -88,7 +88,7 @@ async def of_automations(context: RequestContext, connection: Connection) -> lis
         path = "/app/approvals" if len(waiting) > 1 else f"{HERE}/{waiting[0]['id']}"
         more = context.say("It sends nothing before that.")
         items.append(AttentionItem("calendar-heart", "waiting", said, more, decide, path))
-    for row in await run_store.list_stuck(connection, *context.customer):
+    for row in await run_store.list_stuck(connection, context.customer):
         if row["user_id"] == context.person.user_id or context.person.may(Right.SETTINGS):
             said = context.say("Nobody may approve the automation %(name)s", name=row["name"])
             path = f"{HERE}/{row['id']}"
