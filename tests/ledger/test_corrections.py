@@ -24,8 +24,7 @@ from largesse.ledger.corrections_store import Correction, find_correction, list_
 from largesse.ledger.receivables import list_amounts_due, list_payments, list_receivables, read_months
 from largesse.ledger.statements import read_statement, statement_page
 from largesse.staff.model import StaffMember
-from largesse.verify.ledger import LEDGER
-from largesse.verify.office import CORRECTIONS
+from largesse.verify.ledger import CORRECTIONS, LEDGER
 
 __all__ = ["database"]
 

@@ -11,16 +11,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 import msgspec
+from prometheus_client import Gauge
 
 from largesse.base.errors import Unavailable
 from largesse.db.pool import DATABASE_FAILED
-from largesse.orders import metrics
 from largesse.orders.order import AccountIds, Order, Outcome, Placed
 from largesse.orders.rules import LockedAccount, ReferenceHeld
 
 _TASKS = 2
 _MAX_ORDERS = 250
 _MAX_CODES = 1_000
+
+_LOCKED = Gauge("largesse_orders_aside", "Orders that wait for accounts that another transaction has locked.")
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -98,7 +100,7 @@ class LockQueue:
         queue = self._queues.setdefault(order.account_ids, _Queue(order.account_ids))
         queue.waiting[waiting] = None
         self._count += 1
-        metrics.LOCKED.inc()
+        _LOCKED.inc()
         self._of_customer[customer_id] += 1
         self._arrival.set()
         try:
@@ -107,7 +109,7 @@ class LockQueue:
             expiry.cancel()
             queue.waiting.pop(waiting, None)
             self._count -= 1
-            metrics.LOCKED.dec()
+            _LOCKED.dec()
             self._of_customer[customer_id] -= 1
             if not self._of_customer[customer_id]:
                 del self._of_customer[customer_id]

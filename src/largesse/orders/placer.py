@@ -14,6 +14,7 @@ from operator import attrgetter
 import asyncpg
 import msgspec
 import structlog
+from prometheus_client import Counter, Histogram
 
 from largesse.base.batching import Batcher
 from largesse.base.clock import passed_s
@@ -24,7 +25,6 @@ from largesse.db.shard_groups import Nodes
 from largesse.db.statements import CommitFailed, commit_with
 from largesse.encryption.chain import Chain
 from largesse.lines.store import insert_line_messages
-from largesse.orders import metrics
 from largesse.orders.ids import IdWatch
 from largesse.orders.lock_queue import LockQueue
 from largesse.orders.order import Order, Outcome, Placed, scope_of_orders
@@ -42,6 +42,14 @@ from largesse.orders.settling import Settler, Unsettled
 from largesse.orders.store import ALONE, BESIDE_SMALL_ORDERS, Pace, draw_ids, write_lines, write_orders
 
 _log = structlog.get_logger(__name__)
+
+_PLACED = Counter("largesse_orders_placed", "Orders placed.")
+_REFUSED = Counter(
+    "largesse_orders_refused", "Orders that the transaction placing them refused, by the problem answered.", ["problem"]
+)
+_BATCHES = Histogram(
+    "largesse_batch_orders", "Orders decided together in one transaction.", buckets=(1, 2, 5, 10, 25, 50, 100, 250)
+)
 
 # Orders with more codes have a lane of their own, so that they do not delay small ones.
 SMALL_ORDER_CODES = 100
@@ -259,11 +267,14 @@ class Placer:
             except BaseException:
                 await _roll_back(connection)
                 raise
-        metrics.count_batch(len(batch), written.refusals.values())
+        _BATCHES.observe(len(batch))
+        for refusal in written.refusals.values():
+            if isinstance(refusal, Problem):
+                _REFUSED.labels(refusal.slug).inc()
         return [written.refusals.get(at) or outcomes[order.row.reference] for at, order in enumerate(batch)]
 
     def _report_placed(self, orders: int) -> None:
-        metrics.PLACED.inc(orders)
+        _PLACED.inc(orders)
         self._on_placed()
 
 

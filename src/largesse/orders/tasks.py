@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import structlog
+from prometheus_client import Counter
 
 from largesse.audit.service import Acting, by_worker
 from largesse.base.email import email_key, is_erased
@@ -16,7 +17,6 @@ from largesse.lines.states import lock_issued
 from largesse.orders import claim_by_store as store
 from largesse.orders.acts import void_lines
 from largesse.orders.follow_ups import Schedule
-from largesse.orders.metrics import LAPSED, REMINDED
 
 # Orders in one step, and codes that one transaction cancels. It locks the account that gets the refund.
 _ORDERS_AT_ONCE = 20
@@ -25,6 +25,10 @@ _AGAIN_AFTER = timedelta(minutes=1)
 # The least time between two mails about a gift to one recipient. It is zero in staging, where the test clock makes days pass at once.
 _APART = {"production": timedelta(days=1), "staging": timedelta()}
 
+_LAPSED = Counter(
+    "largesse_codes_lapsed", "Codes cancelled and refunded as nobody had claimed them by the claim-by date."
+)
+_REMINDED = Counter("largesse_reminders_made", "Reminders made for recipients who have not claimed.")
 log = structlog.get_logger(__name__)
 
 
@@ -75,7 +79,7 @@ async def _carry_out(connection: Connection, chains: Chains, key: tuple[int, int
     else:
         due_at = schedule.claim_by
     await connection.execute(store.GO_ON, *key, schedule.reminded, schedule.reminded_last, due_at)
-    REMINDED.inc(count)
+    _REMINDED.inc(count)
     return True
 
 
@@ -99,7 +103,7 @@ async def _lapse(connection: Connection, chains: Chains, order: Row) -> None:
         environment=order["environment"],
         after={"cancelled": len(issued), "refunded_minor": refunded_minor},
     )
-    LAPSED.inc(len(issued))
+    _LAPSED.inc(len(issued))
 
 
 async def _remind(connection: Connection, order: Row, schedule: Schedule, now: datetime) -> tuple[Schedule, int]:

@@ -11,19 +11,17 @@ from largesse.verify.anchor import Anchor
 from largesse.verify.chains import ANCHOR_RULES, check_chains
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Check, Finding, Progress, Report
-from largesse.verify.claims import CLAIMS, check_codes
+from largesse.verify.claims import CLAIMS, SUPPLIERS, check_codes
 from largesse.verify.claims import RULES as CODE_RULES
-from largesse.verify.ledger import LEDGER
-from largesse.verify.office import CORRECTIONS, STAFF
+from largesse.verify.ledger import CORRECTIONS, LEDGER
 from largesse.verify.orders import ORDERS
 from largesse.verify.programmes import APPROVALS, AUTOMATIONS, BUDGETS, CAMPAIGNS
 from largesse.verify.references import REFERENCES
 from largesse.verify.reports import REPORTS
-from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, check_policies, check_rights, check_schema
+from largesse.verify.rights import RIGHTS, ROLES_HAVE_THEIR_RIGHTS, STAFF, check_policies, check_rights, check_schema
 from largesse.verify.rights import RULES as RIGHTS_RULES
 from largesse.verify.sealed import RULES as SEALED_RULES
 from largesse.verify.sealed import SEALED_OPEN, check_sealed
-from largesse.verify.suppliers import SUPPLIERS
 
 # A new area adds its own tuple of checks here.
 CHECKS: tuple[Check, ...] = (

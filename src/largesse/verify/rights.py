@@ -1,4 +1,4 @@
-"""Checks of roles, their rights and their rows: as `largesse.db.rights` and `policies` have them, and no more."""
+"""Checks of roles, their rights and their rows: as `largesse.db.rights` and `policies` have them, and no more. Also what staff may and did."""
 
 from collections.abc import Iterable
 
@@ -77,6 +77,19 @@ RIGHTS = (
         """,
             listed=_listed(TABLES),
         ),
+    ),
+)
+
+STAFF = (
+    Check(
+        "staff-roles-are-recorded",
+        "The audit log shows that each active member of staff was invited, and was given the role they have.",
+        "SELECT staff_unrecorded()",
+    ),
+    Check(
+        "privacy-requests-are-done",
+        "The audit log shows that each privacy request marked as done was finished. Each erasure has its receipt.",
+        "SELECT privacy_requests_unrecorded()",
     ),
 )
 
