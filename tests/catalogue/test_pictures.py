@@ -7,6 +7,7 @@ from importlib import resources
 import pytest
 from tests.catalogue.images import jpeg, png, webp_extended, webp_lossless, webp_lossy
 from tests.distributed import KEEPS_WAITING
+from tests.waiting import until
 
 from largesse.catalogue import pictures
 from largesse.db.pool import Database
@@ -95,9 +96,7 @@ async def test_two_people_save_the_same_picture_at_once(database: Database) -> N
                 await pictures.save_pictures(second, [picture])
 
         other = asyncio.create_task(save_too())
-        async with asyncio.timeout(30):
-            while not await database.fetchval(OPERATOR, KEEPS_WAITING, first.get_server_pid()):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await until(lambda: database.fetchval(OPERATOR, KEEPS_WAITING, first.get_server_pid()))
         await saving.commit()
         await other
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM pictures") == 1

@@ -80,9 +80,7 @@ async def test_one_that_waits_for_another_says_so(database_url: str) -> None:
     await other.execute("SELECT pg_advisory_lock($1)", migrate.LOCK_KEY)
     with capture_logs() as logs:
         upgrading = asyncio.create_task(migrate.upgrade(database_url))
-        async with asyncio.timeout(30):
-            while not logs:  # noqa: ASYNC110 - the log of another task
-                await asyncio.sleep(0.01)
+        await until(lambda: logs)
         assert logs[0]["event"] == "migrate_waits_for_another"
         await other.close()
         await upgrading
@@ -189,8 +187,7 @@ async def test_a_revision_that_waits_for_a_lock_lets_others_through(
     running = asyncio.create_task(
         migrate._run_patiently(session, "0001", "-- Expand\nALTER TABLE used ADD COLUMN more text")
     )
-    while not await reader.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - another session waits
-        await asyncio.sleep(0.01)
+    await until(lambda: reader.fetchval(SOMEBODY_WAITS))
     assert await reader.fetch("SELECT id FROM used") == []
     assert not running.done()
     await holding.rollback()

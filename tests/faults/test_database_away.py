@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import aiohttp
 import asyncpg
 import pytest
 from tests.faults.proxy import Proxy
+from tests.waiting import until
 
 PATIENCE_S = 45.0
 # A COMMIT of orders waits, within the server, for as long as a test holds the lock.
@@ -85,9 +86,7 @@ cli.main(prog_name="largesse")
 async def serve_until_looked(installation: Any, folder: Path) -> Any:
     """Starts `serve`, which has looked at its database and goes on once `lost` is in the folder."""
     service = installation.serve(wait=False, program=LOOKED_AT.format(folder=folder))
-    async with asyncio.timeout(PATIENCE_S):
-        while not (folder / "looked").exists():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0.01)
+    await until((folder / "looked").exists, PATIENCE_S)
     return service
 
 
@@ -146,14 +145,9 @@ def test_of_several_processes_each_says_so_and_none_is_started_again(
     assert log.splitlines()[-1].startswith("Error: a serving process could not start")
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(("at_commit", "status"), [("before", 503), ("after", 200)])
-async def test_a_commit_without_an_answer_is_looked_up(
-    proxy: Proxy, start_installation: Any, at_commit: str, status: int
-) -> None:
-    """The caller hears what became of the order, and the reference is used if and only if it exists."""
-    installation = await asyncio.to_thread(start_installation, url=proxy.url)
+@asynccontextmanager
+async def sending(installation: Any) -> AsyncIterator[Callable[[str], Awaitable[tuple[int, dict[str, Any]]]]]:
+    """Sends orders by their reference. A first one is placed already; one more has to be at the end, and the audit finds nothing."""
     service = await asyncio.to_thread(installation.serve)
     body = {"productId": installation.id("products", "coffee"), "value": 5, "codeQuantity": 2}
     headers = {"Authorization": f"Bearer {installation.world['api_keys']['globex-prod']}"}
@@ -164,6 +158,20 @@ async def test_a_commit_without_an_answer_is_looked_up(
                 return response.status, await response.json()
 
         assert (await send("first"))[0] == 200  # the catalogue is read in a transaction too, once
+        yield send
+    report = await asyncio.to_thread(installation.verify)
+    assert report["counted"]["orders"] == 2
+    assert await asyncio.to_thread(service.terminate) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("at_commit", "status"), [("before", 503), ("after", 200)])
+async def test_a_commit_without_an_answer_is_looked_up(
+    proxy: Proxy, start_installation: Any, at_commit: str, status: int
+) -> None:
+    """The caller hears what became of the order, and the reference is used if and only if it exists."""
+    async with sending(await asyncio.to_thread(start_installation, url=proxy.url)) as send:
         proxy.at_commit = at_commit
         answered, first = await send("once")
         assert proxy.at_commit is None
@@ -175,9 +183,6 @@ async def test_a_commit_without_an_answer_is_looked_up(
             assert len(first["codes"]) == 2
         else:
             assert "nothing was placed" in first["detail"]
-    report = await asyncio.to_thread(installation.verify)
-    assert report["counted"]["orders"] == 2
-    assert await asyncio.to_thread(service.terminate) == 0
 
 
 @pytest.mark.long
@@ -185,50 +190,28 @@ async def test_a_commit_that_the_server_is_still_at_is_waited_for(
     proxy: Proxy, beside: asyncpg.Connection, start_installation: Any
 ) -> None:
     """Whoever looks for the order before its transaction has ended finds none, and would say that nothing was placed."""
-    installation = await asyncio.to_thread(start_installation, url=proxy.url)
-    service = await asyncio.to_thread(installation.serve)
-    body = {"productId": installation.id("products", "coffee"), "value": 5, "codeQuantity": 2}
-    headers = {"Authorization": f"Bearer {installation.world['api_keys']['globex-prod']}"}
-    async with aiohttp.ClientSession(service.url, headers=headers) as session:
-
-        async def send(reference: str) -> tuple[int, dict[str, Any]]:
-            async with session.post("/send/gift", json={**body, "externalReference": reference}) as response:
-                return response.status, await response.json()
-
-        assert (await send("first"))[0] == 200
+    async with sending(await asyncio.to_thread(start_installation, url=proxy.url)) as send:
         await beside.execute(HELD_COMMIT)
         await beside.execute("SELECT pg_advisory_lock(42)")
         proxy.at_commit = "during"
-        sending = asyncio.create_task(send("once"))
+        placing = asyncio.create_task(send("once"))
         try:
-            await _until(lambda: beside.fetchval(COMMITTING))
+            await until(lambda: beside.fetchval(COMMITTING), PATIENCE_S)
             assert proxy.at_commit is None
 
             async def is_settling() -> bool:
-                return sending.done() or await beside.fetchval(ASKING) > 0
+                return placing.done() or await beside.fetchval(ASKING) > 0
 
-            await _until(is_settling)
-            await asyncio.wait([sending], timeout=1)
-            assert not sending.done(), await sending
+            await until(is_settling, PATIENCE_S)
+            await asyncio.wait([placing], timeout=1)
+            assert not placing.done(), await placing
         finally:
             await beside.execute("SELECT pg_advisory_unlock(42)")
-        answered, placed = await sending
+        answered, placed = await placing
         assert answered == 200, placed
         assert (await send("once"))[1]["instance"] == f"/orders/{placed['reference']}"
-    # The audit would name them.
-    await beside.execute("DROP TRIGGER hold_commit ON orders; DROP FUNCTION hold_commit()")
-    report = await asyncio.to_thread(installation.verify)
-    assert report["counted"]["orders"] == 2
-    assert await asyncio.to_thread(service.terminate) == 0
-
-
-async def _until(question: Callable[[], Awaitable[Any]]) -> Any:
-    """What `question` answers once that is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (answer := await question()):
-        assert time.monotonic() < deadline, "it never came to that"
-        await asyncio.sleep(0.01)
-    return answer
+        # The audit would name them.
+        await beside.execute("DROP TRIGGER hold_commit ON orders; DROP FUNCTION hold_commit()")
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 import pytest
+from tests.waiting import until
 
 ORDERS = 50 * int(os.environ.get("FAULT_ROUNDS", "3"))
 PROCESSES = 2
@@ -36,6 +37,7 @@ products:
   - {key: books, name: Books, digital: true, currency: EUR, countries: [GB], denominations: [5]}
   - {key: cinema, name: Cinema, digital: true, currency: USD, countries: [GB], denominations: [5]}
 """
+DAWDLES = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
 # Within the transaction, at its COMMIT.
 DELAYS = """
 CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -108,7 +110,7 @@ async def test_an_order_is_held_back_while_an_earlier_one_is_on_its_way(
             await connection.execute("SELECT pg_advisory_lock(1)")
             slow = body(installation, "EUR", codeQuantity=code_count, source="slow")
             sending = asyncio.create_task(send(session, one, slow))
-            await until_it_dawdles(connection)
+            await until(lambda: connection.fetchval(DAWDLES), 45)
             quick = await send(session, other, body(installation, "GBP"))
             for url in (one, other):
                 assert (await listed(session, url))[0]["reference"] == quick
@@ -119,16 +121,6 @@ async def test_an_order_is_held_back_while_an_earlier_one_is_on_its_way(
             for url in (one, other):
                 assert references(await listed(session, url, after=last["id"])) == known[-2:]
                 assert await listed(session, url, after=0) == (await listed(session, url))[::-1]
-
-
-async def until_it_dawdles(connection: asyncpg.Connection) -> None:
-    async with asyncio.timeout(45):
-        while True:
-            if await connection.fetchval(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
-            ):
-                return
-            await asyncio.sleep(0.01)
 
 
 def references(orders: list[dict[str, Any]]) -> list[str]:

@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 from tests.faults.installation import Installation
 from tests.faults.proxy import Proxy
+from tests.waiting import until
 
 ANSWERED_WITHIN_S = 15.0
 # Whoever measures is on the same machine as all that is measured, and may be late itself.
@@ -129,9 +130,7 @@ async def test_who_starts_on_a_network_that_falls_silent_gives_up_soon(
             SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database
             WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted
         """
-        async with asyncio.timeout(60):
-            while not await holder.fetchval(waits):  # noqa: ASYNC110 - another process's doing
-                await asyncio.sleep(0.02)
+        await until(lambda: holder.fetchval(waits))
         proxy.swallow()
         await holding.rollback()
         began = time.monotonic()

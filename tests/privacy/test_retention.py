@@ -15,6 +15,7 @@ from tests.background import run_in_thread
 from tests.distributed import IS_DISTRIBUTED
 from tests.plans import rows_read
 from tests.privacy.conftest import NAME, TELL_OF_GIFTS, Run, counted, dump, order_id, take_in_all, traces
+from tests.waiting import until
 from tests.web.api.conftest import MASTER_KEY, Service
 
 from largesse.audit.service import Acting, by_worker
@@ -224,9 +225,8 @@ def test_a_worker_that_is_set_to_erases_beside_its_other_work(service: Service) 
     before = retention.ERASED._value.get()
 
     async def work() -> None:
-        async with asyncio.timeout(60), open_worker(set_to, captures=True):
-            while retention.ERASED._value.get() == before:  # noqa: ASYNC110 - another's doing
-                await asyncio.sleep(0.05)
+        async with open_worker(set_to, captures=True):
+            await until(lambda: retention.ERASED._value.get() != before)
 
     run_in_thread(work())
     assert is_erased(service, reference)

@@ -9,6 +9,7 @@ from tests.suppliers.conftest import SETTLED, Opened, claim, pool, states, verif
 from tests.suppliers.conftest import WORLD as WORLD  # noqa: PLC0414 - the service's
 from tests.suppliers.server import Bought as Purchase
 from tests.suppliers.server import SupplierServer, describe, serving
+from tests.waiting import until
 
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.fulfilment.tasks import expire_late
@@ -113,9 +114,7 @@ async def test_an_answer_that_takes_long_keeps_no_other_lane_waiting(service: An
             assert [lane.at_once for lane in lanes] == [2, 2, 1, 1]
             await claim(database, service, "bought", 1)
             held = asyncio.create_task(lanes[0].step())
-            async with asyncio.timeout(30):
-                while not server.behaved["hold"]:  # noqa: ASYNC110 - the server has a thread of its own
-                    await asyncio.sleep(0.01)
+            await until(lambda: server.behaved["hold"])
             server.behaviours = {"well": 1}
             await claim(database, service, "bought", 5)
             await work(lanes[1:], database, _ONE_IS_LEFT)
@@ -271,9 +270,7 @@ async def test_a_worker_that_dies_after_the_call_buys_nothing_twice(service: Any
             dying = Buyer(database, vault, opened("cards", server))
             await claim(database, service, "bought", 4)
             task = asyncio.create_task(dying.step())
-            async with asyncio.timeout(10):
-                while len(server.orders) < 4:  # noqa: ASYNC110 - all are bought, and no answer has come
-                    await asyncio.sleep(0.01)
+            await until(lambda: len(server.orders) == 4)  # all are bought, and no answer has come
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             assert (await states(database)).get("asked") == 4
@@ -293,9 +290,7 @@ async def test_a_worker_that_lost_its_lease_writes_nothing(service: Any, opened:
             slow, quick = (Buyer(database, vault, opened("cards", server)) for _ in range(2))
             await claim(database, service, "bought", 1)
             task = asyncio.create_task(slow.step())
-            async with asyncio.timeout(10):
-                while not server.orders:  # noqa: ASYNC110 - in the server's thread
-                    await asyncio.sleep(0.01)
+            await until(lambda: server.orders)
             await database.execute(
                 WORKER, "UPDATE supplier_orders SET leased_until = '-infinity' WHERE state = 'asked'"
             )

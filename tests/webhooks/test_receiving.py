@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from gidgethub import ValidationFailure, sansio
 from standardwebhooks import Webhook, WebhookVerificationError
+from tests.waiting import until
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, start_service
 from tests.webhooks.conftest import LOOPBACK, Receiver
 
@@ -58,9 +59,8 @@ async def test_a_library_for_the_scheme_accepts_every_delivery_and_the_body_is_t
     assert subscription.status_code == 201, subscription.text
     secret = subscription.json()["secret"]
     references = await asyncio.to_thread(place_one_of_each, service)
-    async with open_worker(service.settings), asyncio.timeout(PATIENCE_S):
-        while len(receiver.got) < len(references):  # noqa: ASYNC110 - the receiver only collects
-            await asyncio.sleep(0.01)
+    async with open_worker(service.settings):
+        await until(lambda: len(receiver.got) >= len(references), PATIENCE_S)
     page = await asyncio.to_thread(client.get, "/orders?limit=50")
     items = [bytes(item) for item in msgspec.json.decode(page.content, type=list[msgspec.Raw])]
     assert sorted(got.body for got in receiver.got) == sorted(items)

@@ -1,7 +1,6 @@
 """The request log: what a key asked is in it, whichever way it was answered, and slows nothing."""
 
 import re
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +9,7 @@ import asyncpg
 import pytest
 from prometheus_client import REGISTRY
 from tests.closing import closing
+from tests.waiting import wait_until
 
 from largesse.base import clock
 from largesse.customers.principal import Principal
@@ -28,15 +28,10 @@ def written(service: Any) -> Callable[[int], list[Any]]:
     """Waits until so many requests are in the log since the test began, and returns them, the oldest first."""
     (last,) = service.sql("SELECT coalesce(max(id), 0) AS id FROM api_requests")
 
-    def wait(count: int) -> list[Any]:
-        for _ in range(1_000):
-            rows: list[Any] = service.sql("SELECT * FROM api_requests WHERE id > $1 ORDER BY id", last["id"])
-            if len(rows) >= count:
-                return rows
-            time.sleep(0.02)
-        raise AssertionError("they are not in the log")
+    def rows() -> list[Any]:
+        return service.sql("SELECT * FROM api_requests WHERE id > $1 ORDER BY id", last["id"])
 
-    return wait
+    return lambda count: wait_until(lambda: len(found := rows()) >= count and found)
 
 
 def test_each_request_of_a_key_is_logged(service: Any, written: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.chained import actor_on
+from tests.waiting import until
 from tests.web.claim.conftest import Codes, Recipient, form_of, link, lookup_of, wrong
 
 from largesse.db.pool import Database
@@ -242,8 +243,7 @@ def test_a_claim_while_a_large_import_is_allocated_succeeds(
             await holder.execute(LOCK_PRODUCT, stocked.id)
             actor = await actor_on(database, vault)
             importing = asyncio.create_task(import_vouchers(actor, vault, stocked, tmp_path / "shop.csv", value="4"))
-            while not await database.fetchval(OPERATOR, IS_STOCKED, stocked.id):  # noqa: ASYNC110 - another transaction commits it
-                await asyncio.sleep(0.01)
+            await until(lambda: database.fetchval(OPERATOR, IS_STOCKED, stocked.id))
             claimed = await asyncio.to_thread(Recipient(service).claim, second)
             assert claimed.status_code == 303, claimed.text
         return (await importing).served

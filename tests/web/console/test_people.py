@@ -8,6 +8,7 @@ from html import unescape
 import asyncpg
 import pytest
 from tests.distributed import IS_DISTRIBUTED
+from tests.waiting import until
 from tests.web.api.conftest import Service, held
 from tests.web.console.conftest import Browser, user_id
 
@@ -89,14 +90,12 @@ async def test_a_link_that_is_used_while_its_member_is_removed_locks_the_member_
             OR locktype = 'tuple' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
     """
     connection = await asyncpg.connect(service.database_url)
-    async with asyncio.timeout(20), connection.transaction():
+    async with connection.transaction():
         await connection.execute("SELECT FROM users WHERE id = $1 FOR UPDATE", max_id)
         removed = asyncio.create_task(asyncio.to_thread(ada.post, f"/app/people/{max_id}/remove"))
-        while not await connection.fetchval(waits, 1):  # noqa: ASYNC110 - the database knows it
-            await asyncio.sleep(0.01)
+        await until(lambda: connection.fetchval(waits, 1), 20)
         used = asyncio.create_task(asyncio.to_thread(guest.post, link, password=PASSWORD))
-        while not await connection.fetchval(waits, 2):  # noqa: ASYNC110 - the database knows it
-            await asyncio.sleep(0.01)
+        await until(lambda: connection.fetchval(waits, 2), 20)
     assert ((await removed).status_code, (await used).status_code) == (303, 404)
     await connection.close()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.waiting import until
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn
@@ -152,11 +153,10 @@ async def test_whole_tables_are_read_with_the_time_limits_of_commands(
     waits = "SELECT pid FROM pg_locks WHERE relation = 'lines'::regclass AND NOT granted"
     named = "SELECT application_name FROM pg_stat_activity WHERE pid = $1"
     connection = await asyncpg.connect(service.database_url)
-    async with asyncio.timeout(20), connection.transaction():
+    async with connection.transaction():
         await connection.execute("LOCK TABLE lines")
         copy = asyncio.create_task(asyncio.to_thread(browser.post, f"{here}/export"))
-        while not (pid := await connection.fetchval(waits)):  # noqa: ASYNC110 - the database knows it
-            await asyncio.sleep(0.01)
+        pid = await until(lambda: connection.fetchval(waits), 20)
         name = await connection.fetchval(named, pid)
     await connection.close()
     assert name == COMMANDS.name
