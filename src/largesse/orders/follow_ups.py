@@ -27,7 +27,8 @@ MAX_REMINDER_DAYS = 365
 LAST_REMINDER = timedelta(days=3)
 # The longest time from when an order is sent to its claim-by date.
 MAX_CLAIM_BY_DAYS = 3_650
-# The shortest time that recipients have: a day, which may have 23 hours. Mail names the last whole day, which would else be before the gift leaves.
+# The shortest time that recipients have if people choose the date: a day, which may have 23 hours. Mail names the last whole day, which would else be
+# before the gift leaves. A program may want a gift to be claimed within the hour.
 LEAST_TO_CLAIM = timedelta(hours=23)
 ReminderDays = (
     Annotated[
@@ -145,13 +146,8 @@ def store_defaults(defaults: FollowUpDefaults) -> str | None:
     return None if defaults == NO_DEFAULTS else _encode(defaults).decode()
 
 
-def read_claim_by(
-    given: datetime | None, sent_at: datetime | None, now: datetime, *, has_recipients: bool
-) -> datetime | None:
-    """Returns the claim-by date of an order that is sent at `sent_at`, or now if that is None. Raises InvalidRequest if it is too early or too late.
-
-    With `has_recipients`, it leaves them at least `LEAST_TO_CLAIM`.
-    """
+def read_claim_by(given: datetime | None, sent_at: datetime | None, now: datetime) -> datetime | None:
+    """Returns the claim-by date of an order that is sent at `sent_at`, or now if that is None. Raises InvalidRequest if it is too early or too late."""
     if given is None:
         return None
     try:
@@ -162,8 +158,6 @@ def read_claim_by(
         raise InvalidRequest("`claim_by` must be in the future.")
     if sent_at is not None and at <= sent_at:
         raise InvalidRequest("`claim_by` must be later than `send_at`, when the gifts leave.")
-    if has_recipients and at - (sent_at or now) < LEAST_TO_CLAIM:
-        raise InvalidRequest("`claim_by` must leave recipients a day, at least 23 hours after the gifts leave.")
     if at - (sent_at or now) > timedelta(days=MAX_CLAIM_BY_DAYS):
         raise InvalidRequest(f"`claim_by` must be at most {MAX_CLAIM_BY_DAYS:,} days after the gifts leave.")
     return at

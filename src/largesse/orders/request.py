@@ -151,7 +151,7 @@ class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
             datetime,
             Meta(
                 description="What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid "
-                f"from; after `sendAt`, at least 23 hours if there are recipients, at most {MAX_CLAIM_BY_DAYS:,} days. Without an offset it is UTC. Without it, gifts wait for ever, "
+                f"from; after `sendAt`, at most {MAX_CLAIM_BY_DAYS:,} days. Without an offset it is UTC. Without it, gifts wait for ever, "
                 "unless the customer has set a default for orders of the API.",
                 examples=["2031-01-31T23:59:59Z"],
                 extra_json_schema={"format": "date-time"},
@@ -319,9 +319,7 @@ def read_send(request: SendRequest, principal: Principal, now: datetime) -> Orde
     send_at = _read_send_at(request)
     expiry_after_days = _read_expiry(request.expiry_after_days, principal.plan)
     scheduled_for = _future(send_at, now)
-    # The quote has checked how long recipients have. If it is sent later, for example after an approval, they have less.
-    has_recipients = bool(request.recipients) and request.quote is None
-    claim_by = read_claim_by(request.claim_by, scheduled_for, now, has_recipients=has_recipients)
+    claim_by = read_claim_by(request.claim_by, scheduled_for, now)
     reminder_days = None
     if request.recipients:  # a code batch has nobody to remind
         # The quote has checked these days. If it is sent later, for example after an approval, reminders that are too late are left out.

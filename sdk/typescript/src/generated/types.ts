@@ -566,7 +566,7 @@ export interface SendCollection {
   accountId?: number | null | undefined;
   /** Days after claiming that gifts expire. Enterprise plans only: below, any number is ignored. */
   expiryAfterDays?: number | null | undefined;
-  /** What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid from; after `sendAt`, at least 23 hours if there are recipients, at most 3,650 days. Without an offset it is UTC. Without it, gifts wait for ever, unless the customer has set a default for orders of the API. */
+  /** What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid from; after `sendAt`, at most 3,650 days. Without an offset it is UTC. Without it, gifts wait for ever, unless the customer has set a default for orders of the API. */
   claimBy?: Date | string | null | undefined;
   /** So many days after the gifts leave, recipients who have not claimed are reminded by mail, at their daytime: at most three numbers, ascending, before `claimBy`. An empty list: none. Left out: the customer's default, if it has one for orders of the API. Ignored for a code batch. */
   reminderDays?: readonly number[] | null | undefined;
@@ -604,7 +604,7 @@ export interface SendGift {
   accountId?: number | null | undefined;
   /** Days after claiming that gifts expire. Enterprise plans only: below, any number is ignored. */
   expiryAfterDays?: number | null | undefined;
-  /** What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid from; after `sendAt`, at least 23 hours if there are recipients, at most 3,650 days. Without an offset it is UTC. Without it, gifts wait for ever, unless the customer has set a default for orders of the API. */
+  /** What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid from; after `sendAt`, at most 3,650 days. Without an offset it is UTC. Without it, gifts wait for ever, unless the customer has set a default for orders of the API. */
   claimBy?: Date | string | null | undefined;
   /** So many days after the gifts leave, recipients who have not claimed are reminded by mail, at their daytime: at most three numbers, ascending, before `claimBy`. An empty list: none. Left out: the customer's default, if it has one for orders of the API. Ignored for a code batch. */
   reminderDays?: readonly number[] | null | undefined;
@@ -638,7 +638,7 @@ export interface SendTemplate {
   accountId?: number | null | undefined;
   /** Days after claiming that gifts expire. Enterprise plans only: below, any number is ignored. */
   expiryAfterDays?: number | null | undefined;
-  /** What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid from; after `sendAt`, at least 23 hours if there are recipients, at most 3,650 days. Without an offset it is UTC. Without it, gifts wait for ever, unless the customer has set a default for orders of the API. */
+  /** What nobody has claimed by then is cancelled by itself, and refunded in full to where the order was paid from; after `sendAt`, at most 3,650 days. Without an offset it is UTC. Without it, gifts wait for ever, unless the customer has set a default for orders of the API. */
   claimBy?: Date | string | null | undefined;
   /** So many days after the gifts leave, recipients who have not claimed are reminded by mail, at their daytime: at most three numbers, ascending, before `claimBy`. An empty list: none. Left out: the customer's default, if it has one for orders of the API. Ignored for a code batch. */
   reminderDays?: readonly number[] | null | undefined;
