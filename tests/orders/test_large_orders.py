@@ -17,10 +17,8 @@ from largesse.orders import acts, claim_by_store, lookup
 
 pytestmark = pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads its coordinator does not count")
 
-CODES, SMALL = (
-    600,
-    300,
-)  # of the large order, whose first code is not cancelled; and how many orders of one code there are beside it
+CODES = 600  # of the large order, whose first code is not cancelled
+SMALL = 300  # orders of one code beside it
 ORDER = (1, 9_999)
 NUMBERS = list(range(1, CODES + 1))
 STATEMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
