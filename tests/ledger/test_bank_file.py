@@ -191,6 +191,27 @@ def test_files_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         read(tmp_path, fits + "\n")
 
 
+def test_a_file_with_far_too_many_lines_is_not_read_to_its_end(tmp_path: Path) -> None:
+    many = ("\n" * 20 + "Amount,Currency\n" + "1,GBP\n,\n" * 50).encode()
+    far_off = many + b"1,GBP" + b"," * 199
+    assert len(read_bank_file("november.csv", many, Columns(), most=50)) == 50
+    with pytest.raises(FileRefused, match="more than 49 lines"):
+        read_bank_file("november.csv", many, Columns(), most=49)
+    with pytest.raises(FileRefused, match="more than 10 lines"):
+        read_bank_file("november.csv", far_off, Columns(), most=10)
+    with pytest.raises(FileRefused, match="line 122 has more than 200 columns"):
+        read_bank_file("november.csv", far_off, Columns(), most=50)
+
+
+def test_a_line_with_far_too_many_columns_is_not_searched_for_a_heading(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    folded = bank_file._folded
+    monkeypatch.setattr(bank_file, "_folded", lambda name: searched.append(name) or folded(name))
+    with pytest.raises(FileRefused, match="line 1 has more than 200 columns"):
+        read_bank_file("november.csv", b"Amount," * 300, Columns())
+    assert len(searched) < 200
+
+
 @pytest.mark.parametrize(
     ("text", "amount"),
     [

@@ -108,7 +108,7 @@ def read_bank_file(name: str, content: bytes, columns: Columns, *, most: int | N
     if _is_camt(text):
         rows, columns = _camt_rows(name, text, most), Columns(all_in=columns.all_in)
     else:
-        rows = _rows(text, _delimiter(text, columns), name)
+        rows = _rows(text, _delimiter(text, columns), name, most)
     heading = _heading([cells for _, cells in rows[:_HEADING_WITHIN]], columns)
     if heading is None:
         raise FileRefused(
@@ -235,24 +235,35 @@ def _delimiter(text: str, columns: Columns) -> str:
     return max(_DELIMITERS, key=fit)
 
 
-def _rows(text: str, delimiter: str, name: str) -> list[tuple[int, tuple[str, ...]]]:
-    """Returns each row, with trimmed cells, and the number of its last line."""
+def _rows(text: str, delimiter: str, name: str, most: int) -> list[tuple[int, tuple[str, ...]]]:
+    """Returns the rows, with trimmed cells, and the number of their last lines. Leaves out blank rows, except where a heading may be.
+
+    Stops once the file has more than `most` rows after any heading: it may have millions.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: list[tuple[int, tuple[str, ...]]] = []
     try:
-        rows = [(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
+        for cells in reader:
+            line = reader.line_num
+            if len(cells) > _MAX_COLUMNS:
+                said = f"{name}: line {line} has more than {_MAX_COLUMNS} columns"
+                raise FileRefused("too_wide", said, line=line, most=_MAX_COLUMNS)
+            row = tuple(map(str.strip, cells))
+            if any(row) or len(rows) < _HEADING_WITHIN:
+                rows.append((line, row))
+            if len(rows) > _HEADING_WITHIN + most:
+                break
     except csv.Error as error:
         said = f"{name} is not a CSV file: line {reader.line_num}: {error}"
         raise FileRefused("no_csv", said, line=reader.line_num) from None
-    if wide := next((line for line, cells in rows if len(cells) > _MAX_COLUMNS), None):
-        raise FileRefused(
-            "too_wide", f"{name}: line {wide} has more than {_MAX_COLUMNS} columns", line=wide, most=_MAX_COLUMNS
-        )
     return rows
 
 
 def _heading(rows: Sequence[Sequence[str]], columns: Columns) -> tuple[int, int, int] | None:
     """Returns the number of the heading row, and the columns of amount and currency. None if no row is one."""
     for at, cells in enumerate(rows):
+        if len(cells) > _MAX_COLUMNS:  # no file may have such a line, and to search millions of columns takes long
+            continue
         names = [_folded(cell) for cell in cells]
         amount = _place(names, columns.amount, _AMOUNTS)
         currency = _place(names, columns.currency, _CURRENCIES)
