@@ -5,13 +5,14 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from tests.chained import CHAIN
+from tests.chained import CHAIN, actor_over
 from tests.conftest import CloneFactory
 from tests.seed.conftest import everything, load, one, refusal
 from tests.seed.worlds import WHOLE
 
+from largesse.audit.service import INSTALLATION
 from largesse.seed.document import SeedFile
-from largesse.seed.export import Exported, _read, _text, _write
+from largesse.seed.export import Exported, _Exporter, _read, _text, _write, export_seed
 from largesse.seed.load import load_seed
 from largesse.seed.reading import demo_seed, parse_seed, read_seed
 
@@ -28,7 +29,7 @@ collections:
 
 async def exported(connection: asyncpg.Connection) -> Exported:
     async with connection.transaction():
-        return await _read(connection)
+        return _Exporter(*await _read(connection)).export()
 
 
 @pytest.fixture
@@ -213,3 +214,23 @@ async def test_restrictions_that_a_seed_file_cannot_have_are_named(connection: a
         "the scopes and networks of the API key 'globex-prod' of 'globex': once loaded, it is for everything and from everywhere",
     ]
     parse_seed(written.content.encode(), "world.yaml")
+
+
+async def test_the_text_is_made_outside_a_transaction_which_may_not_be_idle_for_long(
+    connection: asyncpg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export, made_within = _Exporter.export, []
+
+    def watched(exporter: _Exporter) -> Exported:
+        made_within.append(connection.is_in_transaction())
+        return export(exporter)
+
+    monkeypatch.setattr(_Exporter, "export", watched)
+    await load(connection, WHOLE)
+
+    whole = await export_seed(actor_over(connection, INSTALLATION), tmp_path / "world.yaml")
+
+    assert made_within == [False]
+    assert (tmp_path / "world.yaml").read_text(encoding="utf-8") == whole.content
+    recorded = await connection.fetchval("SELECT after FROM audit_events WHERE act = 'world.exported'")
+    assert f'"bytes":{len(whole.content)}' in recorded.replace(" ", "")

@@ -66,6 +66,8 @@ _OWNED = {
     "users": _USERS,
 }
 
+# The rows of customers, products and collections, and those of customers by their kind.
+_Read = tuple[Sequence[Row], Sequence[Row], Sequence[Row], Mapping[str, Sequence[Row]]]
 _Fields = Mapping[str, object]  # the fields of an object; None for one that is left out
 
 
@@ -83,9 +85,12 @@ async def export_seed(actor: Actor, output: Path | None = None) -> Exported:
     Raises OperatorError if the file cannot be written, or would be larger than a seed file may be.
     """
     async with actor.transaction() as transaction:
-        exported = await _read(transaction.connection)
-        if len(exported.content.encode()) > MAX_BYTES:
-            raise OperatorError(f"the seed file would have more than {MAX_BYTES // 2**20} MiB: use a backup instead")
+        rows = await _read(transaction.connection)
+    # Describing many customers takes longer than a transaction may be idle.
+    exported = _Exporter(*rows).export()
+    if len(exported.content.encode()) > MAX_BYTES:
+        raise OperatorError(f"the seed file would have more than {MAX_BYTES // 2**20} MiB: use a backup instead")
+    async with actor.transaction() as transaction:
         if output is not None:
             try:
                 await _write(transaction.connection, exported, output)
@@ -115,13 +120,13 @@ def _replaceable(output: Path) -> Path:
     return output.resolve()
 
 
-async def _read(connection: Connection) -> Exported:
+async def _read(connection: Connection) -> _Read:
     """Reads objects before those they refer to. As these are never deleted, each reference then finds its object."""
     owned = {name: await connection.fetch(statement) for name, statement in _OWNED.items()}
     collections = await connection.fetch(_COLLECTIONS)
     products = await connection.fetch(_PRODUCTS)
     customers = await connection.fetch(_CUSTOMERS)
-    return _Exporter(customers, products, collections, owned).export()
+    return customers, products, collections, owned
 
 
 class _Exporter:
