@@ -10,6 +10,8 @@ from msgspec import Meta
 
 from largesse.base.decoding import Unreadable, decode_body, decode_query
 from largesse.base.errors import InvalidRequest
+from largesse.orders.request import Country
+from largesse.web.api.routes.catalogue import Currency
 
 
 class Part(msgspec.Struct):
@@ -175,6 +177,26 @@ def test_parameters_become_their_types_and_unknown_ones_are_ignored() -> None:
     query = decode_query({"limit": "50", "amount": "12.50", "keyword": "null", "other": "null"}, Query)
     assert query == Query(limit=50, amount=12.5, keyword="null")
     assert decode_query({}, Query) == Query()
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "12", "England", "GB\n", "\u212aRW"])
+@pytest.mark.parametrize(
+    ("member", "wanted", "rule"),
+    [
+        ("country", Country, "must be a code of 2 letters from A to Z, such as GB"),
+        ("currency", Currency | None, "must be a code of 3 letters from A to Z, such as GBP"),
+    ],
+)
+def test_a_wrong_code_is_told_what_a_code_is(member: str, wanted: Any, rule: str, wrong: str) -> None:
+    """Whether its length or its letters are wrong."""
+    inner = msgspec.defstruct("Inner", [(member, wanted)])
+    with pytest.raises(InvalidRequest) as refused:
+        decode_query({member: wrong}, inner)
+    assert refused.value.detail == f"`{member}` {rule}."
+    outer = msgspec.defstruct("Outer", [("items", list[inner])])  # type: ignore[valid-type]
+    with pytest.raises(InvalidRequest) as refused:
+        decode_body(msgspec.json.encode({"items": [{member: wrong}]}), outer)
+    assert refused.value.detail == f"`items[0].{member}` {rule}."
 
 
 @pytest.mark.parametrize(

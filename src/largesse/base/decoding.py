@@ -36,6 +36,11 @@ _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
+# Codes have a length and a pattern, since `$` also matches before a line break at the end. A fault of either has one text.
+_CODES = {
+    "country": "must be a code of 2 letters from A to Z, such as GB",
+    "currency": "must be a code of 3 letters from A to Z, such as GBP",
+}
 MONTH_AND_DAY = "^(0[1-9]|1[0-2])-[0-3][0-9]$"
 _OF_A_TEXT = re.compile(r"( or null)?, not a string\.$")
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -186,7 +191,8 @@ def _read_message(message: str) -> tuple[str, str]:
     text = message[: match.start()] if match else message
     if missing := _MISSING.match(text):
         return f"{path}.{missing['field']}" if path else missing["field"], "is required"
-    return path, _rule(text)
+    code = _CODES.get(path.rpartition(".")[2])
+    return path, code if code and (_LENGTH.match(text) or _PATTERN.match(text)) else _rule(text)
 
 
 def _rule(text: str) -> str:
