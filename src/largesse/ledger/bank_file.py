@@ -305,7 +305,7 @@ def _camt_rows(name: str, text: str, most: int) -> list[tuple[int, tuple[str, ..
     except (ParseError, ValueError):
         root = None
     if root is None or root.tag.rpartition("}")[2] != "Document":
-        raise FileRefused("no_csv", f"{name} is neither a CSV file nor a CAMT file")
+        raise FileRefused("no_camt", f"{name} is neither a CSV file nor a CAMT file")
     rows = chain.from_iterable(map(_camt_rows_of, root.iterfind(_CAMT_ENTRY)))
     # No row is blank, so one more than allowed is enough to refuse the file. It may have millions.
     return [(0, _CAMT_HEADING), *enumerate(islice(rows, most + 1), 1)]

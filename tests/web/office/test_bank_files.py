@@ -24,4 +24,6 @@ def test_a_camt_file_credits_the_top_ups_that_it_pays(service: Service, fay: Bro
     assert (
         "This file has the format PDF. Import the CSV or CAMT file" in fay.upload(FILES, b"%PDF-1.7", decimals="").text
     )
-    assert "This is not a CSV file." in fay.upload(FILES, b"<html></html>", file_name="camt.xml", decimals="").text
+    for xml in (b"<html></html>", b"<Document", b"<!DOCTYPE Document><Document/>"):
+        page = fay.upload(FILES, xml, file_name="camt.xml", decimals="").text
+        assert "This is neither a CSV file nor a CAMT file." in page

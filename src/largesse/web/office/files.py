@@ -18,6 +18,7 @@ _REFUSED: Mapping[str, str] = {
     "formula": text(
         "Line %(line)s has a spreadsheet's error text, such as #N/A or ####. Correct it there, and save the file again."
     ),
+    "no_camt": text("This is neither a CSV file nor a CAMT file."),
     "no_csv": text("This is not a CSV file."),
     "no_heading": text(
         "The first line must be a heading. These columns are missing: %(lacks)s. It may have: %(may_have)s."
