@@ -53,7 +53,7 @@ class ContactFaults(InvalidRequest):
 
     def __init__(self, faults: Mapping[int, InvalidRequest]) -> None:
         errors = [
-            FieldError(f"#/contacts/{at}/{fault.field}", f"`contacts[{at}]`: {fault.detail}")
+            FieldError(f"#/contacts/{at}/{fault.field}", f"`contacts[{at}].{fault.detail.removeprefix('`')}")
             if isinstance(fault, ContactFault)
             else fault.errors[0]
             for at, fault in sorted(faults.items())[:MAX_ERRORS]

@@ -193,7 +193,7 @@ def test_two_people_of_a_call_have_two_addresses(service: Service) -> None:
         refused = client.post("/contacts/bulk", json={"contacts": people})
         assert refused.status_code == 400, refused.text
         (error,) = refused.json()["errors"]
-        assert error["detail"].endswith("`email`: Another contact has this address.")
+        assert error["detail"].endswith("].email`: Another contact has this address.")
         assert [one["externalId"] for one in client.get("/contacts").json()] == ["1"]
 
 
@@ -207,7 +207,7 @@ def test_two_people_of_a_call_have_two_ids(service: Service, known: list[str]) -
     refused = client.post("/contacts/bulk", json={"contacts": people})
     assert refused.status_code == 400, refused.text
     assert refused.json()["errors"] == [
-        {"pointer": "#/contacts/1/externalId", "detail": "`contacts[1]`: `externalId`: Another contact has this id."}
+        {"pointer": "#/contacts/1/externalId", "detail": "`contacts[1].externalId`: Another contact has this id."}
     ]
     assert len(client.get("/contacts").json()) == len(known)
     twice = client.post("/contacts/bulk", json={"contacts": [people[0], {**people[0], "email": "One@example.com"}]})
@@ -229,7 +229,10 @@ def test_all_contacts_to_fix_are_named_at_once(service: Service, problem: Callab
     refused = client.post("/contacts/bulk", json={"contacts": wrong})
     assert problem(refused, 400).endswith("So are 6 more: see `errors`.")
     members = ["0/email", "1/birthday", "3/externalId", "4/active", "5/birthday", "6", "7/country"]
-    assert [error["pointer"] for error in refused.json()["errors"]] == [f"#/contacts/{one}" for one in members]
+    errors = refused.json()["errors"]
+    assert [error["pointer"] for error in errors] == [f"#/contacts/{one}" for one in members]
+    for error, (at, _, member) in zip(errors, (one.partition("/") for one in members), strict=True):
+        assert error["detail"].startswith(f"`contacts[{at}]{member and f'.{member}'}`"), error
     assert client.get("/contacts").json() == []
 
 

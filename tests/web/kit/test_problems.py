@@ -87,6 +87,10 @@ def test_a_used_reference_leads_to_its_order() -> None:
             "Exactly one of `recipients` and `codeQuantity` must be given.",
         ),
         ("`line_items[1].name` must not contain a tab.", "`lineItems[1].name` must not contain a tab."),
+        (
+            "`contacts[1].external_id`: Another contact has this id.",
+            "`contacts[1].externalId`: Another contact has this id.",
+        ),
         ("`productId` must be an integer.", "`productId` must be an integer."),
         ("The service account 'hr_bot' is not active.", "The service account 'hr_bot' is not active."),
         ("`event` must be one of: line.claimed_late.", "`event` must be one of: line.claimed_late."),

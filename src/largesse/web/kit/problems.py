@@ -256,7 +256,7 @@ def _unavailable(error: BaseException) -> errors.Unavailable:
     return errors.Unavailable("The database cannot be reached.")
 
 
-_NAMED = re.compile(r"`[a-z]+(?:_[a-z0-9]+)+(?=[`.\[])")
+_NAMED = re.compile(r"`(?:[a-z]+\[[0-9]+\]\.)?[a-z]+(?:_[a-z0-9]+)+(?=[`.\[])")
 _POINTED = re.compile(r"/[a-z]+(?:_[a-z0-9]+)+(?=/|$)")
 _JOINT = re.compile(r"_([a-z0-9])")
 
