@@ -164,6 +164,39 @@ async def test_what_is_misspelt_is_refused(in_process: Any, account: int, produc
         assert "quote_gift has no argument 'valeu'. It has product_id, delivery, value, country." in told
 
 
+async def test_wrong_arguments_are_named_in_plain_words(in_process: Any, account: int, product: int) -> None:
+    """Without the links and type names of the library that reads them, and without the values."""
+    async with in_process() as tools:
+        assert await tools.refusal("send") == "send: `quote` is required"
+        for limit in (51, "51"):
+            assert (
+                await tools.refusal("list_orders", limit=limit)
+                == "list_orders: `limit` must be less than or equal to 50"
+            )
+        assert await tools.refusal("list_orders", limit="many") == "list_orders: `limit` must be a valid integer"
+        assert (
+            await tools.refusal("quote_template", template_id=1, delivery=1)
+            == "quote_template: `delivery` must be an object"
+        )
+        delivery = {
+            "recipients": [{"email": "a@b.example", "quantitiy": 2}, {"quantity": 0}],
+            "message": "x" * 257,
+            "send_at": "2030-01-01T00:00:00",
+            "reminder_days": [1, 2, 3, 4],
+        }
+        told = await tools.refusal("quote_gift", product_id=product, value="a lot", delivery=delivery)
+        assert told.splitlines() == [
+            "quote_gift: 7 arguments are wrong:",
+            "- `delivery.recipients[0].quantitiy` is unknown",
+            "- `delivery.recipients[1].email` is required",
+            "- `delivery.recipients[1].quantity` must be greater than or equal to 1",
+            "- `delivery.message` must have at most 256 characters",
+            "- `delivery.send_at` must have an offset, such as 2030-12-24T09:00:00Z",
+            "- `delivery.reminder_days` must have at most 3 items",
+            "- `value` must be a valid decimal",
+        ]
+
+
 @pytest.mark.parametrize(("setting", "shown"), [("", False), ("no", False), ("yes", True)])
 async def test_pins_are_shown_only_when_asked_for(
     in_process: Any, account: int, product: int, setting: str, shown: bool

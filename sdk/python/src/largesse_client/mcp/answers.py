@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+from pydantic import ValidationError
 
-from largesse_client.errors import LargesseError
+from largesse_client.errors import InvalidArgument, LargesseError
 from largesse_client.mcp.spending import CapReached
 
 P = ParamSpec("P")
@@ -21,6 +23,29 @@ LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 # To repeat such a call changes nothing more. No tool can undo it.
 ACTS_ONCE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=True)
 ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+
+
+_SHOULD = re.compile(r"^.*?\bshould ")
+_RULES = {
+    "extra_forbidden": "is unknown",
+    "missing": "is required",
+    "model_type": "must be an object",
+    "timezone_aware": "must have an offset, such as 2030-12-24T09:00:00Z",
+}
+
+
+def wrong_arguments(error: ValidationError) -> InvalidArgument:
+    """Returns what is wrong with the arguments of a tool, a line for each. It repeats no value."""
+    return InvalidArgument.of_all(
+        [
+            InvalidArgument.of(
+                "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip("."),
+                _RULES.get(fault["type"])
+                or _SHOULD.sub("must ", fault["msg"].partition(", ")[0].removesuffix(" after validation")),
+            )
+            for fault in error.errors(include_url=False, include_input=False)
+        ]
+    )
 
 
 def plain(value: object) -> Any:

@@ -6,8 +6,10 @@ from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import ValidationError
 
 from largesse_client import AsyncLargesse
+from largesse_client.mcp.answers import wrong_arguments
 from largesse_client.mcp.catalogue import add_catalogue
 from largesse_client.mcp.orders import add_orders
 from largesse_client.mcp.quotes import QuoteStore
@@ -28,7 +30,7 @@ Amounts are decimal numbers in the currency's major unit."""
 
 
 class _Server(MCPServer[Any]):
-    """A server whose tools refuse unknown arguments, so that a misspelt one is not silently ignored."""
+    """A server whose tools refuse unknown arguments, so that a misspelt one is not silently ignored, and name the wrong ones."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Calls a tool. Raises ToolError."""
@@ -38,7 +40,12 @@ class _Server(MCPServer[Any]):
             if tool.name == name and unknown:
                 have = f"It has {', '.join(known)}." if known else "It has none."
                 raise ToolError(f"{name} has no argument {', '.join(map(repr, sorted(unknown)))}. {have}")
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(f"{name}: {wrong_arguments(error.__cause__)}") from error.__cause__
+            raise
 
 
 def build_server(largesse: AsyncLargesse, settings: Settings) -> MCPServer[Any]:
