@@ -24,7 +24,7 @@ _GROUPS = compose(
 )
 _LIST = compose("{groups} ORDER BY lower(g.name)", groups=_GROUPS)
 _ONE = compose("{groups} AND g.id = $3", groups=_GROUPS)
-_NAMES = "SELECT id, name FROM contact_groups WHERE customer_id = $1 AND environment = $2"
+_NAMES = "SELECT id, name FROM contact_groups WHERE customer_id = $1 AND environment = $2 ORDER BY lower(name)"
 _INSERT = """
     INSERT INTO contact_groups (customer_id, environment, name) SELECT $1, $2, name FROM unnest($3::text[]) AS new (name)
     RETURNING id, name
@@ -58,6 +58,11 @@ async def list_groups(connection: Connection, place: Place) -> list[model.Group]
     return [model.Group(**row) for row in await connection.fetch(_LIST, *place)]
 
 
+async def list_group_names(connection: Connection, place: Place) -> dict[int, str]:
+    """Returns the names of the customer's groups by their ids, sorted by name. Unlike `list_groups`, this counts no members."""
+    return {row["id"]: row["name"] for row in await connection.fetch(_NAMES, *place)}
+
+
 async def read_group(connection: Connection, place: Place, group_id: int) -> model.Group:
     """Returns a group of the customer. Raises NotFound."""
     row = await connection.fetchrow(_ONE, *place, group_id)
@@ -68,7 +73,7 @@ async def read_group(connection: Connection, place: Place, group_id: int) -> mod
 
 async def group_ids(connection: Connection, place: Place) -> dict[str, int]:
     """Returns the ids of the customer's groups by their keys (`group_key`)."""
-    return {model.group_key(row["name"]): row["id"] for row in await connection.fetch(_NAMES, *place)}
+    return {model.group_key(name): id_ for id_, name in (await list_group_names(connection, place)).items()}
 
 
 async def insert_groups(connection: Connection, place: Place, names: Sequence[str]) -> dict[str, int]:

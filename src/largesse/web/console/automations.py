@@ -11,7 +11,7 @@ from largesse.automations import model, run_store, service, store
 from largesse.automations.model import Automation, AutomationRule
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
-from largesse.contacts.groups import list_groups
+from largesse.contacts.groups import list_group_names
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, Row
@@ -369,13 +369,13 @@ async def _offered(context: RequestContext, zone: str) -> dict[str, list[tuple[s
     """Returns the options of each field that is a list. `zone` is one of the time zones."""
     async with context.database.connection(context.person.scope) as connection:
         templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
-        groups = await list_groups(connection, context.customer)
+        groups = await list_group_names(connection, context.customer)
         accounts = await list_funding_accounts(connection, context.principal)
     named = {"occasion": OCCASION_NAMES, "weekend": _WEEKEND_NAMES, "leap_day": _LEAP_NAMES}
     return {
         **{field: [(name, context.say(said)) for name, said in names.items()] for field, names in named.items()},
         "template": offered_templates(context, templates, accounts),
-        "group": [(_NOBODY, context.say("All contacts")), *((str(one.id), one.name) for one in groups)],
+        "group": [(_NOBODY, context.say("All contacts")), *((str(id_), name) for id_, name in groups.items())],
         "account": [(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
         "zone": [(name, name.replace("_", " ")) for name in sorted({"UTC", zone, *zone_choices(zone)})],
     }

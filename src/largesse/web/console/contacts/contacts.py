@@ -9,7 +9,7 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import whole_number
 from largesse.contacts import model, service
-from largesse.contacts.groups import TooManyGroups, list_fields, list_groups
+from largesse.contacts.groups import TooManyGroups, list_fields, list_group_names, list_groups
 from largesse.contacts.model import Contact, ContactChange, ContactFault, Group
 from largesse.contacts.service import TooManyContacts
 from largesse.contacts.store import Filter, count_contacts, list_by_id, list_contacts, read_contact, read_sealed_address
@@ -260,14 +260,14 @@ async def _values(context: RequestContext, contact: Contact) -> dict[str, str]:
 
 async def _show(context: RequestContext, contact: Contact | None) -> Response:
     async with context.database.connection(context.person.scope) as connection:
-        groups = await list_groups(connection, context.customer)
+        groups = await list_group_names(connection, context.customer)
         fields = await list_fields(connection, context.customer)
     chosen_groups = contact.groups if contact else ()
     languages, countries = _offered(context)
     return context.page(
         "contacts/contact.html",
         contact=contact,
-        groups=groups,
+        groups=list(groups.values()),
         chosen_groups=set(context.form.all("group") if context.form.errors else chosen_groups),
         fields=fields,
         now=await _values(context, contact) if contact else {},
