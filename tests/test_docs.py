@@ -24,6 +24,7 @@ from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE
 from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.passkeys import MOST_PASSKEYS
 from largesse.demo.prepare import welcome
+from largesse.fulfilment import tasks as fulfilment
 from largesse.jobs import housekeeping  # noqa: F401 - it imports the tasks of all rooms, whose metrics are of METRICS
 from largesse.ledger import bank_file, top_ups
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
@@ -152,6 +153,7 @@ def test_every_command_has_its_row_with_every_option(name: str) -> None:
 def test_every_metric_has_its_row() -> None:
     rows = re.findall(r"^\| `(largesse_\w+)` \|", PAGES["metrics"], re.MULTILINE)
     assert sorted(rows) == sorted(METRICS), "a metric has a row in docs/metrics.md"
+    assert f"every {fulfilment.MEASURE_EVERY_S / 60:g} minutes" in PAGES["metrics"]
 
 
 def test_every_log_event_has_its_row() -> None:

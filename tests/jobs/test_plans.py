@@ -31,6 +31,7 @@ from largesse.mail.outcomes import record as record_sent
 from largesse.webhooks import outcomes, queues
 from largesse.webhooks.outcomes import AttemptResult, Verdict
 from largesse.webhooks.store import cancel_rest
+from largesse.webhooks.tasks import end_previous_secrets
 
 ROWS = int(os.environ.get("PLAN_ROWS", "50000"))
 SUBSCRIPTIONS = 50
@@ -212,6 +213,26 @@ async def test_pruning_reads_what_it_deletes_however_much_is_old(connection: asy
             await connection.execute(statistics)
         read = await what_is_read(connection, prune)
         assert 5_000 <= read.rows <= 40_000, (statistics, read)
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
+async def test_subscriptions_without_a_previous_secret_are_not_read(connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        """
+        INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme', 'pro', 'invoiced');
+        INSERT INTO service_accounts (customer_id, key, name) VALUES (1, 'bot', 'Bot');
+        INSERT INTO webhook_subscriptions (id, customer_id, environment, event, target_url, sealed_secret, service_account_id)
+        SELECT gen_random_uuid(), 1, 'production', 'order.created', 'https://hooks.example.com/', '', 1 FROM generate_series(1, 5000);
+        UPDATE webhook_subscriptions SET previous_secret = '', previous_until = now() - interval '1 day'
+        WHERE id IN (SELECT id FROM webhook_subscriptions LIMIT 3);
+        """
+    )
+    for statistics in ("none", "ANALYZE"):
+        if statistics != "none":
+            await connection.execute(statistics)
+        assert (await what_is_read(connection, end_previous_secrets)).rows <= 100, statistics
+    await end_previous_secrets(connection)
+    assert await connection.fetchval("SELECT count(previous_secret) FROM webhook_subscriptions") == 0
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")

@@ -4,7 +4,7 @@ from largesse.base.email import email_key
 from largesse.db.pool import Connection
 from largesse.db.scope import WORKER
 from largesse.db.shard_groups import Customers
-from largesse.db.statements import count_changed
+from largesse.db.statements import count_changed, plan_by_index
 from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
@@ -34,9 +34,11 @@ def _sealed_secrets(column: str) -> SealedTable:
 SECRETS, PREVIOUS_SECRETS = _sealed_secrets("sealed_secret"), _sealed_secrets("previous_secret")
 
 
-async def _end_previous_secrets(context: WorkerContext) -> bool:
-    await context.database.execute(WORKER, queue_store.END_PREVIOUS_SECRETS)
-    return False
+async def end_previous_secrets(connection: Connection) -> None:
+    """Deletes the previous secrets of subscriptions whose rotation is over."""
+    async with connection.transaction():
+        await plan_by_index(connection)
+        await connection.execute(queue_store.END_PREVIOUS_SECRETS)
 
 
 async def _fan_out_events(context: WorkerContext) -> bool:
@@ -56,8 +58,9 @@ async def _fan_out_events(context: WorkerContext) -> bool:
 TASKS = RoomTasks(
     periodic=(
         PeriodicTask("fan_out_events", _fan_out_events, finishes=True, on_orders=True),
-        PeriodicTask("end_previous_secrets", _end_previous_secrets, every_s=60.0),
-        PeriodicTask("cancel_deliveries", with_connection(cancel_rest), every_s=60.0),
+        PeriodicTask("end_previous_secrets", with_connection(end_previous_secrets), every_s=60.0),
+        # It looks at each subscription with pending deliveries, and seldom finds a deleted one.
+        PeriodicTask("cancel_deliveries", with_connection(cancel_rest), every_s=300.0),
     ),
     retention=(
         Old("delivery_attempts", "started_at", 30),
