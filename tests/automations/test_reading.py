@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.automations.conftest import work
+from tests.distributed import IS_DISTRIBUTED
 from tests.plans import ROUNDED, rows_read
 from tests.web.api.conftest import Service, on_database
 
@@ -48,6 +49,70 @@ def test_the_preview_reads_the_contacts_of_its_days(
     # The first day, and of the two days before it, from which a gift may wait for the Monday, the one on which contacts have theirs.
     expected = 0 if occasion == "first_day" else 2 * MANY // 4
     assert on_database(service.database_url, read) == pytest.approx(expected, abs=ROUNDED * 3)
+
+
+# Contacts who have a day on each day of the year. Half of them are in a large group; one of 100, and nobody who has a day soon, in a small one; and on
+# each day some joined the former.
+_SPREAD = """
+    UPDATE contacts SET birthday = 100 * extract(month FROM day)::int + extract(day FROM day)::int, start_date = day::date
+    FROM (SELECT id AS number, date '2001-01-01' + (id % 365)::int AS day FROM contacts) AS days WHERE number = id;
+    INSERT INTO contact_groups (customer_id, environment, id, name) VALUES (1, 'production', 901, 'Large'), (1, 'production', 902, 'Small');
+    INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+    SELECT 1, 'production', 901, id, (SELECT clock_now())::date - (id % 500)::int FROM contacts WHERE id % 2 = 0;
+    INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+    SELECT 1, 'production', 902, id, '2026-01-01' FROM contacts
+    WHERE id % 100 = 1 AND (birthday - 100 * extract(month FROM (SELECT clock_now()))::int + 1200) % 1200 >= 300
+"""
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="on a cluster each node plans for itself")
+@pytest.mark.parametrize(
+    ("occasion", "group", "most"),
+    [
+        ("birthday", 902, 3 * 50),
+        ("anniversary", 902, 3 * 50),
+        ("birthday", 901, 50),
+        ("anniversary", 901, 50),
+        ("anniversary", None, 20),
+        ("joined", 901, 20),
+    ],
+)
+def test_the_list_reads_few_contacts_for_a_group(
+    service: Service, contacts: None, automation: Callable[..., int], occasion: str, group: int | None, most: int
+) -> None:
+    """Each list read whoever has a day, and then looked each up in the group, or read the whole group for each day."""
+    for statement in (*_SPREAD.split(";"), "ANALYZE contacts, contact_members"):
+        service.sql(statement)
+    automation_id = automation(occasion=occasion, group_id=group, days=30 if occasion == "joined" else None)
+    service.sql("UPDATE automations SET created_at = '2020-01-01Z'")
+
+    async def read(connection: Any, table: str) -> int:
+        return await rows_read(connection, Role.APP, table, run_store._NEXT, *ZONES, 1, [automation_id], -2, 60)
+
+    for table in ("contacts", "contact_members"):
+        # Members are counted, up to 500, by the index alone.
+        counted = 501 if table == "contact_members" and occasion != "joined" else 0
+        found = on_database(service.database_url, lambda connection, table=table: read(connection, table))
+        assert found <= most + counted, table
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="on a cluster each node plans for itself")
+def test_the_preview_reads_the_members_of_a_small_group(
+    service: Service, contacts: None, automation: Callable[..., int]
+) -> None:
+    for statement in (*_SPREAD.split(";"), "ANALYZE contacts, contact_members"):
+        service.sql(statement)
+    automation_id, day = automation(occasion="anniversary", group_id=902), date(2027, 3, 2)
+
+    async def read(connection: Any) -> int:
+        return await rows_read(
+            connection, Role.APP, "contacts", run_store._PREVIEW, *ZONES, 1, "production", automation_id, "anniversary", 902, [], None,
+            "UTC", "before", "keep", day, day + timedelta(days=60), 500,
+        )  # fmt: skip
+
+    [(members,)] = service.sql("SELECT count(*) FROM contact_members WHERE group_id = 902")
+    assert 20 < members <= 50
+    assert on_database(service.database_url, read) == members
 
 
 def set_birthdays(service: Service) -> date:

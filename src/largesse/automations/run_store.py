@@ -6,8 +6,9 @@ Also the SQL of approvals that end, and of those that nobody may give.
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
+from largesse.automations.days_store import GIFTS, GIFTS_OF_FEW, IN_TIME, ZONED
 from largesse.automations.model import Automation, Days, RunKey
-from largesse.automations.store import _DAYS, _IN_TIME, zone_columns
+from largesse.automations.store import zone_columns
 from largesse.db.fragments import compose, each
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
@@ -32,40 +33,57 @@ _USED = """
 """
 # The next days of an automation, saved or not yet, with the decisions made about them. Leaves out days that `PLAN` never plans.
 # A Saturday whose gift is sent on the Monday counts as a next day until then.
+# If its group has few members, they are read; else the contacts of each day.
 _PREVIEW = compose(
     """
     WITH asked AS (
         SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
-               coalesce(own.ahead, interval '0') AS ahead, own.created_at, own.days_changed_at, $13::date - 2 AS first, $14::date AS last
+               coalesce(own.ahead, interval '0') AS ahead, own.created_at, own.days_changed_at, $13::date - 2 AS first, $14::date AS last,
+               $7 IS NOT NULL AND $6 <> 'joined'
+                   AND NOT EXISTS (SELECT FROM contact_members WHERE customer_id = $3 AND group_id = $7 OFFSET {few}) AS has_few
         FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
-    ), {days}
+    ), {zoned}, due AS MATERIALIZED (
+        SELECT gift.* FROM zoned AS a CROSS JOIN LATERAL ({gifts}) AS gift WHERE NOT a.has_few
+        UNION ALL SELECT gift.* FROM zoned AS a CROSS JOIN LATERAL ({gifts_of_few}) AS gift WHERE a.has_few
+    )
     SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
     FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
         AND r.contact_id = d.contact_id AND r.on_day = d.on_day
     WHERE greatest(d.on_day, d.send_on) >= $13 AND (r.state IS NOT NULL OR d.since IS NULL OR {in_time})
     ORDER BY d.send_on, d.name, d.email LIMIT $15
     """,
-    days=_DAYS,
-    in_time=_IN_TIME,
+    zoned=ZONED,
+    gifts=GIFTS,
+    gifts_of_few=GIFTS_OF_FEW,
+    in_time=IN_TIME,
+    few=10_000,  # more of them have enough gifts soon
 )
-# The first day of a period that has no decision yet, saved or not.
+_FIRST_GIFT = """
+    SELECT d.send_on FROM ({gifts}) AS d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
+        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
+    WHERE greatest(d.on_day, d.send_on) >= (((SELECT clock_now()) + d.ahead) AT TIME ZONE 'UTC')::date
+        AND (r.state = 'waiting' OR r.state IS NULL AND {in_time})
+    ORDER BY d.on_day LIMIT 1
+"""
+# The first day of a period that has no decision yet, saved or not. Gifts are sent in the order of their days, so days are read in this order until
+# a contact has one; for a group with few members, these are read. Of more members, one has a day soon.
 _NEXT = compose(
     """
     WITH asked AS (
         SELECT a.*, (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $5::int AS first,
-               (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $6::int AS last
+               (((SELECT clock_now()) + a.ahead) AT TIME ZONE 'UTC')::date + $6::int AS last,
+               a.group_id IS NOT NULL AND a.occasion <> 'joined'
+                   AND NOT EXISTS (SELECT FROM contact_members m WHERE m.customer_id = $3 AND m.group_id = a.group_id OFFSET {few}) AS has_few
         FROM automations a WHERE a.customer_id = $3 AND a.id = ANY($4::int[])
-    ), {days}
-    SELECT d.automation_id, min(d.send_on) AS next_on
-    FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
-        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE greatest(d.on_day, d.send_on) >= (((SELECT clock_now()) + d.ahead) AT TIME ZONE 'UTC')::date
-        AND (r.state = 'waiting' OR r.state IS NULL AND {in_time})
-    GROUP BY d.automation_id
+    ), {zoned}
+    SELECT a.id AS automation_id, gift.send_on AS next_on FROM zoned AS a CROSS JOIN LATERAL ({first}) AS gift WHERE NOT a.has_few
+    UNION ALL SELECT a.id, gift.send_on FROM zoned AS a CROSS JOIN LATERAL ({first_of_few}) AS gift WHERE a.has_few
     """,
-    days=_DAYS,
-    in_time=_IN_TIME,
+    zoned=ZONED,
+    first=compose(_FIRST_GIFT, gifts=GIFTS, in_time=IN_TIME),
+    first_of_few=compose(_FIRST_GIFT, gifts=GIFTS_OF_FEW, in_time=IN_TIME),
+    few=500,
 )
 _SET = """
     UPDATE automation_runs SET state = $5, reason = $6, order_reference = $7, look_at = coalesce($8, look_at),

@@ -31,7 +31,7 @@ from largesse.templates import service as templates
 from largesse.templates.store import Template, TemplateContent, lock_template
 
 MOST_LISTED = 500  # gifts in a preview
-_SOON_DAYS = 6  # the days that a preview reads first
+_SOON_DAYS = (6, 20)  # the days that a preview reads first
 # The time zone with most people in a country, where the CLDR lists another first, such as that of the Aleutian Islands.
 MAIN_ZONES = {
     "AU": "Australia/Sydney",
@@ -280,7 +280,7 @@ async def preview(
     """Returns the gifts of the next days: contact, day, when each is sent, and its decision if there is one."""
     today = await store.read_today(connection, automation)
     rows: list[Row] = []
-    for ahead in (_SOON_DAYS, days):  # a customer with many contacts has enough gifts soon
+    for ahead in (*_SOON_DAYS, days):  # a customer with many contacts has enough gifts soon
         last = today + timedelta(days=ahead)
         rows = await run_store.preview_days(
             connection, country_zones(), automation, first=today, last=last, limit=MOST_LISTED

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from largesse.automations.model import CHOOSES_DAYS, LONGEST_SERVICE, Automation, AutomationRule
+from largesse.automations.days_store import GIFTS, IN_TIME, ZONED
+from largesse.automations.model import CHOOSES_DAYS, Automation, AutomationRule
 from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
@@ -95,70 +96,11 @@ _FITTING = """
     SELECT EXISTS (SELECT FROM templates WHERE customer_id = $1 AND id = $3 AND removed_at IS NULL) AS template,
            $4::int IS NULL OR EXISTS (SELECT FROM contact_groups WHERE customer_id = $1 AND environment = $2 AND id = $4) AS "group"
 """
-
-
-# The days of contacts for the automations in `asked`, from its column `first` through `last`. Each has the time when the gift is sent, and the time by
-# which the contact must have been added. New employees are often added on their first day after nine o'clock; they get the gift late.
-# `model.has_day` does the same for one contact and day.
-#
-# The server may not know every zone that this machine knows, and an unknown zone would be an error for the automations of all customers.
-# Zones are looked up once for each country and automation, not for each contact.
-# Contacts are found by their dates, and days are a subquery of their own (OFFSET 0): under row-level security, no index serves `extract`.
 _DAYS = compose(
-    """
-    known AS MATERIALIZED (SELECT name FROM pg_timezone_names), days AS (
-        SELECT a.customer_id, a.environment, a.id AS automation_id, c.id AS contact_id, day.on_day,
-               day.on_day + CASE
-                   WHEN a.weekend = 'keep' OR extract(isodow FROM day.on_day) < 6 THEN 0
-                   WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM day.on_day)::integer
-                   ELSE 8 - extract(isodow FROM day.on_day)::integer END AS send_on,
-               coalesce((
-                   SELECT jsonb_object_agg(z.country, coalesce(k.name, 'UTC'))
-                   FROM unnest($1::text[], $2::text[]) AS z (country, zone) LEFT JOIN known k ON k.name = z.zone) ->> c.country, a.known_zone) AS zone,
-               a.ahead, a.occasion, greatest(a.created_at, a.days_changed_at) AS since, greatest(c.known_at, g.joined_at) AS known_at, c.name, c.email
-        FROM (SELECT asked.*, coalesce((SELECT name FROM known WHERE name = asked.zone), 'UTC') AS known_zone FROM asked OFFSET 0) AS a
-        CROSS JOIN LATERAL (
-            SELECT d::date AS on_day, extract(year FROM d)::integer AS year,
-                   extract(month FROM d)::integer * 100 + extract(day FROM d)::integer AS key,
-                   CASE WHEN extract(month FROM d)::integer * 100 + extract(day FROM d)::integer
-                                 = CASE a.leap_day WHEN 'before' THEN 228 ELSE 301 END
-                             AND extract(day FROM make_date(extract(year FROM d)::integer, 3, 1) - 1) = 28
-                        THEN 229 END AS leap_key
-            FROM generate_series(a.first, a.last, interval '1 day') AS d OFFSET 0) AS day
-        CROSS JOIN LATERAL (
-            SELECT c.*, c.created_at AS known_at FROM contacts c
-            WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
-              AND c.birthday IN (day.key, day.leap_key)
-            UNION ALL
-            SELECT c.*, c.created_at AS known_at FROM contacts c
-            WHERE a.occasion IN ('anniversary', 'first_day') AND c.customer_id = a.customer_id AND c.environment = a.environment
-              AND c.left_at IS NULL AND c.start_date = ANY(
-                CASE a.occasion WHEN 'first_day' THEN ARRAY[day.on_day] ELSE ARRAY(
-                    SELECT make_date(day.year - years, key / 100, key % 100)
-                    FROM generate_series(1, {longest}) AS years, unnest(ARRAY[day.key, day.leap_key]) AS key
-                    WHERE (a.years = '{}' OR years = ANY(a.years))
-                      AND (key <> 229 OR extract(day FROM make_date(day.year - years, 3, 1) - 1) = 29)) END)
-            UNION ALL
-            SELECT c.*, coalesce(m.joined_at, c.created_at) AS known_at
-            FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
-            WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
-              AND m.joined_on = day.on_day - a.days AND c.left_at IS NULL) AS c
-        LEFT JOIN contact_members g ON g.customer_id = a.customer_id AND g.group_id = a.group_id AND g.contact_id = c.id
-        WHERE a.group_id IS NULL OR g.contact_id IS NOT NULL
-    ), due AS MATERIALIZED (
-        SELECT *, (send_on + time '09:00') AT TIME ZONE zone - ahead AS due_at,
-               CASE WHEN occasion = 'first_day' THEN (on_day + 1)::timestamp AT TIME ZONE zone - ahead END AS over_at
-        FROM days)
-    """,
-    longest=LONGEST_SERVICE,
+    "{zoned}, due AS MATERIALIZED (SELECT gift.* FROM zoned AS a CROSS JOIN LATERAL ({gifts}) AS gift)",
+    zoned=ZONED,
+    gifts=GIFTS,
 )
-# Whether the automation existed with these days before the gift was due, and the contact was added, also to the group, in time.
-# A contact who joins a group is always in time for a gift that is for joining it.
-# A contact who joins, or is added in time, after the automation was created on the same day also gets it.
-_IN_TIME = Fragment("""
-    (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
-    AND (d.occasion = 'joined' OR greatest(d.due_at, d.over_at) >= d.known_at)
-""")
 # Plans the automations that are due, some days ahead. Recent days that are over are planned too, including the weekend before a recent Monday:
 # their gifts are sent late, or are `missed`.
 PLAN = compose(
@@ -183,7 +125,7 @@ PLAN = compose(
     SELECT (SELECT count(*) FROM done) AS automations, (SELECT count(*) FROM planned) AS runs
     """,
     days=_DAYS,
-    in_time=_IN_TIME,
+    in_time=IN_TIME,
 )
 # Local tables are joined with orders as CTEs: an outer join of them crashes a Citus coordinator.
 _PAST = """
@@ -234,7 +176,7 @@ _PLAN_AHEAD = compose(
     ON CONFLICT (customer_id, automation_id, contact_id, on_day) DO NOTHING
     """,
     days=_DAYS,
-    in_time=_IN_TIME,
+    in_time=IN_TIME,
 )
 
 
@@ -367,7 +309,7 @@ async def plan_ahead(
 
 
 def zone_columns(zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Returns the countries and their time zones, for `_DAYS`."""
+    """Returns the countries and their time zones, for `ZONED` and `GIFTS`."""
     return [country for country, _ in zones], [zone for _, zone in zones]
 
 
