@@ -207,6 +207,7 @@ def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: SignIn, servic
     pay(service)
     assert "Due in GBP £11.00" in browser.read("/app/funding")
     assert "New account" not in browser.text  # it would be refused
+    browser.sees("/app/funding/top-ups/new", "Your company pays by invoice and has no accounts.")
     browser.sees("/app/funding/owed", "£0.00 £15.00 £4.00 £11.00", "bank-7 £4.00")
     csv = browser.get("/app/funding/owed.csv").text.splitlines()
     assert csv[1].endswith(",0.00,15.00,4.00,11.00,GBP")

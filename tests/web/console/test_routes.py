@@ -165,9 +165,16 @@ def test_what_is_not_there_is_said_within_the_menu_to_who_is_in(service: Service
 
 
 def test_pages_of_a_new_installation_do_not_blame_a_search(people: dict[str, Browser]) -> None:
-    for path in ("/app/send", "/app/catalogue"):
+    for path in ("/app/send", "/app/catalogue", "/app/collections/new"):
         people["admin"].sees(path, "There are no gifts yet. The operator of this installation adds them.")
         assert 'role="search"' not in people["admin"].page.text.partition("<main")[2].partition("</main>")[0]
     people["admin"].sees("/app/send?tab=collections", "A collection lets each recipient choose a gift.")
     people["admin"].sees("/app/search", "Search for a name, an address, a reference or a word of the page.")
     assert "Nothing matches" not in people["admin"].text
+
+
+def test_without_an_account_a_top_up_says_who_can_create_one(people: dict[str, Browser]) -> None:
+    people["admin"].sees("/app/funding/top-ups/new", "There is no account that you can top up. New account")
+    assert "/app/funding/accounts/new" in people["admin"].links
+    people["finance"].sees("/app/funding/top-ups/new", "There is no account", "Ask an administrator of your company.")
+    assert "/app/funding/accounts/new" not in people["finance"].links

@@ -25,7 +25,12 @@ async def ask(context: RequestContext) -> Response:
     accounts = await _open_accounts(context)
     choices = [(str(one.id), f"{one.name} ({one.currency})") for one in accounts]
     return context.page(
-        "ask_top_up.html", choices=choices, chosen=context.query("account"), amount_typed=context.query("amount")
+        "ask_top_up.html",
+        choices=choices,
+        chosen=context.query("account"),
+        amount_typed=context.query("amount"),
+        is_invoiced=context.person.funding != "balance",
+        may_manage=context.person.may(Right.SETTINGS),
     )
 
 
