@@ -61,9 +61,8 @@ STOCK_LOW = Gauge(
     ["product", "value", "currency"],
 )
 
-MEASURE_EVERY_S = (
-    300.0  # A measure counts all free voucher numbers: half a million take most of a second on a busy server.
-)
+# A measure counts all free voucher numbers: half a million take most of a second on a busy server.
+MEASURE_EVERY_S = 300.0
 _EXPIRED_AT_ONCE = 500
 _MOST_LOW = 1_000
 
