@@ -25,6 +25,11 @@ class Post(msgspec.Struct, frozen=True):
     session_id: int
     token: bytes
 
+    @property
+    def about(self) -> bytes:
+        """The associated data of its encrypted answer."""
+        return b"answer/%d/" % self.session_id + self.token
+
 
 async def take_post(
     database: Database, post: Post, pausing: Callable[[], AbstractContextManager[None]], sql: SignInSql = PEOPLE

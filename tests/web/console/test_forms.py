@@ -67,6 +67,16 @@ def test_a_form_sent_often_at_once_is_taken_once(service: Service, ada: Browser)
     assert service.sql("SELECT count(*) FROM form_posts")[0][0] == before + 1
 
 
+def test_a_token_is_only_repeated_where_it_was_sent_first(service: Service, ada: Browser) -> None:
+    ada.get("/app")
+    token = ada.token
+    assert ada.post("/app/environment", token=token, environment="production").status_code == 303
+    assert ada.post("/app/environment?again", token=token, environment="production").status_code == 303, "a repeat"
+    elsewhere = ada.post("/app/sign-out", token=token)
+    assert elsewhere.status_code == 403
+    assert "Nothing was changed" in elsewhere.text
+
+
 def test_a_form_that_is_wrong_may_be_sent_again(service: Service, ada: Browser) -> None:
     ada.get("/app")
     token = ada.token
@@ -118,6 +128,36 @@ def test_a_form_whose_commit_got_no_answer_is_not_said_to_have_changed_nothing(
     assert ada.post("/app/funding/top-ups", token=token, account=str(account), amount="100").status_code == 409
     assert ada.submit("/app/funding", "/app/funding/top-ups", account=str(account), amount="100").status_code == 303
     assert own_service.sql("SELECT count(*) FROM top_ups")[0][0] == 1
+
+
+# The COMMIT of a top-up gets no answer until the test has released it.
+SLOW_COMMIT = """
+CREATE TABLE released (id int);
+CREATE FUNCTION await_test() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+AS $$ BEGIN WHILE NOT EXISTS (SELECT FROM public.released) LOOP PERFORM pg_sleep(0.05); END LOOP; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER await_test AFTER INSERT ON top_ups
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION await_test()
+"""
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster's nodes take no such trigger")
+def test_a_form_that_timed_out_during_its_commit_is_not_carried_out_again(
+    own_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, account = signed_in(own_service, "ada@acme.example"), own_service.ids["funding_accounts"]["gbp"]
+    own_service.run(lambda connection: connection.execute(SLOW_COMMIT))
+    ada.get("/app/funding")
+    token = ada.token
+    with monkeypatch.context() as patched:
+        patched.setattr(own_service.app.services.timeouts, "_patience_s", 1.0)
+        ada.page = ada.post("/app/funding/top-ups", token=token, account=str(account), amount="100")
+    assert ada.page.status_code == 503
+    ada.says("Not confirmed yet", "See whether it is done")
+    own_service.sql("INSERT INTO released VALUES (1)")
+    own_service.sql("DROP TRIGGER await_test ON top_ups")  # waits for the COMMIT
+    monkeypatch.setattr(form_posts, "_WAIT_S", 0.0)
+    assert ada.post("/app/funding/top-ups", token=token, account=str(account), amount="100").status_code == 409
+    assert own_service.sql("SELECT count(*) FROM top_ups")[0][0] <= 1
 
 
 def test_a_lost_session_is_said_and_nothing_is_changed(service: Service, ada: Browser) -> None:

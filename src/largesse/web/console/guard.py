@@ -72,6 +72,7 @@ class _Answer(msgspec.Struct):
     headers: list[tuple[str, str]]
     body: bytes
     notice: str | None
+    path: str = ""  # empty if an earlier release stored the answer
 
 
 class Guard(Generic[AnyContext, AnySession]):
@@ -147,7 +148,7 @@ class Guard(Generic[AnyContext, AnySession]):
         context.token_of = context.token_of or fresh
         response = await self._route.handler(context)
         if session and session.notice and response.status_code == 200:
-            await self._note(session, None)
+            await self._note(context, None)
         if fresh:
             self._give(response, _FORM_COOKIE, fresh, _DAY_S)
         return response
@@ -270,12 +271,12 @@ class Guard(Generic[AnyContext, AnySession]):
         post = Post(await self._session_of_page(context, context.session), token.mark)
         stored = await take_post(self.database, post, self._services.timeouts.suspended, self.sql)
         if stored is not None:
-            return await self._repeat(context.session, post, stored)
+            return await self._repeat(context, post, stored)
         is_done = False
         try:
             response = await self._carry_out(context, token.place)
             is_done = response.status_code < 400 and not isinstance(response, StreamingResponse)
-        except CommitLost:
+        except (CommitLost, asyncio.CancelledError):  # cancelled: by the time-out of the request, perhaps during COMMIT
             is_done = True  # perhaps: a repeat must not do it twice
             raise
         finally:
@@ -304,22 +305,25 @@ class Guard(Generic[AnyContext, AnySession]):
         return context.page("switched.html", status=409, action=context.address, carried=carried, notice=None)
 
     async def _store(self, context: AnyContext, post: Post, response: Response) -> None:
-        assert context.session is not None, "only answers of a session are stored"
         if context.notice:
-            await self._note(context.session, context.notice)
-        answer = _Answer(response.status_code, list(response.headers.items()), bytes(response.body), context.notice)
-        sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), _about(post))
+            await self._note(context, context.notice)
+        headers, path = list(response.headers.items()), context.request.url.path
+        answer = _Answer(response.status_code, headers, bytes(response.body), context.notice, path)
+        sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), post.about)
         await answer_post(self.database, post, sealed, self.sql)
 
-    async def _repeat(self, session: SignedIn, post: Post, stored: bytes) -> Response:
-        answer = msgspec.msgpack.decode(self._services.vault.forms.open(stored, _about(post)), type=_Answer)
+    async def _repeat(self, context: AnyContext, post: Post, stored: bytes) -> Response:
+        answer = msgspec.msgpack.decode(self._services.vault.forms.open(stored, post.about), type=_Answer)
+        if answer.path not in {"", context.request.url.path}:
+            raise BadForm  # the sender would take the answer for that of another form
         if answer.notice:
-            await self._note(session, answer.notice)
+            await self._note(context, answer.notice)
         return Response(answer.body, answer.status, dict(answer.headers))
 
-    async def _note(self, session: SignedIn, notice: str | None) -> None:
+    async def _note(self, context: AnyContext, notice: str | None) -> None:
+        assert context.session is not None, "only a session has notices"
         async with self.database.connection(LOOKUP) as connection:
-            await set_notice(connection, session.id, notice, self.sql)
+            await set_notice(connection, context.session.id, notice, self.sql)
 
     def _set_session(self, context: AnyContext, response: Response) -> None:
         if context.new_cookie:
@@ -394,7 +398,3 @@ def console_pages(services: PageServices) -> list[BaseRoute]:
     layout = Layout(services.settings, services.vault, ROUTES)
     guards = [_Guard(services, layout, route) for route in ROUTES]
     return [*layout.assets.routes(), *(guard.route() for guard in guards)]
-
-
-def _about(post: Post) -> bytes:
-    return b"answer/%d/" % post.session_id + post.token
