@@ -1,5 +1,6 @@
 """Automations of people with other rights: whose past gifts and orders one may see, whose person may not send any more, and who may approve."""
 
+import pytest
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
@@ -77,6 +78,8 @@ def test_an_automation_is_approved_at_the_price_that_its_page_shows(
     hamper = {"product": str(service.ids["products"]["hamper"]), "country": "GB", "wrapping_key": "stars"}
     ada.get(f"/app/templates/new?product={hamper['product']}&country=GB")
     template = str(ada.post("/app/templates", **hamper, name="Hamper").headers["location"]).rpartition("/")[2]
+    for page in ("automations", "campaigns"):
+        assert "Hamper (£52.14)" in ada.read(f"/app/{page}/new")
     path = str(set_one(cem, service, asks_approval="yes", template=template).headers["location"])
     assert "Autumn hamper, £52.14" in ada.read(path), "with postage and VAT"
     approve(ada, path)
@@ -87,3 +90,14 @@ def test_an_automation_is_approved_at_the_price_that_its_page_shows(
     ada.sees(path, "A gift costs £52.14 now. It was approved at £50.00.", "Needs approval")
     approve(ada, path)
     assert "It was approved at" not in ada.read(path)
+
+
+@pytest.mark.parametrize("page", ["automations", "campaigns"])
+def test_no_template_is_chosen_before_the_person_chooses_one(service: Service, ada: Browser, page: str) -> None:
+    nothing = '<option value="">Choose a template</option>'
+    assert nothing in ada.get(f"/app/{page}/new").text
+    refused = ada.post(f"/app/{page}/new", name="Birthdays", template="", occasion="birthday")
+    assert refused.status_code == 422
+    assert 'id="template-error">Choose a template from the list.<' in refused.text
+    assert nothing in refused.text
+    assert nothing not in ada.get(f"{set_one(ada, service).headers['location']}/edit").text

@@ -374,7 +374,7 @@ async def _offered(context: RequestContext, zone: str) -> dict[str, list[tuple[s
     named = {"occasion": OCCASION_NAMES, "weekend": _WEEKEND_NAMES, "leap_day": _LEAP_NAMES}
     return {
         **{field: [(name, context.say(said)) for name, said in names.items()] for field, names in named.items()},
-        "template": offered_templates(context, templates, accounts),
+        "template": await offered_templates(context, templates, accounts),
         "group": [(_NOBODY, context.say("All contacts")), *((str(id_), name) for id_, name in groups.items())],
         "account": [(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
         "zone": [(name, name.replace("_", " ")) for name in sorted({"UTC", zone, *zone_choices(zone)})],

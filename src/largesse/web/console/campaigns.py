@@ -320,7 +320,7 @@ async def _offered(context: RequestContext) -> dict[str, list[tuple[str, str]]]:
         templates = await list_templates(connection, context.principal, offset=0, limit=MOST_TEMPLATES)
         accounts = await list_funding_accounts(connection, context.principal)
     return {
-        "template": offered_templates(context, templates, accounts),
+        "template": await offered_templates(context, templates, accounts),
         "account": [(str(one.id), f"{one.name} ({one.currency})") for one in accounts],
     }
 

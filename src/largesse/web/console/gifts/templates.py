@@ -11,6 +11,7 @@ from starlette.responses import Response
 from largesse.automations.service import change_template, list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country, text
+from largesse.catalogue.model import can_be_sent, gift_price
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent
@@ -18,7 +19,7 @@ from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
-from largesse.orders.request import OrderSpec, TemplateChoice, read_send, send_request
+from largesse.orders.request import DEFAULT_COUNTRY, OrderSpec, TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
 from largesse.templates import service
 from largesse.templates.store import Template, TemplateContent, list_templates
@@ -84,6 +85,7 @@ def called(template: Template) -> str:
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of %(most)s templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
+_CHOOSE = text("Choose a template from the list.")
 GONE = text("The gift of this template cannot be sent any more. Choose another template.")
 _UNKNOWN = text(
     "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
@@ -303,14 +305,24 @@ def _value(context: RequestContext, start: Template | None, picked: Picked | Non
     return context.language.typed(start.value_minor, start.currency)
 
 
-def offered_templates(
+async def offered_templates(
     context: RequestContext, templates: Sequence[Template], accounts: Sequence[FundingAccount]
 ) -> list[tuple[str, str]]:
     """Returns the options of a field that chooses a template: first those in the currency of the first account, which is preselected."""
+    _, snapshot = await caller_and_catalogue(context)
     first = accounts[0].currency if accounts else None
     in_order = sorted(templates, key=lambda one: first is not None and one.currency != first)
-    amount = context.language.amount
-    return [(str(one.id), f"{called(one)} ({amount(one.value_minor, one.currency)})") for one in in_order]
+    costs = [context.language.amount(_cost_minor(context, snapshot, one), one.currency) for one in in_order]
+    return [(str(one.id), f"{called(one)} ({cost})") for one, cost in zip(in_order, costs, strict=True)]
+
+
+def _cost_minor(context: RequestContext, snapshot: Snapshot, template: Template) -> int:
+    """Returns what the gift of a template costs, with delivery; its value if it cannot be sent."""
+    customer_id, country = context.person.customer_id, template.country or DEFAULT_COUNTRY
+    product, minor = snapshot.product(template.product_id or 0, country, customer_id), template.value_minor
+    if product is None or not can_be_sent(product, customer_id, country, template.currency, minor):
+        return minor
+    return gift_price(product, country, template.value).unit_cost_minor
 
 
 async def find_gift(context: RequestContext, caller: Caller, template_id: int) -> tuple[Gift, OrderSpec] | None:
@@ -329,6 +341,9 @@ async def check_template(context: RequestContext) -> None:
     The template's gift can be sent, its message is complete, and the account has its currency.
     """
     form, caller = context.form, await person_as_caller(context)
+    if not form["template"]:
+        form.error("template", context.say(_CHOOSE))
+        return
     found = await find_gift(context, caller, form.number("template") or 0)
     if found is None:
         form.error("template", context.say(GONE))
