@@ -45,7 +45,8 @@ _PROGRESS = """
 # Does not join the states: the planner expects few lines of an order, and would compare each line with all states.
 _LINE_RECORDS = """
         SELECT l.number, recipient_email, recipient_name, coalesce((
-            SELECT s.state FROM line_states s WHERE s.customer_id = $1 AND s.order_id = $2 AND s.number = l.number), $3) AS state, e.*
+            SELECT s.state FROM line_states s
+            WHERE s.customer_id = l.customer_id AND s.order_id = l.order_id AND s.number = l.number), $3) AS state, e.*
         FROM lines l
         LEFT JOIN LATERAL (
             SELECT max(at) FILTER (WHERE event = 'opened') AS opened_at,
