@@ -6,9 +6,12 @@ import pytest
 from tests.automations.conftest import add_contact, move_to, runs, work
 from tests.web.api.conftest import Service
 
-_APPROVED = """
-    UPDATE automations SET approved_minor = $1, approved_at = clock_now(), approved_by = (SELECT id FROM users WHERE name = 'Bea')
-"""
+
+def approve(service: Service, minor: int) -> None:
+    [bea] = service.sql("SELECT id FROM users WHERE name = 'Bea'")
+    service.sql(
+        "UPDATE automations SET approved_minor = $1, approved_at = clock_now(), approved_by = $2", minor, bea["id"]
+    )
 
 
 @pytest.fixture
@@ -17,7 +20,7 @@ def due(service: Service, automation: Callable[..., int]) -> Iterator[None]:
     move_to(service, "2050-05-14 06:00Z")
     add_contact(service, "May", birthday=515)
     automation(asks_approval=True)
-    service.sql(_APPROVED, 1000)
+    approve(service, 1000)
     service.sql("DELETE FROM people_mails")
     move_to(service, "2050-05-15 12:00Z")
     yield
@@ -41,7 +44,7 @@ def test_a_gift_that_costs_more_waits_for_another_approval(service: Service) -> 
     stands = service.sql("SELECT approved_by, approved_minor FROM automations")[0]
     assert tuple(stands) == (None, 999), "the page says at which price it was approved"
     assert asked(service) == ["Bea"]
-    service.sql(_APPROVED, 1000)
+    approve(service, 1000)
     move_to(service, "2050-05-15 14:00Z")
     work(service)
     assert [state for _, _, state in runs(service)] == ["placed"]
