@@ -16,6 +16,7 @@ def test_a_camt_file_credits_the_top_ups_that_it_pays(service: Service, fay: Bro
     fay.sees(here, "Matched: 1", "Ignored: 1")
     assert fay.post(f"{here}/confirm").status_code == 303
     assert balance(service) == before + 1_234_50
+    fay.get(FILES)
     later = fay.upload(FILES, document(paid, entry("7.00", "")), file_name="later.xml", decimals="").headers["location"]
     fay.sees(later, "Credited: 1", "Ignored: 1")
     empty = fay.upload(FILES, b"Date,Amount,Currency,Text\n", file_name="quiet.csv", decimals="")
