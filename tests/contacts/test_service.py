@@ -384,7 +384,7 @@ async def test_a_search_for_a_common_word_reads_the_contacts_of_one_page(connect
     # Not in the order of the list; and so many, as with fewer the planner reads all of them: it expects a policy to show only one of 400.
     contacts = (
         _CONTACTS.partition(";")[0]
-        .replace("3000", "60000")
+        .replace("3000", "120000")
         .replace("'p' || lpad(n::text, 5, '0')", "'person ' || md5(n::text)")
     )
     await connection.execute(f"SET session_replication_role = replica; {contacts}")
