@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
+from tests.distributed import IS_DISTRIBUTED
 from tests.plans import rows_read
 from tests.web.api.conftest import Service, on_database, work_off
 from tests.web.console.conftest import Browser
@@ -276,6 +277,7 @@ def test_reminders_have_a_default_that_people_can_take_out(ada: Browser, service
     assert reminders(service, place(ada, path)) == []
 
 
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
 def test_the_list_of_the_command_reads_no_more_than_it_shows(service: Service) -> None:
     service.sql(
         """
