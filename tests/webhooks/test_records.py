@@ -198,7 +198,8 @@ async def test_for_a_subscription_without_deliveries_none_of_others_are_read(wor
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")
 async def test_lists_read_their_own_deliveries_among_many_small_webhooks(world: World) -> None:
-    mine = [(await world.subscribe(f"https://hooks.example/{number}")).id for number in range(5)]
+    # Reads the one in the middle: for an id near the largest, the planner reads rows too, to learn the largest.
+    mine = sorted([(await world.subscribe(f"https://hooks.example/{number}")).id for number in range(5)])
     async with world.database.connection(OPERATOR) as connection:
         await connection.execute("SET session_replication_role = replica")  # the webhooks of others are not needed
         await connection.execute(
@@ -219,13 +220,13 @@ async def test_lists_read_their_own_deliveries_among_many_small_webhooks(world: 
         ids = [
             number
             for (number,) in await connection.fetch(
-                "SELECT id FROM deliveries WHERE subscription_id = $1 ORDER BY id", mine[0]
+                "SELECT id FROM deliveries WHERE subscription_id = $1 ORDER BY id", mine[2]
             )
         ]
         before = await connection.fetchval(read)
         for _ in range(7):  # the last ones by the plan for any arguments
             page = await delivery_store.list_deliveries(
-                connection, world.principal, mine[0], before=ids[1000], limit=10
+                connection, world.principal, mine[2], before=ids[1000], limit=10
             )
             assert [one.id for one in page] == ids[999:989:-1]
         assert await connection.fetchval(read) - before == 7 * 10
