@@ -3,8 +3,8 @@
 from largesse.automations.model import LONGEST_SERVICE
 from largesse.db.fragments import Fragment, compose
 
-# The days of an automation `a`, from its column `first` through `last`, in their order. They are a subquery of their own (OFFSET 0), and have all
-# by which contacts are found: under row-level security, an index serves only what is compared with a column.
+# The days of an automation `a`, from its column `first` through `last`, in their order. A subquery of its own (OFFSET 0), with every value by which
+# contacts are found: under row-level security, an index serves only comparisons with a column.
 _EACH_DAY = Fragment("""
     SELECT d::date AS on_day, d::date - a.days AS joined_on, extract(year FROM d)::integer AS year,
            extract(month FROM d)::integer * 100 + extract(day FROM d)::integer AS key,
@@ -14,8 +14,8 @@ _EACH_DAY = Fragment("""
                 THEN 229 END AS leap_key
     FROM generate_series(a.first, a.last, interval '1 day') AS d ORDER BY d::date OFFSET 0
 """)
-# The contacts of an automation `a`, each with a day: for each day those who have it, if they are in its group. Each is looked up in the group
-# (OFFSET 0): else the planner, which expects a policy to show few members, reads the whole group for each.
+# The contacts of an automation `a` for each of its days: those who have that day and are in its group. Each contact is looked up in the group
+# (OFFSET 0). Otherwise the planner, which expects a policy to show few members, reads the whole group for each contact.
 _BY_DAY = compose(
     """
     SELECT day.on_day, c.id, c.country, c.name, c.email, greatest(c.known_at, g.joined_at) AS known_at
@@ -46,8 +46,8 @@ _BY_DAY = compose(
     each_day=_EACH_DAY,
     longest=LONGEST_SERVICE,
 )
-# The same for an automation whose group has few members: they are read, and which of the days each has. No automation for joining
-# a group.
+# The same for an automation whose group has few members: reads the members, and finds which of the days each has. Not for automations
+# for joining a group.
 _BY_MEMBER = compose(
     """
     SELECT days.days[place] AS on_day, c.id, c.country, c.name, c.email, greatest(c.created_at, c.joined_at) AS known_at

@@ -53,7 +53,7 @@ _BATCHES = Histogram(
 
 # Orders with more codes have a lane of their own, so that they do not delay small ones.
 SMALL_ORDER_CODES = 100
-# Large orders go more slowly for so long after a small one has come.
+# How long after a small order large ones are written more slowly.
 _SHARED_S = 1.0
 # Orders of one transaction at most.
 MAX_ORDERS = 250

@@ -119,9 +119,8 @@ async def _change(connection: Connection, order: tuple[int, int], seen: datetime
         raise TooEarly
     due_at: datetime = at or row["now"]
     claim_by = await read_claim_by(connection, order, lock=True)
-    if claim_by is not None and due_at > max(
-        claim_by - LEAST_TO_CLAIM, row["due_at"]
-    ):  # an earlier time is never refused
+    # An earlier time than before is never refused.
+    if claim_by is not None and due_at > max(claim_by - LEAST_TO_CLAIM, row["due_at"]):
         raise AfterClaimBy
     await connection.execute(_SCHEDULE, *order, due_at)
     await reschedule_mail(connection, order, due_at)

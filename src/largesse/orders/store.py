@@ -45,16 +45,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How the lines of large orders are written. `rest` is a share of the time that a statement took, before the next one begins."""
+    """How the lines of large orders are written."""
 
     rows: int  # lines of one statement
     codes: int  # codes that are encrypted before other requests run
-    rest: float = 0.0
+    rest: float = 0.0  # the pause after a statement, as a share of the time that it took
 
 
 # Statements of 100 lines take a third more processor time. To encrypt 100 codes takes a millisecond.
 ALONE = Pace(rows=500, codes=100)
-# Otherwise small orders wait for a core, and for the event loop, in each of their steps.
+# At the pace of ALONE, small orders would wait for a core, and for the event loop, in each of their steps.
 BESIDE_SMALL_ORDERS = Pace(rows=250, codes=25, rest=0.5)
 _MAX_REST_S = 0.01
 
@@ -198,17 +198,16 @@ async def write_lines(
     the pace before each piece.
     """
     lines = lines_of(orders)
-    now = pace()
-    taking = asyncio.create_task(_take(lines, now))
+    taking = asyncio.create_task(_take(lines, pace()))
     while piece := await taking:
-        began, rest, now = passed_s(), now.rest, pace()
-        taking = asyncio.create_task(_take(lines, now))
+        began, current = passed_s(), pace()
+        taking = asyncio.create_task(_take(lines, current))
         if is_distributed(connection):
             await insert_lines(connection, piece)
         else:
             await write_columns(connection, piece)
-        if rest:
-            await asyncio.sleep(min(rest * (passed_s() - began), _MAX_REST_S))
+        if current.rest:
+            await asyncio.sleep(min(current.rest * (passed_s() - began), _MAX_REST_S))
 
 
 async def _take(lines: Iterator[LineColumns], pace: Pace) -> list[LineColumns]:
