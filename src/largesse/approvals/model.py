@@ -113,8 +113,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it may be approved or declined."""
-        return self.state == WAITING
+        """Whether it may be approved or declined. If its rules ended, its person may have sent it without an approval."""
+        return self.state == WAITING and not self.is_sent
 
 
 class Decision(msgspec.Struct, frozen=True):

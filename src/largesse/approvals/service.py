@@ -299,7 +299,7 @@ def _seen(
 
 def _refuse_ended(request: model.ApprovalRequest) -> None:
     if not request.is_waiting:
-        raise RequestEnded(request.state)
+        raise RequestEnded("sent" if request.is_sent else request.state)
 
 
 async def _state_after(

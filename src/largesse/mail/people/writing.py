@@ -11,7 +11,7 @@ import jinja2
 import msgspec
 from babel.dates import format_datetime as format_for_readers
 
-from largesse.approvals.model import WAITING, WITHDRAWN
+from largesse.approvals.model import APPROVED, WAITING, WITHDRAWN
 from largesse.approvals.store import read_for_mail
 from largesse.base.confidential import Confidential
 from largesse.base.email import to_dial
@@ -87,9 +87,14 @@ async def read_thank_you(
 async def read_approval(
     connection: Connection, customer_id: int, user_id: int, kind: str, request_id: str
 ) -> AskedApproval | None:
-    """Returns the content of the mail to a user about a request; None if it or the person is gone, or it has been decided or withdrawn."""
+    """Returns the content of the mail to a user about a request.
+
+    Returns None if it or the person is gone, or if it has been decided, withdrawn, or sent without an approval.
+    """
     row = await read_for_mail(connection, customer_id, user_id, request_id)
     if row is None or row["state"] == WITHDRAWN or (row["state"] == WAITING) != (kind == "approval_asked"):
+        return None
+    if row["is_sent"] and row["state"] != APPROVED:
         return None
     return AskedApproval(**row)
 

@@ -40,6 +40,7 @@ _STATES = {
     WITHDRAWN: ("still", text("Withdrawn")),
     EXPIRED: ("still", text("Not decided in time")),
     "sent": ("good", text("Approved and sent")),
+    "unasked": ("good", text("Sent")),  # its rules ended before anybody decided
     "changed": ("still", text("Changed since")),
 }
 _ENDED = text("This send no longer waits for approval: it was approved, declined or changed meanwhile.")
@@ -198,7 +199,9 @@ def _total(gift: Gift, request: ApprovalRequest) -> int:
 
 
 def _state(context: RequestContext, request: ApprovalRequest, *, is_changed: bool = False) -> tuple[str, str]:
-    name = "sent" if request.is_sent else "changed" if is_changed else request.state
+    name = "changed" if is_changed else request.state
+    if request.is_sent:
+        name = "sent" if request.state == APPROVED else "unasked"
     kind, said = _STATES[name]
     return kind, context.say(said)
 
