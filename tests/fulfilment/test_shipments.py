@@ -1,5 +1,6 @@
 """Parcels of many lines: exported once each, in a file that a spreadsheet may open, sent all or none, and sent again."""
 
+import asyncio
 import csv
 import io
 import json
@@ -7,7 +8,9 @@ import json
 import pytest
 from structlog.testing import capture_logs
 from tests.chained import actor_on
+from tests.distributed import WAITING
 from tests.orders.builder import insert_order
+from tests.waiting import until
 
 from largesse.base.errors import FileRefused
 from largesse.customers.actor import Actor
@@ -147,6 +150,22 @@ async def test_a_file_of_sent_parcels_has_limits_and_is_taken_whole(database: Da
     assert await ship(actor, f"{one},{long},{long}\n{two},DHL,\n", most=2) == (2, 0)
     assert await ship(actor, f"{one},UPS,9\n{three},DHL,3\n", most=2) == (1, 1)
     assert [one.carrier for one in await listed(database, ParcelState.SENT, beyond=two)] == [long]
+
+
+async def test_two_files_with_the_same_parcels_in_another_order_send_each_once(
+    database: Database, actor: Actor
+) -> None:
+    one, two = await wait_for_parcels(database, 2)
+    texts = [f"{one},DHL,1\n{two},DHL,2\n", f"{two},DHL,2\n{one},DHL,1\n"]
+    async with database.transaction(OPERATOR) as connection:
+        # Each file gets as far as it can before it marks its first parcel.
+        await connection.execute("SELECT FROM shipments ORDER BY id FOR UPDATE")
+        files = []
+        for count, text in enumerate(texts, 1):
+            files.append(asyncio.create_task(ship(actor, text)))
+            await until(lambda count=count: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = {count}"))
+    assert await asyncio.gather(*files) == [(2, 0), (0, 2)]
+    assert [parcel.id for parcel in await listed(database, ParcelState.SENT)] == [two, one]
 
 
 async def test_a_parcel_that_goes_again_is_packed_again_and_in_no_other_list(database: Database, actor: Actor) -> None:

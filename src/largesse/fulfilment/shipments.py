@@ -236,33 +236,39 @@ async def send_parcels(
 
     Returns how many it marked, and how many were shipped before. Raises FileRefused, which names the line.
     """
-    shipped = before = 0
-    seen: dict[int, Sent] = {}
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         connection = transaction.connection
         await commit_as_one(connection)
-        for parcel in parcels:
-            if shipped + before == most:
-                raise FileRefused(
-                    "too_many_lines", f"line {parcel.line}: a file has at most {most:,} parcels", most=most
-                )
-            if len(parcel.carrier) > _LONGEST or len(parcel.tracking_number or "") > _LONGEST:
-                said = f"line {parcel.line}: carrier and tracking_number have at most {_LONGEST} characters"
-                raise FileRefused("too_long", said, line=parcel.line, most=_LONGEST)
-            number = _number(parcel)
-            first = seen.setdefault(number, parcel)
-            if (first.carrier, first.tracking_number) != (parcel.carrier, parcel.tracking_number):
-                said = f"line {parcel.line}: line {first.line} says something else about the same shipment"
-                raise FileRefused("twice", said, line=parcel.line, first=first.line)
-            found = await _find(connection, environment, number, parcel)
-            if found is None:
-                before += 1
-                continue
-            await _ship(connection, vault, *found, parcel)
-            shipped += 1
+        sent, lines_read = _read_sent(parcels, most)
+        keys = await _lock(connection, environment, sent)
+        shipped = 0
+        for number, parcel in sorted(sent.items()):  # in the order in which parcels are packed, which locks them too
+            is_again = await _waits(connection, keys[number], number, parcel)
+            if is_again is not None:
+                await _ship(connection, vault, keys[number], is_again, parcel)
+                shipped += 1
+        before = lines_read - shipped
         counts = {"shipped": shipped, "shipped_before": before}
         await transaction.on_behalf_of(INSTALLATION, environment).record("shipments.imported", source, after=counts)
     return shipped, before
+
+
+def _read_sent(parcels: Iterable[Sent], most: int | None) -> tuple[dict[int, Sent], int]:
+    """Returns the parcels by number, and how many lines named one. Raises FileRefused."""
+    sent: dict[int, Sent] = {}
+    lines_read = 0
+    for parcel in parcels:
+        if lines_read == most:
+            raise FileRefused("too_many_lines", f"line {parcel.line}: a file has at most {most:,} parcels", most=most)
+        if len(parcel.carrier) > _LONGEST or len(parcel.tracking_number or "") > _LONGEST:
+            said = f"line {parcel.line}: carrier and tracking_number have at most {_LONGEST} characters"
+            raise FileRefused("too_long", said, line=parcel.line, most=_LONGEST)
+        first = sent.setdefault(_number(parcel), parcel)
+        if (first.carrier, first.tracking_number) != (parcel.carrier, parcel.tracking_number):
+            said = f"line {parcel.line}: line {first.line} says something else about the same shipment"
+            raise FileRefused("twice", said, line=parcel.line, first=first.line)
+        lines_read += 1
+    return sent, lines_read
 
 
 def _number(parcel: Sent) -> int:
@@ -273,22 +279,33 @@ def _number(parcel: Sent) -> int:
     return int(shipment)
 
 
-async def _find(connection: Connection, environment: str, number: int, parcel: Sent) -> tuple[LineKey, bool] | None:
-    """Locks and returns the line of a parcel, and whether the parcel is sent again. Returns None if it was shipped before. Raises FileRefused.
+async def _lock(connection: Connection, environment: str, sent: Mapping[int, Sent]) -> dict[int, LineKey]:
+    """Locks and returns the lines of parcels, by the numbers of these. Raises FileRefused for an unknown number.
+
+    Locks them in the order in which other transactions do, so that two files with the same parcels in another order cannot deadlock.
+    """
+    rows = await connection.fetch(store.LINES_OF_SHIPMENTS, list(sent), environment)
+    keys = {row["id"]: LineKey(row["customer_id"], row["order_id"], row["number"]) for row in rows}
+    for number, parcel in sent.items():
+        if number not in keys:
+            said = f"line {parcel.line}: there is no shipment {number} in {environment}"
+            raise FileRefused("no_parcel", said, line=parcel.line)
+    for key in sorted(keys.values()):
+        await connection.execute(store.LOCK_LINE, *key)
+    return keys
+
+
+async def _waits(connection: Connection, key: LineKey, number: int, parcel: Sent) -> bool | None:
+    """Returns whether a parcel, whose line is locked, is sent again. Returns None if it was shipped before.
 
     A parcel that waits to be sent again counts as shipped before if `parcel` has the tracking number that it had then.
     """
-    at = parcel.line
-    row = await connection.fetchrow(store.LINE_OF_SHIPMENT, number, environment)
-    if row is None:
-        raise FileRefused("no_parcel", f"line {at}: there is no shipment {number} in {environment}", line=at)
-    key = LineKey(*row)
-    await connection.execute(store.LOCK_LINE, *key)
     was = await connection.fetchrow(store.WAS_SHIPPED, key.customer_id, number)
     assert was is not None, "parcels are never deleted"
     numbers = parcel.carrier, parcel.tracking_number
     is_known = parcel.tracking_number is not None and numbers == (was["carrier"], was["tracking_number"])
-    return None if was["was_shipped"] and (is_known or not was["is_again"]) else (key, was["is_again"])
+    is_again: bool = was["is_again"]
+    return None if was["was_shipped"] and (is_known or not is_again) else is_again
 
 
 async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:

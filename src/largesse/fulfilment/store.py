@@ -132,7 +132,9 @@ PACKING_SLIPS = """
     JOIN orders o ON o.customer_id = wanted.customer_id AND o.id = wanted.id JOIN customers c ON c.id = o.customer_id
     LEFT JOIN line_messages own ON own.customer_id = o.customer_id AND own.order_id = o.id AND own.number = wanted.number
 """
-LINE_OF_SHIPMENT = "SELECT customer_id, order_id, number FROM shipments WHERE id = $1 AND environment = $2"
+LINES_OF_SHIPMENTS = (
+    "SELECT id, customer_id, order_id, number FROM shipments WHERE id = ANY($1::bigint[]) AND environment = $2"
+)
 WAS_SHIPPED = """
     SELECT shipped_at IS NOT NULL AS was_shipped, again_at IS NOT NULL AS is_again, carrier, tracking_number
     FROM shipments WHERE customer_id = $1 AND id = $2
