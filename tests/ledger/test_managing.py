@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.chained import actor_on, chain_of
-from tests.distributed import SOMEBODY_WAITS
+from tests.distributed import SOMEBODY_WAITS, WAITING
 from tests.ledger.worlds import ACME, ADA, DEPOSITS, FLOAT, INITECH, KEY, TEAM, TEST, THEIRS, VAULT, YEN, database
 from tests.waiting import until
 
@@ -210,6 +210,21 @@ async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> N
     assert (low.customer_id, low.account_id, low.currency, low.balance, low.below) == (ACME, FLOAT, "GBP", 49.99, 50)
     await do(database, accounts.watch_balance, account_id=FLOAT, watch=None)
     assert await acts(database) == ["account.watched", "account.watched", "transfer.made", "account.watched"]
+
+
+async def test_of_two_changes_of_a_watch_at_once_the_second_replaces_the_first(database: Database) -> None:
+    first, second, third = (Watch(below_minor, (ADA,)) for below_minor in (5_00, 10_00, 20_00))
+    await do(database, accounts.watch_balance, account_id=FLOAT, watch=first)
+    changes = []
+    async with database.transaction(OPERATOR) as connection:
+        # Each change gets as far as it can before it writes the watch.
+        await connection.execute("SELECT FROM account_watches WHERE customer_id = $1 FOR UPDATE", ACME)
+        for count, watch in enumerate((second, third), 1):
+            changes.append(asyncio.create_task(do(database, accounts.watch_balance, account_id=FLOAT, watch=watch)))
+            await until(lambda count=count: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = {count}"))
+    await asyncio.gather(*changes)
+    async with database.connection(OPERATOR) as connection:
+        assert await find_watch(connection, ACME, FLOAT) == third
 
 
 async def test_nothing_is_paid_into_a_closed_account_but_what_is_there_can_leave(database: Database) -> None:

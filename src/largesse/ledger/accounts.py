@@ -11,6 +11,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import label
 from largesse.base.text import free_key
 from largesse.customers.actor import Actor, Transaction
+from largesse.customers.customer_store import lock_customer
 from largesse.customers.customers import create_customer
 from largesse.customers.members import Invitation, invite
 from largesse.customers.principal import ADMIN
@@ -155,6 +156,7 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
     """
     async with actor.transaction(Right.TRANSFER) as transaction:
         connection = transaction.connection
+        await lock_customer(connection, actor.customer_id)  # so that the people of two changes at once do not mix
         balance_minor = await connection.fetchval(_BALANCE, *actor.place, account_id)
         if balance_minor is None:
             raise NotFound("There is no such funding account.")
