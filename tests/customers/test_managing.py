@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 from tests.chained import actor_on
+from tests.distributed import WAITING
+from tests.waiting import until
 
 from largesse.base.errors import NotFound
-from largesse.customers.members import LastAdministrator, remove, set_role
+from largesse.customers.members import LastAdministrator, invite, remove, set_role
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.ledger.store import take_all_accounts
+from largesse.staff.service import LastOwner, deactivate
 
 VAULT = Vault((bytes(32),))
 
@@ -74,6 +77,40 @@ async def test_two_who_remove_each_other_at_once_leave_one(database: Database) -
     removals = (remove(actor, people[name], take_all_accounts) for name in ("ada", "cem"))
     done = await asyncio.gather(*removals, return_exceptions=True)
     assert [type(one) for one in done if isinstance(one, BaseException)] == [LastAdministrator]
+
+
+async def test_two_who_are_invited_with_lower_roles_at_once_leave_an_administrator(database: Database) -> None:
+    """Neither has signed in yet, so each invitation may change the role."""
+    customer_id, people = await ids(database)
+    actor = await actor_on(database, VAULT, customer_id)
+    await set_role(actor, people["cem"], "admin")
+    invited = []
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SELECT FROM users WHERE customer_id = $1 FOR UPDATE", customer_id)
+        for count, name in enumerate(("ada", "cem"), 1):
+            again = invite(actor, f"{name}@acme.example", name=None, role="viewer", mails=False)
+            invited.append(asyncio.create_task(again))
+            await until(lambda count=count: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = {count}"))
+    done = await asyncio.gather(*invited, return_exceptions=True)
+    assert [type(one) for one in done if isinstance(one, BaseException)] == [LastAdministrator]
+    assert await roles(database) == {"ada": ("viewer", True), "bob": ("admin", False), "cem": ("admin", True)}
+
+
+async def test_of_two_owners_who_are_deactivated_at_once_by_commands_one_stays(database: Database) -> None:
+    actor = await actor_on(database, VAULT, 0)
+    staff = await database.fetch(
+        OPERATOR,
+        "INSERT INTO staff (email, email_key, name, role) SELECT key, key, key, 'owner'"
+        " FROM unnest(ARRAY['a@largesse.example', 'b@largesse.example']) AS one (key) RETURNING id",
+    )
+    ended = []
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SELECT FROM staff FOR UPDATE")
+        for count, row in enumerate(staff, 1):
+            ended.append(asyncio.create_task(deactivate(actor, row["id"])))
+            await until(lambda count=count: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = {count}"))
+    done = await asyncio.gather(*ended, return_exceptions=True)
+    assert [type(one) for one in done if isinstance(one, BaseException)] == [LastOwner]
 
 
 async def test_nobody_of_another_customer_or_removed_is_found(database: Database) -> None:

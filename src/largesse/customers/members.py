@@ -206,6 +206,7 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
+        await _take_turns(connection, actor)
         place = await connection.fetchrow(_PLACE, actor.customer_id, email)
         assert place is not None, "VALUES has one row"
         if place["is_there"]:
@@ -316,12 +317,16 @@ async def _new_invitation(connection: Connection, user_id: int, *, mails: bool) 
 
 async def _lock_member(connection: Connection, actor: Actor, user_id: int) -> Member:
     """Returns an active member of the actor's customer. Raises NotFound."""
-    # Operations that change administrators take turns, so that two administrators do not remove each other.
-    await coordinator_of(connection).execute(LOCK_CUSTOMER, actor.customer_id)
+    await _take_turns(connection, actor)
     member = await read_member(connection, actor.customer_id, user_id)
     if not member.is_active:
         raise NotFound("There is no such person.")
     return member
+
+
+async def _take_turns(connection: Connection, actor: Actor) -> None:
+    """Makes operations that change administrators take turns, so that two administrators do not remove each other."""
+    await coordinator_of(connection).execute(LOCK_CUSTOMER, actor.customer_id)
 
 
 async def _require_other_admin(connection: Connection, actor: Actor, user_id: int, role: str) -> None:

@@ -138,5 +138,8 @@ async def active_member(connection: Connection, staff_id: int) -> ListedStaff:
 
 
 async def _require_other_owner(connection: Connection, member: ListedStaff) -> None:
-    if member.role == OWNER and not await connection.fetchval(store.COUNT_OTHER_OWNERS, member.id):
-        raise LastOwner
+    if member.role == OWNER:
+        # Commands do not take turns with members of staff otherwise. The count sees what the change before has committed.
+        await connection.execute(store.LOCK_ALL)
+        if not await connection.fetchval(store.COUNT_OTHER_OWNERS, member.id):
+            raise LastOwner
