@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, time
+from types import EllipsisType
 
 import msgspec
 from msgspec.structs import asdict
@@ -92,12 +93,14 @@ async def change_budget(
     actor: Actor,
     budget_id: int,
     *,
-    name: str,
-    limit_minor: int | None,
-    per_gift_minor: int | None,
+    name: str | None = None,
+    limit_minor: int | EllipsisType | None = ...,
+    per_gift_minor: int | EllipsisType | None = ...,
     user_ids: Collection[int] | None = None,
 ) -> None:
-    """Changes the name and the amounts of a budget, and the people of a group; None leaves them. It applies from the next order on.
+    """Changes the name and the amounts of a budget, and the people of a group. It applies from the next order on.
+
+    A name or people of None, and an amount that is not given, stay.
 
     Raises NotFound, InvalidRequest, BudgetNameTaken and BelowSpent.
     """
@@ -105,16 +108,22 @@ async def change_budget(
         connection = transaction.connection
         await commit_as_one(connection)
         await lock_customer(connection, actor.customer_id)
-        before = _find(await _require_room(transaction, name, but=budget_id), budget_id)
+        before = _find(await _current(transaction), budget_id)
         people = before.user_ids if user_ids is None or before.kind != "group" else frozenset(user_ids)
         budget = msgspec.structs.replace(
-            before, name=name, limit_minor=limit_minor, per_gift_minor=per_gift_minor, user_ids=people
+            before,
+            name=before.name if name is None else name,
+            limit_minor=before.limit_minor if isinstance(limit_minor, EllipsisType) else limit_minor,
+            per_gift_minor=before.per_gift_minor if isinstance(per_gift_minor, EllipsisType) else per_gift_minor,
+            user_ids=people,
         )
+        await _require_room(transaction, budget.name, but=budget_id)
         _require_sound(budget)
         await _require_people(transaction, people - before.user_ids)
         await _lock_sales(transaction, budget.currency)
         spent_minor = await connection.fetchval(store.SPENT_IN_PERIOD, *budget.key(await read_now(connection))) or 0
-        if limit_minor is not None and limit_minor < spent_minor and limit_minor != before.limit_minor:
+        limit = budget.limit_minor
+        if limit is not None and limit < spent_minor and limit != before.limit_minor:
             raise BelowSpent(spent_minor, budget.currency)
         await store.change_budget(connection, budget)
         if budget != before:

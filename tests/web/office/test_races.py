@@ -15,6 +15,7 @@ from tests.web.office.conftest import staff_in
 from tests.web.office.test_money import FILES, balance, bank_file, service, wait_for
 from tests.web.office.test_privacy import SAM, take_in
 
+from largesse.customers import customers
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.privacy import service as privacy_service
 
@@ -48,6 +49,26 @@ def test_a_line_of_a_bank_file_is_credited_or_dismissed(service: Service, first:
     assert (credited, len(dismissed)) == ((99_00, 0) if first == "credit" else (0, 1))
     assert "There is nothing to decide about this line any more." in max_.read(here)
     assert [one for one in service.findings() if STAFF not in one] == []
+
+
+def test_terms_that_two_set_at_the_same_moment_are_both_kept(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    fay, max_ = (staff_in(service, "owner", f"{name}@largesse.example") for name in ("fay", "max"))
+    here, change = f"/office/customers/{service.ids['customers']['globex']}", customers.change_customer
+    [before] = service.sql("SELECT name, plan, funding FROM customers WHERE key = 'globex'")
+    form = {**before, **{f"was_{name}": value for name, value in before.items()}}
+
+    async def after_max(*given: Any, **changes: Any) -> Any:
+        monkeypatch.undo()
+        answer = await asyncio.to_thread(max_.post, f"{here}/terms", **{**form, "plan": "starter"})
+        assert answer.status_code == 303
+        return await change(*given, **changes)
+
+    for browser in (fay, max_):
+        browser.get(here)
+    monkeypatch.setattr(customers, "change_customer", after_max)
+    assert fay.post(f"{here}/terms", **{**form, "name": "Globex Group"}).status_code == 303
+    [after] = service.sql("SELECT name, plan, funding FROM customers WHERE key = 'globex'")
+    assert dict(after) == {**before, "name": "Globex Group", "plan": "starter"}
 
 
 @pytest.mark.parametrize("other", ["erase", "done"])

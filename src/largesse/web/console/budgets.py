@@ -120,13 +120,14 @@ async def change(context: RequestContext) -> Response:
     if form.errors:
         return await one(context)
     try:
+        # Only what differs, so that what somebody else changes at the same moment stays.
         await service.change_budget(
             context.actor,
             budget.id,
-            name=name,
-            limit_minor=limit_minor,
-            per_gift_minor=per_gift_minor,
-            user_ids=people if budget.kind == _GROUP else None,
+            name=None if name == budget.name else name,
+            limit_minor=... if limit_minor == budget.limit_minor else limit_minor,
+            per_gift_minor=... if per_gift_minor == budget.per_gift_minor else per_gift_minor,
+            user_ids=None if budget.kind != _GROUP or set(people) == budget.user_ids else people,
         )
     except InvalidRequest as refusal:
         _note(context, refusal, budget.currency)

@@ -1,5 +1,8 @@
 """An administrator's pages of service accounts, which programs act as: the list, and the page of one with its limits and accounts."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from starlette.responses import Response
 
 from largesse.base import clock
@@ -25,25 +28,31 @@ from largesse.web.console.send.opening import person_as_caller
 async def limit(context: RequestContext) -> Response:
     """Limits what a service account may order in a currency, from its next order on. Raises NotFound."""
     account = await _account(context)
-    context.form.keep_others(shown_limits(context, account, context.form["currency"]))
-    if not await limit_as_typed(context, context.actor, account.id):
+    shown = shown_limits(context, account, context.form["currency"])
+    context.form.keep_others(shown)
+    if not await limit_as_typed(context, context.actor, account.id, shown):
         return await one(context)
     done = context.say("The limits of %(name)s were changed. They apply from its next order.", name=account.name)
     return context.see(f"/app/service-accounts/{account.id}", done)
 
 
-async def limit_as_typed(context: PageContext, actor: Actor, account_id: int) -> bool:
-    """Sets the typed limits of a service account. Returns whether it could; if not, the form has an error. Raises NotFound."""
+async def limit_as_typed(
+    context: PageContext, actor: Actor, account_id: int, shown: Mapping[str, str] = MappingProxyType({})
+) -> bool:
+    """Sets the typed limits of a service account. Returns whether it could; if not, the form has an error. Raises NotFound.
+
+    Leaves limits that are typed as they are `shown`, so that what somebody else sets at the same moment stays.
+    """
     form = context.form
     currency = form.text("currency", 3)
-    largest, daily = (
-        typed_amount(context, name, currency) if form[name].strip() else None for name in ("largest_order", "daily")
-    )
+    typed = {
+        f"{name}_minor": typed_amount(context, name, currency) if form[name].strip() else None
+        for name in ("largest_order", "daily")
+        if form[name] != shown.get(name)
+    }
     if not form.errors:
         try:
-            await service_accounts.limit_service_account(
-                actor, account_id, currency, largest_order_minor=largest, daily_minor=daily
-            )
+            await service_accounts.limit_service_account(actor, account_id, currency, **typed)
         except OperatorError:
             form.error("currency", context.say("Choose one of the options."))
     return not form.errors

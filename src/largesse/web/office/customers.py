@@ -157,7 +157,9 @@ async def change(context: OfficeContext) -> Response:
     form = context.form.read(TermsForm)
     if context.form.errors:
         return await one(context)
-    await customers.change_customer(acting_for(context), name=form.name, plan=form.plan, funding=form.funding)
+    # Only what differs, so that terms that somebody else sets at the same moment stay.
+    new = {name: value for name, value in msgspec.to_builtins(form).items() if value != getattr(customer, name)}
+    await customers.change_customer(acting_for(context), **new)
     return context.see(_here(context), context.say("%(name)s was changed.", name=form.name))
 
 
