@@ -63,6 +63,10 @@ def refusal(raw: bytes) -> str:
         (b'{"partId":1,"parts":[{"name":"caf\xe9"}]}', "The body is not JSON in UTF-8: byte 33 is not UTF-8."),
         (b"", "The body is empty. It must be a JSON object."),
         (b" \r\n", "The body is empty. It must be a JSON object."),
+        (b"[]", "The body must be a JSON object, not an array."),
+        (rb'"{\"partId\":1}"', "The body must be a JSON object, not a string: perhaps it was encoded twice."),
+        (b"null", "The body must be a JSON object."),
+        (b'\xef\xbb\xbf{"partId":1}', "The body begins with a byte order mark: leave it out."),
         (rb'{"partId":1,"parts":[{"name":"\ud83c\udf81"', "The body is not JSON in UTF-8: Input data was truncated."),
     ],
 )

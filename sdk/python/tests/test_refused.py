@@ -83,6 +83,7 @@ REFUSED: list[tuple[str, Callable]] = [
     ("target_url", lambda c: c.webhooks.create("")),
     ("events", lambda c: c.webhooks.create("https://gifts.example", events=[])),
     ("events[1]", lambda c: c.webhooks.create("https://gifts.example", events=["gift.sent", ""])),
+    ("events", lambda c: c.webhooks.create("https://gifts.example", "gift.sent", events=["gift.opened"])),
     ("delivery_id", lambda c: c.webhooks.redeliver("7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", 0)),
 ]
 

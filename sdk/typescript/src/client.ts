@@ -319,8 +319,10 @@ class Webhooks extends Resource {
    *
    * Only this response has the secret. The request is never repeated automatically, as each would create another subscription. */
   async create(given: { targetUrl: string; event?: string; events?: readonly string[] }, options?: CallOptions): Promise<NewSubscription> {
-    const named = given.event === undefined && given.events === undefined ? { ...given, event: "order.created" } : given;
-    return this.asker.ask("createWebhook", { body: readBody("Subscribe", named) }, options);
+    const body = readBody("Subscribe", given);
+    if (body.event !== undefined && body.events !== undefined) throw new InvalidArgument("events", "or `event` must be given, not both.");
+    if (body.event === undefined && body.events === undefined) body.event = "order.created";
+    return this.asker.ask("createWebhook", { body }, options);
   }
 
   list(options?: CallOptions): Listing<Subscription> {
@@ -372,7 +374,7 @@ function readBaseUrl(given: unknown): string {
 
 function readKey(given: unknown): string {
   if (typeof given === "string" && /^[\x21-\x7e]{1,512}$/.test(given)) return given;
-  throw new InvalidArgument("apiKey", "must be an API key, visible ASCII characters."); // never shown
+  throw new InvalidArgument("apiKey", "must be an API key alone, without blanks or line breaks."); // never shown
 }
 
 function warn({ operation, names, requestId }: Ignored): void {

@@ -163,7 +163,7 @@ function readPart(kind: string, value: unknown, faults: Faults, name: string, pu
   }
   const members = readInputs(INPUTS[kind]!, part, faults, purpose, `${name}.`);
   if (kind === "Recipient" && typeof members.email === "string" && !members.email.includes("@")) {
-    faults.add(`${name}.email`, "must be an e-mail address.");
+    faults.add(`${name}.email`, "must be an email address.");
   }
   return members;
 }
@@ -197,7 +197,7 @@ function readInstant(value: unknown, faults: Faults, name: string): unknown {
 function readText(input: Input, value: unknown, faults: Faults, name: string): unknown {
   if (typeof value !== "string") return faults.add(name, `must be a string, not ${said(value)}.`);
   const length = [...value.trim()].length;
-  if (!length) return faults.add(name, "is blank: leave it out.");
+  if (!length) return faults.add(name, input.required ? "is required." : "is blank: leave it out.");
   if (length > (input.longest ?? Infinity)) return faults.add(name, `must have at most ${input.longest} characters, not ${length}.`);
   if (HALF_OF_A_PAIR.test(value)) return faults.add(name, "has half of a character: cut it as `[...text].slice(0, 32).join(\"\")` does.");
   if (input.pattern && !new RegExp(input.pattern).test(value)) return faults.add(name, `must match ${input.pattern}.`);

@@ -74,6 +74,9 @@ const REFUSED: [string, (client: Largesse) => unknown][] = [
   ["targetUrl", (client) => client.webhooks.create({ targetUrl: "" })],
   ["events", (client) => client.webhooks.create({ targetUrl: "https://gifts.example", events: [] })],
   ["events[1]", (client) => client.webhooks.create({ targetUrl: "https://gifts.example", events: ["gift.sent", ""] })],
+  ["events", (client) => client.webhooks.create({ targetUrl: "https://gifts.example", event: "gift.sent", events: ["gift.opened"] })],
+  ["targetUrl", (client) => client.webhooks.create({ targetUrl: " " })],
+  ["Subscribe", (client) => client.webhooks.create("https://gifts.example" as Any)],
   ["deliveryId", (client) => client.webhooks.redeliver(uuid, 0)],
 ];
 

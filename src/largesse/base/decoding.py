@@ -5,6 +5,7 @@ second time would repeat each rule, so the expressions below parse its sentences
 (`is not valid: …`). `tests/base/test_decoding.py` has one of each kind and fails if a release of msgspec changes the wording.
 """
 
+import codecs
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -45,6 +46,8 @@ MONTH_AND_DAY = "^(0[1-9]|1[0-2])-[0-3][0-9]$"
 _OF_A_TEXT = re.compile(r"( or null)?, not a string\.$")
 _INTEGER = re.compile(r"-?[0-9]+")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+# The ends of the sentence about a body that is something else, by its first character.
+_NO_OBJECTS = {b"[": ", not an array", b'"': ", not a string: perhaps it was encoded twice"}
 _TRUNCATED = "Input data was truncated"
 _HALF_OF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
 _ITEMS_LOOKED_AT = 5_000
@@ -225,6 +228,8 @@ def _unreadable(error: Exception, raw: bytes) -> Unreadable:
     # msgspec calls this truncated, too. Programs that cut a text in UTF-16 leave half of a character at its end.
     if str(error) == _TRUNCATED and (half := _HALF_OF_A_PAIR.search(raw)):
         return Unreadable(f"The body is not JSON in UTF-8: `{half[1].decode()}` is only half of a character.")
+    if raw.startswith(codecs.BOM_UTF8):
+        return Unreadable("The body begins with a byte order mark: leave it out.")
     try:
         raw.decode()
     except UnicodeDecodeError as wrong:  # msgspec counts from the beginning of a string in the body
@@ -234,8 +239,9 @@ def _unreadable(error: Exception, raw: bytes) -> Unreadable:
 
 def _read_members(raw: bytes) -> dict[str, Any]:
     """Returns the members of the body, of any type; an empty dictionary if a number is out of range. Raises Unreadable."""
-    if not raw.lstrip(b" \t\r\n").startswith(b"{"):
-        raise Unreadable("The body must be a JSON object.") from None
+    start = raw.lstrip(b" \t\r\n")[:1]
+    if start != b"{":
+        raise Unreadable(f"The body must be a JSON object{_NO_OBJECTS.get(start, '')}.") from None
     try:
         members: dict[str, Any] = msgspec.json.decode(raw)
     except msgspec.ValidationError:

@@ -125,6 +125,7 @@ class WrongKeys:
 
 
 _UNKNOWN_KEY = "The API key is not known here."
+_MALFORMED_KEY = "The API key is not known here: it is incomplete or mistyped."
 _OF_OTHER = {
     "production": "This is a key of staging: it works only at staging's address.",
     "staging": "This is a key of production: it works only at production's address.",
@@ -190,7 +191,7 @@ class Authenticator:
             self._wrong_keys.count(address)
             is_of_other = well_formed(secret)
             (UNKNOWN if is_of_other else MALFORMED).inc()
-            raise Unauthorized(_OF_OTHER[self._environment] if is_of_other else _UNKNOWN_KEY)
+            raise Unauthorized(_OF_OTHER[self._environment] if is_of_other else _MALFORMED_KEY)
         return await self.find(hash_, address)
 
     def may_know(self, secret: str) -> bool:

@@ -345,7 +345,7 @@ def read_reference(text: str | None) -> str | None:
     """Returns the caller's reference without surrounding blanks, or None if it is blank. Raises InvalidRequest."""
     reference = text.strip() if text else ""
     if len(reference) > MAX_REFERENCE:
-        raise InvalidRequest(f"`external_reference` must be at most {MAX_REFERENCE} characters.")
+        raise InvalidRequest(f"`external_reference` must have at most {MAX_REFERENCE} characters.")
     return read_key("external_reference", reference)
 
 

@@ -188,6 +188,23 @@ def test_an_unknown_path(service, problem, method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/me/", " Did you mean `/me`?"),
+        ("/Send/Gift/", " Did you mean `/send/gift`?"),
+        ("/products/1/", " Did you mean it without the slash at the end?"),
+        ("/", ""),
+        ("/Office/", ""),
+        ("/send/", ""),
+    ],
+)
+def test_an_address_that_almost_exists_is_named(service, problem, path: str, hint: str) -> None:
+    answer = service.client().post(path)
+    if answer.status_code != 405:  # `/` is a page
+        assert problem(answer, 404, "not-found") == f"There is nothing at this address.{hint}"
+
+
+@pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
         ("POST", "/me", {"GET"}),

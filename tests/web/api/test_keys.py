@@ -66,6 +66,12 @@ def test_no_key_or_no_proper_one(service, problem, headers: list[tuple[str, str]
     assert key not in detail
 
 
+@pytest.mark.parametrize("header", [("Authorization", "Bearer"), ("X-Api-Key", "")])
+def test_an_empty_key_is_named_as_such(service, problem, header: tuple[str, str]) -> None:
+    detail = problem(get(service, header), 401, "unauthorized")
+    assert detail == f"The header {header[0]} has no API key."
+
+
 def test_a_key_in_the_query_is_no_key(service, problem) -> None:
     problem(service.client().get("/me", params={"api_key": service.keys["hr"]}), 401, "unauthorized")
 
@@ -111,7 +117,7 @@ def test_whether_a_key_exists_in_the_other_environment_is_not_said(service, stag
         assert (known.status_code, known.content) == (unknown.status_code, unknown.content)
         assert known.json()["detail"] == f"This is a key of {other}: it works only at {other}'s address."
         malformed = get(api, ("X-Api-Key", service.keys[theirs][:-1]))
-        assert malformed.json()["detail"] == "The API key is not known here."
+        assert malformed.json()["detail"] == "The API key is not known here: it is incomplete or mistyped."
 
 
 def test_a_deleted_key_answers_like_one_that_never_was(service) -> None:

@@ -208,7 +208,7 @@ def test_those_of_others_are_not_found(service, staging) -> None:
     [
         ("", "`externalReference` must not be blank."),
         (" \t", "`externalReference` must not be blank."),
-        (129 * "x", "`externalReference` must be at most 128 characters."),
+        (129 * "x", "`externalReference` must have at most 128 characters."),
         ("a\x00b", "`externalReference` must not contain"),
     ],
 )

@@ -66,8 +66,8 @@ pytestmark = pytest.mark.usefixtures("refusals_alone")
         ({"message": "del\u007f"}, "`message` must not contain control characters"),
         ({"wrappingKey": "w" * 65}, "`wrappingKey` must have at most 64 characters"),
         ({"wrappingKey": "a\nb"}, "`wrappingKey` must not contain control characters"),
-        ({"externalReference": "x" * 129}, "`externalReference` must be at most 128 characters"),
-        ({"externalReference": EMOJI * 129}, "`externalReference` must be at most 128 characters"),
+        ({"externalReference": "x" * 129}, "`externalReference` must have at most 128 characters"),
+        ({"externalReference": EMOJI * 129}, "`externalReference` must have at most 128 characters"),
         ({"externalReference": "a\u0000b"}, "`externalReference` must not contain control characters"),
         # When
         ({"recipients": [SAM], "sendAt": "2020-01-01T00:00:00Z"}, "`sendAt` must be in the future"),

@@ -104,12 +104,12 @@ def instant(argument: str, value: object) -> datetime:
     return value
 
 
-def text(argument: str, value: object, longest: int) -> str:
+def text(argument: str, value: object, longest: int, *, is_required: bool = False) -> str:
     """Accepts a text that is not blank."""
     if not isinstance(value, str):
         raise refused(argument, f"must be a str, not {type(value).__name__}.")
     if not value.strip():
-        raise refused(argument, "is blank: leave it out.")
+        raise refused(argument, "is required." if is_required else "is blank: leave it out.")
     if len(value.strip()) > longest:
         raise refused(argument, f"must have at most {longest} characters, not {len(value.strip())}.")
     return _encodable(argument, value)
@@ -188,9 +188,9 @@ def _recipient(argument: str, value: object) -> Recipient:
 
 
 def _address(argument: str, value: object) -> str:
-    given = text(argument, value, 254)
+    given = text(argument, value, 254, is_required=True)
     if "@" not in given:
-        raise refused(argument, "must be an e-mail address.")
+        raise refused(argument, "must be an email address.")
     return given
 
 

@@ -175,7 +175,9 @@ def _usual_authorities() -> ssl.SSLContext:
 
 def _options(base_url: str, api_key: object, timeout_s: float) -> _Options:
     if not isinstance(api_key, str) or not _VISIBLE.fullmatch(api_key):
-        raise refused("api_key", "must be an API key, visible ASCII characters.")  # the error never shows the key
+        raise refused(
+            "api_key", "must be an API key alone, without blanks or line breaks."
+        )  # the error never shows the key
     if not 0 < timeout_s <= 3600:
         raise refused("timeout_s", f"must be above 0 and at most 3600, not {timeout_s}.")
     return {

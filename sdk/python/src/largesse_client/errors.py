@@ -224,6 +224,12 @@ class ReferenceUsed(Problem, slug="reference-used"):
     order_reference: str | None = None
     differences: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        text = super().__str__()
+        if not self.differences:
+            return text
+        return f"{text} Order {self.order_reference} differs in {', '.join(self.differences)}: nothing was placed."
+
 
 class TooLarge(Problem, slug="too-large"):
     """The body is too large."""

@@ -42,7 +42,6 @@ def recover(body: Mapping[str, Any], used: ReferenceUsed, ask: Ask) -> Steps[Ord
         used.add_note("The request of that order could not be read.")
         raise used from None
     used.differences = tuple(found)
-    used.add_note(f"Order {reference} differs in {', '.join(found)}: nothing was placed.")
     raise used
 
 

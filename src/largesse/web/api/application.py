@@ -122,7 +122,7 @@ class Application:
             pages = await self._make_pages(services)
             from starlette.routing import Router  # already loaded, so this does not hold up the event loop
 
-            return Router(pages, redirect_slashes=False, default=_nothing_here)
+            return Router(pages, redirect_slashes=False, default=self._nothing_here)
         except Exception:
             _log.exception("pages_failed")
             raise
@@ -199,6 +199,16 @@ class Application:
                 return methods, match.groupdict()
         return None
 
+    async def _nothing_here(self, scope: Scope, _receive: Receive, _send: Send) -> None:
+        """Raises NotFound, which names the operation that is meant if only letter case or slashes at the end differ."""
+        meant = scope["path"].rstrip("/")
+        hint = ""
+        if meant.lower() in self._exact:
+            hint = f" Did you mean `{meant.lower()}`?"
+        elif meant != scope["path"] and self._find(meant):
+            hint = " Did you mean it without the slash at the end?"
+        raise NotFound(f"There is nothing at this address.{hint}")
+
     async def _answer(
         self,
         operation: Operation,
@@ -256,7 +266,3 @@ def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
             f"{method} is not allowed here. Use {' or '.join(allowed)}.", allow=", ".join(sorted(allowed + heads))
         )
     return operation
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    raise NotFound("There is nothing at this address.")

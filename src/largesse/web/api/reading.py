@@ -59,13 +59,21 @@ def read_secret(headers: Headers) -> str:
     if headers.authorization is not None and headers.api_key is not None:
         raise InvalidRequest("Send either Authorization or X-Api-Key, not both.")
     if headers.api_key is not None:
-        return headers.api_key.decode("latin-1").strip()
+        return _require_secret(headers.api_key.decode("latin-1"), "X-Api-Key")
     if headers.authorization is None:
         raise Unauthorized("Send an API key as `Authorization: Bearer …` or `X-Api-Key: …`.")
     scheme, _, secret = headers.authorization.decode("latin-1").strip().partition(" ")
     if scheme.lower() != "bearer":
         raise Unauthorized("The Authorization header must be `Bearer` and the API key.")
-    return secret.strip()
+    return _require_secret(secret, "Authorization")
+
+
+def _require_secret(text: str, header: str) -> str:
+    """Returns the secret without blanks. A program whose setting is missing sends an empty one: raises Unauthorized."""
+    secret = text.strip()
+    if not secret:
+        raise Unauthorized(f"The header {header} has no API key.")
+    return secret
 
 
 def read_query(raw: bytes, shape: type[Any]) -> tuple[Any, Sequence[str]]:

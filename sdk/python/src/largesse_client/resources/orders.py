@@ -56,7 +56,7 @@ class Orders(Resource[M]):
         With `resends`, from the recipient's delivery, a request without an answer is repeated: the mail is sent once. Without it, the request is
         never repeated automatically, as each would send another mail.
         """
-        body: dict[str, object] = {"email": arguments.text("email", email, 254)}
+        body: dict[str, object] = {"email": arguments.text("email", email, 254, is_required=True)}
         if resends is not None:
             body["resends"] = arguments.number("resends", resends, least=0)
         return post(f"{_path(reference)}/resend", RecipientDelivery, body, is_repeatable=resends is not None)

@@ -22,17 +22,19 @@ class Webhooks(Resource[M]):
 
     @operation
     def create(
-        self, target_url: str, event: str = "order.created", *, events: Sequence[str] | None = None
+        self, target_url: str, event: str | None = None, *, events: Sequence[str] | None = None
     ) -> Call[NewSubscription]:
-        """Subscribes an HTTPS address to one `event` or to several `events`.
+        """Subscribes an HTTPS address to one `event` or to several `events`; `order.created` by default.
 
         Only this answer has the secret. The request is never repeated automatically, as each would create another subscription.
         """
-        body: dict[str, object] = {"targetUrl": arguments.text("target_url", target_url, 2048)}
+        body: dict[str, object] = {"targetUrl": arguments.text("target_url", target_url, 2048, is_required=True)}
         if events is None:
-            body["event"] = arguments.text("event", event, 200)
-        else:
+            body["event"] = arguments.text("event", "order.created" if event is None else event, 200)
+        elif event is None:
             body["events"] = arguments.texts("events", events, 200)
+        else:
+            raise arguments.refused("events", "or `event` must be given, not both.")
         return post("/webhooks", NewSubscription, body, is_repeatable=False)
 
     @listing
