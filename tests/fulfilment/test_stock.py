@@ -138,6 +138,9 @@ async def test_numbers_that_were_there_are_named_by_line_and_why(
         ("number,pin\nSECRET,#REF!\n", "formula"),
         ("number\nSECRET\n########\n", "formula"),
         ("number,pin\n,1\n", "empty"),
+        ("number,pin,number\nSECRET,1,SECRET\n", "heading_twice"),
+        ("number,value\nSECRET,10\nTotal:,10\n", "total"),
+        ("number,use_by\nSECRET,31/12/2999\n", "use_by"),
         ("A1\nB2\nC3\n", "too_many_lines"),
     ],
 )
@@ -149,6 +152,13 @@ async def test_a_file_is_refused_whole_with_a_line_and_without_a_number(
     assert refused.value.code == code
     assert "SECRET" not in str(refused.value) + str(refused.value.values)
     assert await database.fetchval(OPERATOR, "SELECT count(*) FROM vouchers") == 0
+
+
+async def test_a_file_as_spreadsheets_save_it_again(database: Database) -> None:
+    """With a day as in Germany, blank cells at the right, and quotation marks and blanks of a copy."""
+    text = "number;use_by;;\n\u200bA1\xa0;31.12.2999;;;\n\u201cA2\u201d;2999-12-31 00:00:00;;\n"
+    assert (await bring(database, "one", text)).added == 2
+    assert (await bring(database, "one", "number\nA1\nA2\n")).duplicates == 2
 
 
 async def test_as_many_numbers_as_there_may_be(database: Database) -> None:

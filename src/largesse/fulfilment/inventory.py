@@ -16,9 +16,9 @@ from largesse.base import clock
 from largesse.base.amounts import UnreadableAmount, read_amount
 from largesse.base.confidential import Confidential
 from largesse.base.errors import FileRefused, OperatorError
-from largesse.base.file_text import SINGLE_BYTE, NotText, open_text
+from largesse.base.file_text import EAST_ASIAN, SINGLE_BYTE, NotText, open_text
 from largesse.base.money import label
-from largesse.base.text import is_error, is_rounded, without_apostrophe
+from largesse.base.text import is_error, is_rounded, trimmed, without_apostrophe
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
@@ -30,6 +30,10 @@ _LONGEST_FIELD = 500
 _DELIMITERS = ",;\t"
 _BLANK = _DELIMITERS + " \r\n"  # the characters of an empty line of a spreadsheet
 _DIGIT = re.compile("[0-9]")
+_QUOTES = "\u201c\u201d\u201e\u2018\u2019\xab\xbb"  # word processors and chats put them around a text
+_TOTALS = frozenset({"total", "totals", "sum", "summe", "gesamt", "gesamtsumme", "totaux", "somme"})
+# `31.12.2030`, as spreadsheets in many countries save a day. A day with slashes may have the month first.
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", re.ASCII)
 _SEPARATOR = re.compile("sep=.[\r\n]", re.IGNORECASE)
 
 
@@ -75,16 +79,21 @@ def _read(
         lacks, may_have = ", ".join(missing), ", ".join([*required, *optional])
         said = f"line {heading_at} must be a heading, and it lacks {lacks}; it may have {may_have}"
         raise FileRefused("no_heading", said, lacks=lacks, may_have=may_have)
+    if twice := next((name for at, name in enumerate(names) if name in known and name in names[:at]), None):
+        said = f"line {heading_at}: the heading names {twice} twice"
+        raise FileRefused("heading_twice", said, column=twice)
     reader = csv.reader(file, delimiter=delimiter, strict=True)
     for fields in reader:
         at = reader.line_num + skipped
         if not any(field.strip() for field in fields):
             continue
-        if len(fields) > len(names):
+        if any(field.strip() for field in fields[len(names) :]):
             said = f"line {at}: there are {len(fields)} fields, the heading has {len(names)}"
             raise FileRefused("too_wide", said, line=at, most=len(names))
         row = {
-            name: without_apostrophe(field.strip()) for name, field in zip(names, fields, strict=False) if name in known
+            name: without_apostrophe(trimmed(field).strip(_QUOTES))
+            for name, field in zip(names, fields, strict=False)
+            if name in known
         }
         _refuse_unreadable(at, row.values())
         for name in required:
@@ -299,6 +308,8 @@ def _inventory_read(stocked: InventoryProduct, path: Path | Upload, value: str |
                 said = f"line {line}: the letters of a number or PIN cannot be read for certain: save the file as CSV in UTF-8"
                 raise FileRefused("encoding", said, line=line)
             is_certain = True  # of the whole file
+        if number.casefold().rstrip(":") in _TOTALS:
+            raise FileRefused("total", f"line {line}: this is a sum, not a number: remove the line", line=line)
         value_minor = _amount(stocked, row["value"], line) if row.get("value") else implied
         if value_minor is None:
             said = f"line {line}: say what it is worth, in a column `value` or with --value"
@@ -309,7 +320,7 @@ def _inventory_read(stocked: InventoryProduct, path: Path | Upload, value: str |
 def _is_guessed(path: Path | Upload) -> bool:
     """Returns whether the encoding of a file is a guess, as for Shift-JIS, which is taken for another one."""
     with path.open("rb") as file, open_text(file) as text:
-        return text.encoding in SINGLE_BYTE
+        return text.encoding in {*SINGLE_BYTE, *EAST_ASIAN}
 
 
 def _implied(stocked: InventoryProduct, value: str | None) -> int | None:
@@ -336,8 +347,11 @@ def _amount(stocked: InventoryProduct, text: str, line: int | None) -> int:
 def _use_by(text: str | None, line: int) -> date | None:
     if not text:
         return None
+    dotted = _DOTTED.fullmatch(text)
     try:
-        day = date.fromisoformat(text)
+        day = date.fromisoformat(
+            "{2}-{1:0>2}-{0:0>2}".format(*dotted.groups()) if dotted else text.removesuffix(" 00:00:00")
+        )
     except ValueError:
         raise FileRefused("use_by", f"line {line}: use_by must be a date such as 2030-12-31", line=line) from None
     if day < clock.now().date():

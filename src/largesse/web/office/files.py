@@ -18,6 +18,7 @@ _REFUSED: Mapping[str, str] = {
     "formula": text(
         "Line %(line)s has a spreadsheet's error text, such as #N/A or ####. Correct it there, and save the file again."
     ),
+    "heading_twice": text("The heading names the column %(column)s twice. Rename or remove one of them."),
     "no_camt": text("This is neither a CSV file nor a CAMT file."),
     "no_csv": text("This is not a CSV file."),
     "no_heading": text(
@@ -40,6 +41,7 @@ _REFUSED: Mapping[str, str] = {
     "too_long": text("Line %(line)s has a text of more than %(most)s characters."),
     "too_many_lines": text("The file has more than %(most)s lines. Split it."),
     "too_wide": text("Line %(line)s has more columns than the heading, or more than %(most)s."),
+    "total": text("Line %(line)s is a sum, not a number. Remove it."),
     "twice": text("Line %(line)s contradicts line %(first)s about a parcel."),
     "use_by": text("Line %(line)s: write the last day as 2030-12-31."),
     "value": text("Line %(line)s has an amount that cannot be read."),
