@@ -1,5 +1,6 @@
 """A campaign, who may take part in it, and the limits on both."""
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -8,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from largesse.base.cooperative import Steps
-from largesse.base.email import EmailError, email_key, normalise_email
+from largesse.base.email import EmailError, email_key, is_mistyped, normalise_email
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import trimmed, unfit
 from largesse.orders.placeholders import has_placeholders
@@ -29,7 +30,12 @@ CODES_OF_CAMPAIGN = 20_000  # codes mailed for a campaign in an hour
 _SHOWN_WRONG = 10  # addresses that a refusal names
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PARTS = re.compile(r"[;\n]")
-_NOT_OF_MAIL = re.compile(r"^(?:@|www\.(?=.+\.))", re.IGNORECASE)  # what people type before a domain
+# What people type around a domain, and what copying leaves around an address, or as the bullet of a list.
+_NOT_OF_MAIL = re.compile(r"^(?:@|(?:https?://)?www\.(?=.+\.)|https?://)|(?<=\w)[./]$", re.IGNORECASE)
+_NOT_OF_ADDRESS = re.compile(
+    r"""^["'\u2018\u201c\u201e\xab(]*(?:mailto:)?|[."'\u2019\u201d\u201c\xbb)]*$""", re.IGNORECASE
+)
+_BULLET = re.compile(r"[\W\d_]{1,5}")
 _QUOTES = ('"', "'")
 
 
@@ -134,9 +140,13 @@ def read_mailboxes(text: str) -> Steps[tuple[str, ...]]:
     wrong = []
     for part in _PARTS.split(text):
         for one in _addresses_in(part):
-            try:
-                found[mailbox_of(normalise_email(trimmed(one)))] = None
-            except EmailError:
+            address = _NOT_OF_ADDRESS.sub("", trimmed(one))
+            normal = None
+            with contextlib.suppress(EmailError):
+                normal = None if is_mistyped(address) else normalise_email(address)
+            if normal is not None:
+                found[mailbox_of(normal)] = None
+            elif "@" in one or not _BULLET.fullmatch(one):
                 wrong.append(one)
             yield
     if wrong:
