@@ -2,7 +2,7 @@
 
 import pytest
 
-from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key, plain_quantity
+from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key, joined_name, plain_quantity
 from largesse.drafts.sheet import Sheet, SheetRow
 
 
@@ -66,6 +66,43 @@ def test_a_choice_fits_the_sheets_that_have_its_columns_each_once():
     assert not fits(Columns(-1), of_two)
     assert fits(Columns(0, (1, 2)), sheet("a|b|c")), "a first and a last name"
     assert not fits(Columns(0, (1, 2, 3)), sheet("a|b|c|d"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (["Nom|Courriel|Qté", "x|a@x.com|2"], Columns(1, (0,), 2, True)),
+        (["Nombre|Apellidos|Correo electrónico|Cantidad", "x|y|a@x.com|2"], Columns(2, (0, 1), 3, True)),
+        (["Nome completo|E-mail|Quantidade", "x|a@x.com|2"], Columns(1, (0,), 2, True)),
+        (["氏名|メールアドレス|数量", "山田|a@x.com|2"], Columns(1, (0,), 2, True)),
+        (["Name|E-mail|Number of gifts", "x|a@x.com|2"], Columns(1, (0,), 2, True)),
+        (["Name|E-Mail|Anzahl Gutscheine", "x|a@x.com|2"], Columns(1, (0,), 2, True)),
+        (["Name / Nom|Email / Courriel|Quantity (max. 10)", "x|a@x.com|2"], Columns(1, (0,), 2, True)),
+        (["Name*|E-mail|Number of children", "x|a@x.com|2"], Columns(1, (0,), None, True)),
+        (["Legal First Name|Legal Last Name|Primary Work Email", "x|y|a@x.com"], Columns(2, (0, 1), None, True)),
+        # The manager's address, and the private one, are not the recipient's.
+        (["Manager Email|Name|Employee Email", "m@x.com|x|a@x.com", "n@x.com|y|b@x.com"], Columns(2, (1,), None, True)),
+        (["E-mail (private)|Name|E-mail (work)", "m@x.com|x|a@x.com"], Columns(2, (1,), None, True)),
+        # An organization is no name.
+        (["Worker|Email - Primary Work|Supervisory Organization", "Ada (7)|a@x.com|Sales"], Columns(1, (0,), None, True)),
+        (["Who|Email - Primary Work|Supervisory Organization", "7|a@x.com|Sales"], Columns(1, (), None, True)),
+        (["Ada Byron|a@x.com", "Bo 2nd|b@x.com", "Cy|c@x.com", "Di|d@x.com"], Columns(1, (0,))),
+    ],
+)  # fmt: skip
+def test_headings_as_other_programs_and_countries_write_them(rows: list[str], columns: Columns):
+    assert guess_columns(sheet(*rows)) == columns
+
+
+def test_a_title_with_an_address_is_left_out():
+    of_list = sheet("Prepared by hr@x.com", "Name|E-mail", "Zoë|a@x.com")
+    assert [row.number for row in below_title(of_list).rows] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"), [(["Ada\nByron"], "Ada Byron"), (["Ada", "Byron (1234)"], "Ada Byron"), (["(1)"], "(1)")]
+)
+def test_a_name_is_one_line_without_the_number_of_a_person(cells: list[str], name: str):
+    assert joined_name(cells) == name
 
 
 def test_a_heading_is_the_same_in_whatever_spelling():

@@ -64,6 +64,49 @@ def test_a_long_name_is_not_examined(length: int) -> None:
     assert (offer is not None) == (length == 60)
 
 
+@pytest.mark.parametrize("encoding", ["mac_roman", "cp850", "cp1252"])
+@pytest.mark.parametrize("names", [["Jürgen Köhler", "Zoë Groß"], ["André Lefèvre", "François Peña"]])
+def test_a_file_with_accents_in_its_words_is_read_right(names: list[str], encoding: str) -> None:
+    text = "email,name\n" + "".join(f"x@example.com,{name}\n" for name in names)
+    assert read_text_file(text.encode(encoding)).text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["price\n25 €\n", "name\nAcme®\n", "name\n\u201cAda\u201d\n", "n°\n1\n", "Ada \u2013 Bo\n"]
+)
+def test_signs_do_not_change_the_encoding(text: str) -> None:
+    assert read_text_file(text.encode("cp1252")).text == text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp932", "氏名,メールアドレス,数量\n山田 太郎,taro@example.com,2\n"),
+        ("cp932", "名前,メール\nタナカ,tanaka@example.com\n"),
+        ("gb18030", "姓名,邮箱,数量\n王小明,wang@example.com,2\n李娜,li@example.com,1\n"),
+        ("cp949", "이름,이메일\n김철수,kim@example.com\n"),
+        ("big5", "姓名,電子郵件\n陳美玲,chen@example.com\n林志明,lin@example.com\n"),
+    ],
+)
+def test_files_of_eastern_asia(encoding: str, text: str) -> None:
+    file = read_text_file(text.encode(encoding))
+    assert (file.encoding, file.text) == (encoding, text)
+    assert {*file.offered} & {*SINGLE_BYTE}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Hélène Lefèvre,Beyoncé\nMÜLLER GROß,ÄÖÜ\n«Ada»,N° 5\n"),
+        ("cp1251", "Иван Петров,Анна Чехова,Жданов"),
+        ("cp1253", "Γιώργος Παπαδόπουλος,Ελένη\n"),
+        ("cp1256", "محمد علي,فاطمة الزهراء\n"),
+    ],
+)
+def test_files_of_other_places_are_not_taken_for_those_of_eastern_asia(encoding: str, text: str) -> None:
+    assert read_text_file(text.encode(encoding)).encoding in SINGLE_BYTE
+
+
 def test_rows_that_were_typed_keep_their_letters() -> None:
     sheet = Sheet([SheetRow(2, ("Zo\u2018",)), SheetRow(5, ("Zoë",))])
     fresh = converted(sheet, "cp1252", "mac_roman", keep=[5])

@@ -29,6 +29,11 @@ def test_a_file_is_read_in_the_encodings_that_spreadsheets_write(encoding: str):
     assert rows(LINES.encode(encoding)) == EXPECTED
 
 
+def test_a_link_and_the_quotation_marks_of_a_word_processor_are_taken_off():
+    text = "email,name\nmailto:a@x.com,\u201cAda\u201d\nMAILTO:b@x.com?subject=Hi,\u2018s-Hertogenbosch\n"
+    assert [cells for _, cells in rows(text.encode())[1:]] == [["a@x.com", "Ada"], ["b@x.com", "\u2018s-Hertogenbosch"]]
+
+
 def test_big_endian_with_its_mark_too():
     assert rows("\ufeff".encode("utf-16-be") + LINES.encode("utf-16-be")) == EXPECTED
 
@@ -101,6 +106,8 @@ def test_what_was_handed_out_comes_back_as_it_was():
         (b'a,b\n"c"x,d\n', "quotes", 2),
         (b"a\x00b", "kind", 0),
         (b"%PDF-1.7\n1 0 obj\n", "kind", 0),
+        (b"<table><tr><td>a@example.com</td></tr></table>", "kind", 0),
+        (b'[{"email": "a@example.com"}]', "kind", 0),
         (b"\xef\xbb\xbfBEGIN:VCARD\r\nEMAIL:ada@example.com\r\n", "kind", 0),
         (b"\n<html><table><tr><td>ada@example.com</td></tr></table></html>", "kind", 0),
         (b"\xff\xfea", "encoding", 0),

@@ -15,6 +15,23 @@ _MARK = "\ufeff"  # a byte order mark, decoded
 _PIECE = 2**20
 # Encodings with one byte for each character, the most likely first.
 SINGLE_BYTE = ("cp1252", "mac_roman", "cp850", "cp1250", "cp1251", "cp1253", "cp1254", "cp1256")
+# Encodings with two bytes for most characters, and the first bytes of frequent ones: kana and the first level of kanji, hangul, and the
+# first levels of simplified and of traditional Chinese. Korean goes before Chinese, as its first bytes are among the Chinese ones.
+_FREQUENT = {
+    "cp932": (*range(0x82, 0x84), *range(0x88, 0x99)),
+    "cp949": range(0xB0, 0xC9),
+    "gb18030": range(0xB0, 0xD8),
+    "big5": range(0xA4, 0xC7),
+}
+EAST_ASIAN = tuple(_FREQUENT)
+_SAMPLED = 2**16
+_LETTER = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9d"
+_LETTERS = re.compile(r"[\u3041-\u30fa\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
+# Accents in a western name, read as one of these encodings, are next to its other letters.
+_MIXED = re.compile(f"[A-Za-z][{_LETTER}]|[{_LETTER}][A-Za-z]")
+_PRIVATE = re.compile(r"[\ue000-\uf8ff]")
+_FEWEST_LETTERS = 4
+_LIKELY = 0.7  # the share of frequent letters: names have rare ones, too
 _ASCII = bytes(range(128))
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 
@@ -73,7 +90,29 @@ def _find_encoding(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
         return "utf-8", ("utf-8", *offered)
     if has_control:
         raise NotText("encoding")
+    offered = (*_east_asian(file, start), *offered)
     return offered[0], offered
+
+
+def _east_asian(file: BinaryIO, start: bytes) -> list[str]:
+    """Returns the encodings of eastern Asia that a file may have, the most likely first; none if its letters do not look like it."""
+    sample = start if len(start) <= _SAMPLED else start[: start.rfind(b"\n", 0, _SAMPLED) + 1]
+    likely = {encoding: _likeness(sample, encoding) for encoding in EAST_ASIAN}
+    found = sorted((one for one in EAST_ASIAN if likely[one] >= _LIKELY), key=lambda one: -likely[one])
+    return [one for one in found if _is_in(file, one)]
+
+
+def _likeness(sample: bytes, encoding: str) -> float:
+    """Returns the share of frequent letters among those beyond ASCII; 0 if there are few, or if it is not a text in this encoding."""
+    try:
+        text = sample.decode(encoding)
+    except UnicodeDecodeError:
+        return 0
+    letters = _LETTERS.findall(text)
+    if len(letters) < _FEWEST_LETTERS or len(_MIXED.findall(text)) * 10 > len(letters) or _PRIVATE.search(text):
+        return 0
+    frequent = _FREQUENT[encoding]
+    return sum(one.encode(encoding)[0] in frequent for one in letters) / len(letters)
 
 
 def _is_in(file: BinaryIO, encoding: str) -> bool:

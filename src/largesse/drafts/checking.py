@@ -8,7 +8,7 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key, is_mistyped
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import csv_file, is_error
-from largesse.drafts.columns import Columns, is_quantity, plain_quantity
+from largesse.drafts.columns import Columns, is_quantity, joined_name, plain_quantity
 from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
@@ -191,7 +191,7 @@ def _recipient(email: str, name: str | None, quantity: int) -> OrderRecipient:
 
 
 def _name(row: SheetRow, columns: Columns) -> str:
-    return " ".join(filter(None, (_cell(row, at) for at in columns.names)))
+    return joined_name(_cell(row, at) for at in columns.names)
 
 
 def _cell(row: SheetRow, at: int | None) -> str:

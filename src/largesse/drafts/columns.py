@@ -2,27 +2,62 @@
 
 import hashlib
 import re
-from collections.abc import Collection
+import unicodedata
+from collections.abc import Collection, Iterable
 
 import msgspec
 
-from largesse.drafts.mailboxes import common_domains, suggested
+from largesse.drafts.mailboxes import common_domains, is_bare, read_mailboxes, suggested
 from largesse.drafts.sheet import Sheet
 from largesse.orders.recipients import MAX_QUANTITY
 
-# Headings of each kind of column, in the languages of the pages, as `plain_heading` returns them.
+# Headings of each kind of column, in the languages of the pages and others that files come in, as `plain_heading` returns them.
 _EMAILS = {
     "email", "mail", "emailaddress", "mailaddress", "recipientemail", "workemail", "courriel", "adresseemail", "adressemail",
-    "adressecourriel", "emailadresse", "mailadresse", "epost", "adressemel", "mel",
+    "adressecourriel", "emailadresse", "mailadresse", "epost", "adressemel", "mel", "correo", "correoelectronico", "enderecodeemail",
+    "indirizzoemail", "emailadres", "epostadress", "メール", "メールアドレス", "電子メール", "邮箱", "电子邮件", "이메일",
 }  # fmt: skip
 _NAMES = {
     "name", "fullname", "recipient", "recipientname", "employee", "employeename", "displayname", "nomcomplet", "destinataire",
     "empfanger", "empfaenger", "vollername", "mitarbeiter", "vorundnachname", "vornamenachname", "vornameundnachname",
     "nometprenom", "prenometnom", "nomprenom", "prenomnom", "lastnamefirstname", "firstnamelastname", "nachnamevorname", "namevorname", "collaborateur", "salarie", "firstandlastname", "contact", "person",
+    "worker", "nome", "nomecompleto", "colaborador", "nombrecompleto", "nombreyapellidos", "empleado", "nominativo", "naam", "namn", "氏名", "名前", "お名前", "姓名", "이름", "성명",
 }  # fmt: skip
-_FIRST_NAMES = {"firstname", "first", "fname", "givenname", "forename", "prenom", "vorname"}
-_LAST_NAMES = {"lastname", "last", "lname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname"}
-_QUANTITIES = {"quantity", "qty", "codes", "gifts", "quantite", "nombre", "anzahl", "menge", "stuck", "stueck"}
+_FIRST_NAMES = {
+    "firstname",
+    "first",
+    "fname",
+    "givenname",
+    "forename",
+    "prenom",
+    "vorname",
+    "nombres",
+    "primeironome",
+    "voornaam",
+    "fornamn",
+    "名",
+}
+_LAST_NAMES = {
+    "lastname", "last", "lname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname",
+    "apellido", "apellidos", "sobrenome", "cognome", "achternaam", "efternamn", "姓",
+}  # fmt: skip
+_QUANTITIES = {
+    "quantity", "qty", "codes", "gifts", "quantite", "qte", "nbre", "nb", "nombre", "anzahl", "menge", "stuck", "stueck", "stk", "stuckzahl",
+    "cantidad", "quantidade", "qtd", "qtde", "quantita", "aantal", "antal", "数量", "個数", "枚数", "数", "수량",
+}  # fmt: skip
+# `Number of gifts`, `No. of vouchers`, `Anzahl Gutscheine`, `Nb de cartes`. Not `Number of children`.
+_COUNTED = re.compile(
+    r"(?:number|no|num|nr|quantity|qty|anzahl|menge|nombre|nb|nbre|quantite|qte|numero|cantidad|quantidade|qtd|aantal|antal)(?:of|der|van|de|d)?"
+    r"(?:gift|code|voucher|card|item|piece|unit|gutschein|geschenk|karte|stuck|cadeau|carte|cheque|bon|regalo|tarjeta|vale|presente)+(?:s|e|n|en|x)?"
+)
+_NOMBRE = "nombre"  # the number in French, and the name in Spanish
+# Words in the headings of addresses that belong to somebody else, or that are second to an address at work.
+_OTHERS_ADDRESS = re.compile(
+    "manager|supervisor|boss|approver|sender|requester|referrer|emergency|notfall|vorgesetzt|fuhrungskraft|leiter|responsable|superieur|superior|jefe|gestor"
+)
+_PRIVATE_ADDRESS = re.compile("private|privat|personal|home|perso|particular")
+# Words before a heading that say whose it is: `Recipient e-mail`, `Legal first name`.
+_WHOSE = re.compile("(?:legal|employee|recipient|worker|staff|member|contact|empfanger|mitarbeiter)(?=.)")
 # Headings of columns whose words are not names.
 _OTHERS = {
     "company", "organisation", "organization", "firma", "unternehmen", "entreprise", "societe", "department", "abteilung", "departement",
@@ -31,11 +66,19 @@ _OTHERS = {
 }  # fmt: skip
 _ALL_NAMES = _NAMES | _FIRST_NAMES | _LAST_NAMES
 _KNOWN = _EMAILS | _ALL_NAMES | _QUANTITIES
-_PLAINLY = str.maketrans("àâäçéèêëîïôöùûüÿñ", "aaaceeeeiioouuuyn")
+_PLAINLY = str.maketrans("àáâãäåçèéêëìíîïòóôõöøùúûüÿñ", "aaaaaaceeeeiiiioooooouuuuyn")
+_PARTS = re.compile(r"[/|(\[\n]")  # between the parts of a heading: `Name / Nom`, `Quantity (max. 10)`
 _SIGNS = re.compile(r"[\W_]+")
 # What people type for a number of codes, valid or not: `2`, `2.0`, `1.000`, `2x`, `-1`, and digits of any script.
 # Longer numbers are telephone numbers and the like.
 _NUMBER = re.compile(r"[-+]?[x\u00d7]? ?\d{1,4}(?:[.,]\d{1,3})? ?[x\u00d7]?", re.IGNORECASE)
+_ONE_TO_TWELVE = (
+    "one two three four five six seven eight nine ten eleven twelve",
+    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    "un deux trois quatre cinq six sept huit neuf dix onze douze",
+)
+_IN_WORDS = {word: str(at) for words in _ONE_TO_TWELVE for at, word in enumerate(words.split(), 1)}
+_IN_WORDS |= dict.fromkeys(("ein", "eine", "einen", "une"), "1")
 # A personnel number or a telephone number: `101`, `EMP-0012`, `+44 7700 900123`.
 _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _THOUSANDS = re.compile(r"(?<=^[0-9])[\s'\u2019](?=[0-9]{3}(?![0-9]))")
@@ -62,9 +105,11 @@ class Columns(msgspec.Struct, frozen=True):
 def guess_columns(sheet: Sheet) -> Columns:
     """Guesses columns by headings, or without headings by cells. A quantity is never guessed by its cells."""
     first = sheet.rows[0].cells
-    headings = [plain_heading(cell) for cell in first]
+    headings = [known_heading(cell, _KNOWN) for cell in first]
     for at, heading in enumerate(headings):
-        if heading in _ALL_NAMES and not _holds_names(sheet, at):
+        if heading == _NOMBRE and not _holds_numbers(Sheet(sheet.rows[1:]), at):
+            headings[at] = "name"
+        if headings[at] in _ALL_NAMES and not _holds_names(sheet, at):
             headings[at] = ""
     known = _by_heading(headings, sheet)
     has_heading = known != Columns() or (len(sheet.rows) > 1 and not _is_recipient(sheet))
@@ -80,13 +125,13 @@ def below_title(sheet: Sheet) -> Sheet:
     """Returns the sheet without the titles above its headings.
 
     The headings are the first row that has the heading of an address, otherwise the first with two other known headings. No row above
-    them has an address.
+    them has an address. A sentence with one, such as "Prepared by ada@example.com", is a title.
     """
     of_two: int | None = None
     for at, row in enumerate(sheet.rows[:_MOST_TITLE_ROWS]):
-        if any("@" in cell for cell in row.cells):
+        if any("@" in cell and (is_bare(cell) or read_mailboxes(cell)) for cell in row.cells):
             break
-        headings = {plain_heading(cell) for cell in row.cells}
+        headings = {known_heading(cell, _KNOWN) for cell in row.cells}
         if headings & _EMAILS:
             return Sheet(sheet.rows[at:])
         if of_two is None and len(headings & _KNOWN) > 1:
@@ -116,9 +161,11 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
 def plain_quantity(cell: str) -> str:
     """Returns a number of codes without decimals, which some programs write, and without a blank or an apostrophe between thousands.
 
-    `2` for `2.0`, and `1000` for `1 000`. A dot or a comma before three digits may begin decimals, so it stays.
+    `2` for `2.0`, `two` and digits of any script, and `1000` for `1 000`. A dot or a comma before three digits may begin decimals, so it stays.
     """
-    joined = _THOUSANDS.sub("", cell)
+    if not cell.isascii():
+        cell = "".join(str(unicodedata.decimal(one, one)) for one in cell)
+    joined = _THOUSANDS.sub("", _IN_WORDS.get(cell.casefold(), cell))
     found = _DECIMALS.fullmatch(joined)
     return found[1] if found else joined
 
@@ -171,10 +218,28 @@ def _by_heading(headings: list[str], sheet: Sheet) -> Columns:
         first_name = name  # `Name, Surname`
     apart = tuple(at for at in (first_name, last_name) if at is not None)
     return Columns(
-        email=_first(headings, _EMAILS),
+        email=_email_at(headings, sheet),
         names=apart if len(apart) == _MOST_NAMES or name is None else (name,),
         quantity=_first(headings, _QUANTITIES),
     )
+
+
+def _email_at(headings: list[str], sheet: Sheet) -> int | None:
+    """Returns the column whose heading names an address: rather at work than at home, as in `E-mail (private)` and `E-mail (work)`."""
+    found = [at for at, heading in enumerate(headings) if heading in _EMAILS]
+    return min(found, key=lambda at: (_is_others(sheet, at), _is_private(sheet, at), at), default=None)
+
+
+def _is_others(sheet: Sheet, at: int) -> bool:
+    return _OTHERS_ADDRESS.search(_heading_of(sheet, at)) is not None
+
+
+def _is_private(sheet: Sheet, at: int) -> bool:
+    return _PRIVATE_ADDRESS.search(_heading_of(sheet, at)) is not None
+
+
+def _heading_of(sheet: Sheet, at: int) -> str:
+    return plain_heading("".join(sheet.rows[0].cells[at : at + 1]))
 
 
 def _has_full_names(sheet: Sheet, name: int, part: int) -> bool:
@@ -197,7 +262,7 @@ def _is_recipient(sheet: Sheet) -> bool:
 def _holds_numbers(sheet: Sheet, at: int) -> bool:
     """Returns whether most cells of a column are numbers that people type as a quantity."""
     cells = _cells(sheet, at)
-    return 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in cells) > len(cells)
+    return 2 * sum(_NUMBER.fullmatch(plain_quantity(cell)) is not None for cell in cells) > len(cells)
 
 
 def _holds_names(sheet: Sheet, at: int) -> bool:
@@ -216,14 +281,20 @@ def _has_letters(cell: str) -> bool:
 
 
 def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
-    """Returns the column with the most different cells that may be addresses. A column with managers' addresses has fewer."""
+    """Returns the column with the most different cells that may be addresses. A column with managers' addresses has fewer.
+
+    Headings tell, too: a column of managers comes last, and one of private addresses needs twice as many.
+    """
     found: list[set[str]] = [set() for _ in range(sheet.width)]
     for row in sheet.rows[int(has_heading) : _SAMPLED_ROWS]:
         for at, cell in enumerate(row.cells):
             if "@" in cell:
                 found[at].add(cell)
-    best = max(range(len(found)), key=lambda at: (len(found[at]), -at))
-    return best if found[best] else None
+    there = [at for at, cells in enumerate(found) if cells]
+    if not has_heading:
+        return max(there, key=lambda at: (len(found[at]), -at), default=None)
+    weight = {at: len(found[at]) * (1 if _is_private(sheet, at) else 2) for at in there}
+    return max(there, key=lambda at: (not _is_others(sheet, at), weight[at], -at), default=None)
 
 
 def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
@@ -231,10 +302,11 @@ def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]
     if known.email is not None or email is None:
         return ()
     sampled = Sheet(sheet.rows[:_SAMPLED_ROWS])
-    others = {at for at, cell in enumerate(sheet.rows[0].cells) if plain_heading(cell) in _OTHERS}
+    headings = [plain_heading(cell) for cell in sheet.rows[0].cells]
+    others = {at for at, heading in enumerate(headings) if any(other in heading for other in _OTHERS)}
     for at in range(sheet.width):
         cells = _cells(sampled, at)
-        if at not in {email, known.quantity, *others} and cells and all(_is_word(cell) for cell in cells):
+        if at not in {email, known.quantity, *others} and cells and 4 * sum(map(_is_word, cells)) >= 3 * len(cells):
             return (at,)
     return ()
 
@@ -246,6 +318,29 @@ def _first(headings: list[str], wanted: set[str]) -> int | None:
 def plain_heading(heading: str) -> str:
     """Returns a heading without letter case, accents, blanks and signs, for comparisons."""
     return _SIGNS.sub("", heading.casefold().translate(_PLAINLY))
+
+
+def known_heading(heading: str, known: Collection[str]) -> str:
+    """Returns a heading as `plain_heading` does, or the first part of it that is in `known`: `quantity` for `Quantity (max. 10)`."""
+    whole = plain_heading(heading)
+    for one in (whole, *map(plain_heading, _PARTS.split(heading))):
+        for plain in (one, _WHOSE.sub("", one, count=1)):
+            if plain in known:
+                return plain
+            if "quantity" in known and _COUNTED.fullmatch(plain):
+                return "quantity"
+    return whole
+
+
+_BREAKS = re.compile(r"\s*[\t\n\v\f\r\u2028\u2029]\s*")
+_NUMBERED = re.compile(r"(?<=\S) ?\([0-9]+\)")
+
+
+def joined_name(cells: Iterable[str]) -> str:
+    """Returns a name from its cells in one line, without the number of the person at its end: `Ada Byron` for `Ada Byron (1234)`."""
+    name = _BREAKS.sub(" ", " ".join(filter(None, cells)))
+    number = _NUMBERED.search(name)
+    return name[: number.start()] if number and number.end() == len(name) else name
 
 
 def _is_word(cell: str) -> bool:

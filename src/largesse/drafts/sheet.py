@@ -1,5 +1,6 @@
 """A sheet: the rows of a file, or of cells that were pasted or typed, within limits."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -15,6 +16,12 @@ MAX_CELL = 1_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 # Invisible marks that programs copy with a text. The database cannot store the first one.
 _UNSEEN = dict.fromkeys(map(ord, "\0\u200b\u200e\u200f\u061c\ufeff"))
+# A link to an address, and a cell in the quotation marks of a word processor.
+_WRAPPED = re.compile(
+    r"mailto:([^?]+@[^?]+)(?:\?.*)?|[\u201c\u201e]([^\u201c-\u201e]+)[\u201c\u201d]|\u2018([^\u2018\u2019]+)\u2019|\xab([^\xab\xbb]+)\xbb",
+    re.IGNORECASE,
+)
+_WRAPPING = frozenset("mM\u201c\u201e\u2018\xab")
 # Why a sheet is refused, in English; pages have their own texts.
 REFUSALS = {
     "bytes": "The file has more than {limit} bytes.",
@@ -86,6 +93,8 @@ class SheetMaker:
         kept: list[str] = []
         for at, raw in enumerate(cells):
             cell = without_apostrophe(trimmed(raw.replace("\0", "") if raw.isascii() else raw.translate(_UNSEEN)))
+            if cell[:1] in _WRAPPING and (wrapped := _WRAPPED.fullmatch(cell)):
+                cell = trimmed("".join(filter(None, wrapped.groups())))
             if not cell:
                 continue
             if at >= MAX_COLUMNS:

@@ -14,7 +14,7 @@ from itertools import islice
 import msgspec
 
 from largesse.base.cooperative import Steps
-from largesse.base.file_text import FileText, NotText, read_text
+from largesse.base.file_text import SINGLE_BYTE, FileText, NotText, read_text
 from largesse.drafts.mailboxes import one_mailbox_a_line
 from largesse.drafts.sheet import (
     MAX_CELL,
@@ -141,8 +141,10 @@ def _fit(text: str, separator: str) -> Steps[tuple[int, int]]:
 
 # How files of other kinds begin that are text, too: PDF, vCard, calendar, RTF, HTML and XML.
 _OTHER_KIND = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:%PDF-|BEGIN:V(?:CARD|CALENDAR)|\{\\rtf|<!DOCTYPE|<html|<\?xml)", re.IGNORECASE
+    rb"(?:\xef\xbb\xbf)?\s*(?:%PDF-|BEGIN:V(?:CARD|CALENDAR)|\{\\rtf|<!DOCTYPE|<html|<table|<\?xml|[\[{]\s*[\"{])",
+    re.IGNORECASE,
 )
+_OTHERS = frozenset({"utf-8", *SINGLE_BYTE})
 TWICE = "twice"  # not an encoding, but UTF-8 text that was read as Windows-1252 and saved again
 _ODD_LETTERS = re.compile(r"[^\W\d_a-zA-Z]{3}")
 _CAPITAL_WITHIN = re.compile(r"(?<=[a-z])[^\W\d_]|(?<=[A-Z])[^\W\d_](?=[a-z])")
@@ -155,9 +157,14 @@ _FREQUENT = frozenset(
 )
 _GREEK = "\u0370"  # the first character after those of the Latin alphabet
 _SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARABIC"})
+_HAS_ASCII = re.compile("[A-Za-z]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_SEPARATED = re.compile(r"[\s,;|\"]")
+_SIGNS_AROUND = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 # How many names are examined, and how long each may be.
 _MOST_NAMES = 200
 _LONGEST_NAME = 60
+_MOST_EXAMINED = 20_000  # characters beyond ASCII
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -175,9 +182,37 @@ def read_text_file(data: bytes) -> FileText:
     if _OTHER_KIND.match(data):
         raise SheetRefused("kind")
     try:
-        return read_text(data)
+        file = read_text(data)
     except NotText as error:
         raise SheetRefused(error.why) from None
+    encoding = _encoding_of_words(file) if file.encoding in SINGLE_BYTE else file.encoding
+    return file if encoding == file.encoding else FileText(data.decode(encoding), encoding, file.offered)
+
+
+def _encoding_of_words(file: FileText) -> str:
+    """Returns the encoding in which all words with letters beyond ASCII look right; that of the file if there is none.
+
+    Signs around a word, such as quotation marks and the euro, tell nothing. A word has letters of ASCII, too.
+    """
+    words = list(islice(_words_beyond_ascii(file.text), _MOST_NAMES))
+    offer = better_encoding(words, file.encoding, file.offered)
+    if offer is None or any(_oddness(_converted(one, file.encoding, offer.encoding)) for one in words):
+        return file.encoding
+    return offer.encoding
+
+
+def _words_beyond_ascii(text: str) -> Iterator[str]:
+    """Yields the words of a text that have letters of ASCII and others, without the signs around them."""
+    end = 0
+    for found in islice(_BEYOND_ASCII.finditer(text), _MOST_EXAMINED):
+        if (at := found.start()) < end:
+            continue
+        before = _SEPARATED.split(text[max(end, at - _LONGEST_NAME) : at])[-1]
+        after = _SEPARATED.split(text[at : at + _LONGEST_NAME], maxsplit=1)[0]
+        end = at + len(after)
+        word = _SIGNS_AROUND.sub("", before + after)
+        if _HAS_ASCII.search(word) and not word.isascii():
+            yield word
 
 
 def converted(sheet: Sheet, old: str, new: str, keep: Iterable[int] = ()) -> Sheet:
@@ -201,7 +236,11 @@ def better_encoding(names: Iterable[str], encoding: str, offered: Sequence[str])
     odd = [name for name in looked_at if _oddness(name)]
     if not odd:
         return None
-    candidates = [(TWICE, "cp1252", "utf-8"), *((one, encoding, one) for one in offered if one != encoding)]
+    others = offered if encoding in SINGLE_BYTE else ()
+    candidates = [
+        (TWICE, "cp1252", "utf-8"),
+        *((one, encoding, one) for one in others if one in _OTHERS and one != encoding),
+    ]
     best, best_score = None, _score(looked_at)
     for name, old, new in candidates:
         found = [_converted(one, old, new) for one in looked_at]

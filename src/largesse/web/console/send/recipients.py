@@ -62,6 +62,10 @@ ENCODINGS = {
     "cp1253": text("Windows, Greek"),
     "cp1254": text("Windows, Turkish"),
     "cp1256": text("Windows, Arabic"),
+    "cp932": text("Japanese (Shift-JIS)"),
+    "cp949": text("Korean (EUC-KR)"),
+    "gb18030": text("Chinese, simplified (GB 18030)"),
+    "big5": text("Chinese, traditional (Big5)"),
 }
 # What is wrong with a cell, and how to fix it.
 WRONG = {
