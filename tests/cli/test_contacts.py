@@ -33,6 +33,15 @@ def test_of_a_file_that_is_too_large_no_more_is_read(run: Run, loaded: dict[str,
     assert_refused(run("contacts", "import", "people.csv", "--customer", "acme"), said)
 
 
+def test_the_order_in_dates_can_be_said(run: Run, database: str, loaded: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("email,birthday\na@example.com,12/10/1985\n")
+    said = run("contacts", "import", "people.csv", "--customer", "acme").stdout
+    assert "birthday: 12/10/1985 is read with the day first." in said
+    said = run("contacts", "import", "people.csv", "--customer", "acme", "--dates", "month").stdout
+    assert said == "Created: 0. Changed: 1.\n"
+    assert sql(database, "SELECT birthday FROM contacts") == [(1210,)]
+
+
 AUTOMATION = """
     INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
                              planned_through, plan_at)

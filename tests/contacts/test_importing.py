@@ -3,6 +3,7 @@
 from datetime import date
 
 import pytest
+from msgspec import UNSET
 from tests.drafts.conftest import finished, sheet
 
 from largesse.contacts.importing import CheckedContacts, ContactColumns, check_contacts, guess_contact_columns
@@ -135,6 +136,32 @@ def test_each_column_of_dates_is_judged_by_itself() -> None:
         (314, date(2024, 3, 4)),
         (403, date(2024, 12, 31)),
     ]
+
+
+def test_dates_that_show_no_order_are_named_and_their_order_can_be_chosen() -> None:
+    read = sheet("email,birthday,start date\na@example.com,12/10/1985,01.02.2020\nb@example.com,5/5/1990,\n")
+    columns = guess_contact_columns(read, [])
+    for order, birthday, unsure in (("", 1012, (("birthday", "12/10/1985"),)), ("day", 1012, ()), ("month", 1210, ())):
+        found = finished(check_contacts(read, columns, order))
+        assert (found.rows[0].change.birthday, found.unsure) == (birthday, unsure)
+        assert found.rows[0].change.start_date == date(2020, 2, 1)
+    assert checked("email,birthday\na@example.com,5/5/1985\nb@example.com,13/5/1990\n").unsure == ()
+
+
+def test_lists_of_other_countries() -> None:
+    for text in (
+        "氏名,メールアドレス,生年月日,入社日,国\n山田 太郎,a@example.com,1990年1月2日,令和2年4月1日,日本\n",
+        "Nome completo;E-mail;Data de nascimento;Data de admissão;País\nJoão;a@example.com;2 de janeiro de 1990;20200401;Brasil\n",
+        "Nombre;Correo;Fecha de nacimiento;Fecha de alta;País\nJosé;a@example.com;2-ene-1990;1 de abril de 2020;España\n",
+    ):
+        [row] = checked(text).rows
+        assert row.faults == ()
+        assert (row.change.birthday, row.change.start_date) == (102, date(2020, 4, 1))
+
+
+def test_a_city_without_a_street_is_no_address() -> None:
+    found = checked("email,city,zip\na@example.com,Boston,02118\n")
+    assert found.rows[0].change.address is UNSET
 
 
 def test_a_column_that_shows_no_order_has_that_of_the_other() -> None:

@@ -50,6 +50,21 @@ def test_other_birthdays_are_refused(typed: str, kind: str) -> None:
     assert (refused.value.field, refused.value.kind) == ("birthday", kind)
 
 
+@pytest.mark.parametrize(
+    "typed", ["2 de enero", "1月2日", "2-gen", "2 janeiro", "2 januari", "\N{FULLWIDTH DIGIT TWO}.1."]
+)
+def test_birthdays_of_other_countries(typed: str) -> None:
+    assert model.read_birthday(typed) == 102
+
+
+@pytest.mark.parametrize("typed", ["1990年1月2日", "平成2年1月2日", "昭和65年 1月 2日", "1990년 1월 2일", "19900102"])
+def test_dates_with_eastern_marks_or_none(typed: str) -> None:
+    assert model.read_start_date(typed) == date(1990, 1, 2)
+    with pytest.raises(model.ContactFault):
+        model.read_birthday(typed)
+    assert model.read_start_date("令和元年5月1日") == date(2019, 5, 1)
+
+
 def test_start_dates() -> None:
     assert model.read_start_date("2024-03-01 00:00:00") == date(2024, 3, 1)
     assert model.read_start_date("01/03/2024") == model.read_start_date("1.3.2024") == date(2024, 3, 1)
@@ -65,6 +80,8 @@ def test_start_dates() -> None:
         "30 February 2024",
         "01/03/0024",
         "31/12/1899",
+        "02011990",
+        "平成2年13月2日",
     ):
         with pytest.raises(model.ContactFault):
             model.read_start_date(wrong)

@@ -12,7 +12,7 @@ from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, acting_operator, reading
 from largesse.cli.tables import environment_option, format_options, listing
 from largesse.contacts.groups import list_fields
-from largesse.contacts.importing import CheckedContacts, check_contacts, guess_contact_columns
+from largesse.contacts.importing import DAY, MONTH, CheckedContacts, check_contacts, guess_contact_columns
 from largesse.contacts.model import PROBLEMS, Contact, written_birthday
 from largesse.contacts.service import save_contacts
 from largesse.contacts.store import Filter, list_by_id
@@ -57,7 +57,10 @@ async def contacts_list(customer: str, environment: str, form: str | None) -> No
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_customer
 @_environment
-async def contacts_import(file: Path, customer: str, environment: str) -> None:
+@click.option(
+    "--dates", type=click.Choice([DAY, MONTH]), help="Which is first in dates such as 03/04/1990: day or month."
+)
+async def contacts_import(file: Path, customer: str, environment: str, dates: str | None) -> None:
     """Create and change a customer's contacts from the CSV file FILE, whose first row has headings.
 
     A contact is found by its address. Blank cells change nothing. If a row has a fault, nothing is imported.
@@ -73,7 +76,7 @@ async def contacts_import(file: Path, customer: str, environment: str) -> None:
         columns = guess_contact_columns(sheet, fields)
         if columns.base.email is None:
             raise OperatorError(f"{file}: no column has e-mail addresses")
-        checked = await finish_soon(check_contacts(sheet, columns))
+        checked = await finish_soon(check_contacts(sheet, columns, dates or ""))
         if checked.bad:
             raise OperatorError(_faults_of(checked))
         vault = await open_vault(database, load_settings())
@@ -82,6 +85,10 @@ async def contacts_import(file: Path, customer: str, environment: str) -> None:
     click.echo(f"Created: {saved.created:,}. Changed: {saved.changed:,}.")
     for part in checked.month_first:
         click.echo(f"{part}: the month is read first, as some dates have no other meaning.")
+    for part, example in checked.unsure:
+        click.echo(
+            f"{part}: {example} is read with the day first. If the month is first, import again with --dates month."
+        )
     headings = dict(enumerate(sheet.rows[0].cells)) if columns.base.has_heading else {}
     if unread := [headings.get(at) or f"column {at + 1}" for at in columns.unread(sheet)]:
         click.echo(f"Not read: {', '.join(unread)}.")

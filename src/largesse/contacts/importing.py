@@ -11,25 +11,36 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import email_key
 from largesse.base.text import is_error, is_rounded
 from largesse.contacts import model
-from largesse.drafts.columns import Columns, fits, guess_columns, plain_heading, unread_columns
+from largesse.drafts.columns import (
+    Columns,
+    fits,
+    guess_columns,
+    joined_name,
+    known_heading,
+    plain_heading,
+    unread_columns,
+)
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetRow
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
-    "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum", "gebdatum"}),
-    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "originalhiredate", "datehired", "dateofhire", "joindate", "employmentstartdate", "joiningdate", "dateofjoining", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "einstellungsdatum", "beginn"}),
-    "language": frozenset({"language", "lang", "locale", "langue", "sprache"}),
-    "country": frozenset({"country", "countrycode", "pays", "land"}),
-    "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung"}),
-    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "personalnr", "persnr", "mitarbeiternummer", "mitarbeiternr", "matricule", "yourid", "ihrekennung", "votreidentifiant"}),
-    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse", "strassenr", "strassehausnummer", "strasseundhausnummer"}),
-    "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl"}),
-    "address_3": frozenset({"city", "town", "ville", "stadt", "ort"}),
+    "birthday": frozenset({"birthday", "birthdate", "dateofbirth", "dob", "anniversaire", "datedenaissance", "naissance", "geburtstag", "geburtsdatum", "gebdatum", "fechadenacimiento", "nacimiento", "cumpleanos", "datadenascimento", "nascimento", "aniversario", "datadinascita", "geboortedatum", "fodelsedatum", "生年月日", "誕生日", "出生日期", "생년월일"}),
+    "start_date": frozenset({"startdate", "start", "joined", "hiredate", "originalhiredate", "datehired", "dateofhire", "joindate", "employmentstartdate", "joiningdate", "dateofjoining", "firstday", "dateentree", "datedentree", "dateembauche", "datedembauche", "debut", "eintritt", "eintrittsdatum", "einstellungsdatum", "beginn", "fechadealta", "fechadeingreso", "fechadecontratacion", "datadeadmissao", "admissao", "datadiassunzione", "datadassunzione", "datumindienst", "入社日", "入社年月日", "入职日期", "입사일"}),
+    "language": frozenset({"language", "lang", "locale", "langue", "sprache", "idioma", "lingua", "taal", "言語"}),
+    "country": frozenset({"country", "countrycode", "pays", "land", "pais", "paese", "nazione", "国"}),
+    "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung", "departamento", "equipo", "reparto", "dipartimento", "afdeling", "部署", "部門", "部门", "부서"}),
+    "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "personalnr", "persnr", "mitarbeiternummer", "mitarbeiternr", "matricule", "yourid", "ihrekennung", "votreidentifiant", "numeroempleado", "社員番号", "従業員番号", "工号", "사번"}),
+    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse", "strassenr", "strassehausnummer", "strasseundhausnummer", "addressline1", "homestreet", "businessstreet", "homeaddress", "direccion", "endereco", "indirizzo", "adres", "住所"}),
+    "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl", "homepostalcode", "businesspostalcode", "codigopostal", "cep", "cap", "郵便番号"}),
+    "address_3": frozenset({"city", "town", "ville", "stadt", "ort", "homecity", "businesscity", "ciudad", "cidade", "citta", "plaats"}),
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
+_ALL_HEADINGS = frozenset().union(*_HEADINGS.values())
+_BELOW_STREET = ("address_2", "address_3")  # no address without its street
 OWN = "fields."
 _DATES = ("birthday", "start_date")
+DAY, MONTH = "day", "month"
 # What Outlook saves if there is no date, and what spreadsheets show if a formula copied a blank date.
 _NO_DATE = re.compile(r"0?0([-/.])0?0\1(?:00|0000)|0000-00-00|0?0([/.])0?1\2(?:19)?00|0?1/0?0/(?:19)?00|1900-01-00")
 _ADDRESS_PARTS = ("address", "address_2", "address_3")
@@ -73,6 +84,8 @@ class CheckedContacts(msgspec.Struct, frozen=True):
 
     rows: tuple[CheckedContact, ...]
     month_first: tuple[str, ...] = ()  # the parts whose dates are read with the month first
+    # The parts whose dates may have either first, and do not show which: each with one of its dates.
+    unsure: tuple[tuple[str, str], ...] = ()
 
     @property
     def bad(self) -> list[CheckedContact]:
@@ -95,7 +108,8 @@ def guess_contact_columns(sheet: Sheet, own: Sequence[model.OwnField]) -> Contac
     base = msgspec.structs.replace(guess_columns(sheet), quantity=None)
     if not base.has_heading:
         return ContactColumns(base)
-    headings = [plain_heading(cell) for cell in sheet.rows[0].cells]
+    of_own = {plain_heading(one) for field in own for one in (field.name, field.key)}
+    headings = [known_heading(cell, of_own | _ALL_HEADINGS) for cell in sheet.rows[0].cells]
     taken = set(base.used)
     fields: dict[str, int] = {}
     for field in own:
@@ -106,31 +120,40 @@ def guess_contact_columns(sheet: Sheet, own: Sequence[model.OwnField]) -> Contac
     parts: dict[str, int] = {}
     for part, known in _HEADINGS.items():
         at = _first(headings, known, taken)
-        if at is not None:
+        if at is not None and (part not in _BELOW_STREET or "address" in parts):
             parts[part] = at
             taken.add(at)
     return ContactColumns(base, parts, fields)
 
 
-def check_contacts(sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContacts]:
-    """Checks all rows except the heading, one in each step: an address with a domain beyond ASCII takes milliseconds."""
+def check_contacts(sheet: Sheet, columns: ContactColumns, order: str = "") -> Steps[CheckedContacts]:
+    """Checks all rows except the heading, one in each step: an address with a domain beyond ASCII takes milliseconds.
+
+    `order` is DAY or MONTH, whichever is first in dates such as `03/04/1990`. Without it, the dates decide; the day is first if they cannot.
+    """
     rows: list[CheckedContact] = []
     seen: dict[str, int] = {}
-    month_first = _month_first(sheet, columns)
+    at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
+    dates = {part: [_cell(row, column) for row in sheet.rows] for part, column in at.items()}
+    month_first, unsure = _orders(dates) if not order else (tuple(dates) if order == MONTH else (), ())
     for row in sheet.rows[int(columns.base.has_heading) :]:
         checked = _check(row, columns, month_first)
         first = seen.setdefault(email_key(checked.email), row.number) if not checked.faults else row.number
         rows.append(checked if first == row.number else msgspec.structs.replace(checked, same_as=first))
         yield
-    return CheckedContacts(tuple(rows), month_first)
+    return CheckedContacts(tuple(rows), month_first if not order else (), unsure)
 
 
-def _month_first(sheet: Sheet, columns: ContactColumns) -> tuple[str, ...]:
-    """Returns the parts whose dates have the month before the day. A part that does not show its order has the order of the others."""
-    at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
-    leads = {part: model.month_lead(_cell(row, column) for row in sheet.rows) for part, column in at.items()}
+def _orders(dates: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Returns the parts whose dates have the month first, and those that show no order, each with such a date.
+
+    A part that does not show its order has the order of the others.
+    """
+    leads = {part: model.month_lead(cells) for part, cells in dates.items()}
     of_all = sum(leads.values())
-    return tuple(part for part, lead in leads.items() if (lead or of_all) > 0)
+    open_ones = {part: model.either_first(dates[part]) for part, lead in leads.items() if not (lead or of_all)}
+    month_first = tuple(part for part, lead in leads.items() if (lead or of_all) > 0)
+    return month_first, tuple((part, example) for part, example in open_ones.items() if example is not None)
 
 
 def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str]) -> CheckedContact:
@@ -146,7 +169,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
     cell = _cell(row, columns.base.email)
     listed = [] if is_bare(cell) else (read_mailboxes(cell) or [])
     own_name, typed_email = listed[0] if len(listed) == 1 else ("", cell)
-    name = " ".join(filter(None, (_cell(row, at) for at in columns.base.names))) or own_name
+    name = joined_name(_cell(row, at) for at in columns.base.names) or own_name
     said: dict[str, Any] = {"email": read(model.read_email, typed_email) or ""}
     if name:
         said["name"] = read(partial(_read_text, "name", model.MAX_NAME), name)

@@ -16,6 +16,7 @@ from largesse.base.email import MAX_EMAIL, EmailError, is_mistyped, normalise_em
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, trimmed, unfit, unfit_key
+from largesse.contacts.eastern_dates import normal_date
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
 from largesse.drafts.mailboxes import fault_of
 
@@ -148,13 +149,14 @@ _MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
 # `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. Not `Mar-14`: in spreadsheets it is a month and a year.
 _IN_WORDS = (
     re.compile(
-        r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?[\s-]*(?P<month>[^\W\d_]{3,20})\.?(?:,?[\s-]+(?P<year>\d{2,4}))?",
+        r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?[\s-]*(?:de |of )?(?P<month>[^\W\d_]{3,20})\.?(?:,?(?: de |[\s-]+)(?P<year>\d{2,4}))?",
         re.IGNORECASE,
     ),
     re.compile(
         r"(?P<month>[^\W\d_]{3,20})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{2,4}))?", re.IGNORECASE
     ),
 )
+_MORE_LANGUAGES = ("es", "it", "nl", "pt")  # of files, besides those of our pages
 _OTHER_MONTHS = {"mrz": 3, "maerz": 3, "janner": 1}
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -164,7 +166,7 @@ def read_birthday(typed: str, *, drops_year: bool = False) -> int | None:
 
     A year is refused, or dropped with `drops_year`.
     """
-    text = trimmed(typed)
+    text = normal_date(trimmed(typed))
     if not text:
         return None
     in_words = _in_words(text)
@@ -184,7 +186,7 @@ def _in_words(text: str) -> re.Match[str] | None:
 
 
 def _month(word: str) -> int | None:
-    """Returns the month whose name in one of our languages begins with `word`; None if there is none, or several."""
+    """Returns the month whose name in a language of files begins with `word`; None if there is none, or several."""
     if word in _OTHER_MONTHS:
         return _OTHER_MONTHS[word]
     found = {number for number, name in _month_names() if name.startswith(word)}
@@ -195,9 +197,9 @@ def _month(word: str) -> int | None:
 def _month_names() -> list[tuple[int, str]]:
     return [
         (number, folded(name).rstrip("."))
-        for one in LANGUAGES.values()
+        for one in (*(language.locale for language in LANGUAGES.values()), *map(Locale, _MORE_LANGUAGES))
         for width in ("wide", "abbreviated")
-        for number, name in one.locale.months["format"][width].items()
+        for number, name in one.months["format"][width].items()
     ]
 
 
@@ -221,7 +223,7 @@ _WRITTEN_DAY = re.compile(rf"(?P<day>\d{{1,2}})\s?[-./]\s?(?P<month>\d{{1,2}})\s
 
 def read_start_date(typed: str) -> date | None:
     """Returns a date such as `2024-03-01`, `01/03/2024`, `01.03.2024` or `1 March 2024`; None for a blank one. Raises ContactFault."""
-    text = trimmed(typed)
+    text = normal_date(trimmed(typed))
     if not text:
         return None
     found = _ISO_DAY.fullmatch(text) or _WRITTEN_DAY.fullmatch(text) or _in_words(text)
@@ -245,6 +247,13 @@ def month_lead(dates: Iterable[str]) -> int:
         first, second = int(found["first"]), int(found["second"])
         lead += (first <= len(_DAYS) < second <= max(_DAYS)) - (second <= len(_DAYS) < first <= max(_DAYS))
     return lead
+
+
+def either_first(dates: Iterable[str]) -> str | None:
+    """Returns the first date whose day and month may be in either order; None if there is none."""
+    found = (_TWO_NUMBERS.fullmatch(one) for one in dates)
+    either = (one for one in found if one and max(int(one["first"]), int(one["second"])) <= len(_DAYS))
+    return next((one[0] for one in either if int(one["first"]) != int(one["second"])), None)
 
 
 def with_day_first(typed: str) -> str:
@@ -296,7 +305,11 @@ _OTHER_COUNTRIES = {
 def _countries() -> Mapping[str, str]:
     """Returns country codes by code and by name, without letter case and accents."""
     found = dict(_OTHER_COUNTRIES)
-    for locale in (*(language.locale for language in LANGUAGES.values()), Locale("en")):
+    for locale in (
+        *(language.locale for language in LANGUAGES.values()),
+        Locale("en"),
+        *map(Locale, (*_MORE_LANGUAGES, "ja")),
+    ):
         for code, name in locale.territories.items():
             if len(code) == 2 and code.isalpha() and code not in {"EU", "EZ", "UN", "ZZ", "XA", "XB", "QO"}:
                 found.setdefault(code.lower(), code)

@@ -12,6 +12,8 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.contacts.groups import TooManyGroups, list_fields
 from largesse.contacts.importing import (
+    DAY,
+    MONTH,
     OWN,
     PARTS,
     CheckedContact,
@@ -100,7 +102,9 @@ async def take(context: RequestContext) -> Response:
         return await show()
     if context.form["then"] != "import":
         return await show()
-    checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
+    checked = await context.services.drafts.rows.finish(
+        context.principal, check_contacts(sheet, columns, _order_of(context))
+    )
     if not checked.changes:
         context.form.error("email", context.say("The file has no contact to import."))
         return await show()
@@ -132,7 +136,9 @@ async def _show(
     if checked is None:
         checked = CheckedContacts(())
         if columns.fits(sheet):
-            checked = await context.services.drafts.rows.finish(context.principal, check_contacts(sheet, columns))
+            checked = await context.services.drafts.rows.finish(
+                context.principal, check_contacts(sheet, columns, _order_of(context))
+            )
     headings = sheet.rows[0].cells if sheet.rows else ()
     offered = [
         (str(at), _heading(context, headings, at, columns.base), _sample(sheet, at, columns.base))
@@ -148,6 +154,8 @@ async def _show(
         parts=[(part, context.say(_PART_NAMES[part]), columns.parts.get(part)) for part in PARTS],
         fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
         checked=checked,
+        order=_order_of(context),
+        unsure=[(context.say(_PART_NAMES[part]), example) for part, example in checked.unsure],
         month_first=[context.say(_PART_NAMES[part]) for part in checked.month_first],
         to_fix=[(row, _said(context, cells[row.number], columns, own, row)) for row in checked.bad[:_SHOWN]],
         most_named=_NAMED,
@@ -217,6 +225,11 @@ def _columns_of(context: RequestContext, own: Sequence[OwnField]) -> ContactColu
     parts = {part: at for part in PARTS if (at := form.number(part, 999)) is not None}
     fields = {field.key: at for field in own if (at := form.number(f"{_FIELD}{field.key}", 999)) is not None}
     return ContactColumns(columns_in(form), parts, fields)
+
+
+def _order_of(context: RequestContext) -> str:
+    """Returns the chosen order of dates such as `03/04/1990`; empty if none was chosen."""
+    return context.form["dates"] if context.form["dates"] in {DAY, MONTH} else ""
 
 
 def _heading(context: RequestContext, headings: Sequence[str], at: int, base: Columns) -> str:

@@ -1,0 +1,25 @@
+"""Importing contacts whose dates may have the day or the month first."""
+
+import html
+import re
+
+from tests.web.api.conftest import RICH_WORLD, Service
+from tests.web.console.conftest import SignIn
+
+WORLD = RICH_WORLD
+
+
+def test_dates_that_can_have_either_first_are_named_and_their_order_chosen(service: Service, sign_in: SignIn) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/contacts/import")
+    ada.page = ada.upload("/app/contacts/import", b"email,birthday\na@example.com,12/10/1985\nb@example.com,1/1/90\n")
+    ada.says("Birthday: “12/10/1985” is read with the day first.", "Order in dates")
+    kept = re.findall(r'type="hidden" name="sheet" value="([^"]*)"', ada.page.text)[0]
+    given = {"sheet": html.unescape(kept), "heading": "yes", "email": "0", "birthday": "1", "dates": "month"}
+    ada.page = ada.upload("/app/contacts/check", b"", **given)
+    assert "is read with the day first" not in ada.page.text
+    assert '<option value="month" selected>' in ada.page.text
+    ada.upload("/app/contacts/check", b"", then="import", **given)
+    assert service.sql(
+        "SELECT birthday FROM contacts WHERE email_key IN ('a@example.com', 'b@example.com') ORDER BY email_key"
+    ) == [(1210,), (101,)]
