@@ -99,6 +99,14 @@ def test_a_body_that_is_no_json_object_is_unreadable(raw: bytes) -> None:
         decode_body(raw, Body)
 
 
+def test_a_long_name_full_of_paths_is_read_at_once() -> None:
+    # A megabyte, as large as a body may be. The search for a path once took minutes for it, while nothing else was answered.
+    name = " - at `$" * 125_000 + "\n"
+    ignored: list[str] = []
+    body = decode_body(msgspec.json.encode({"partId": 1, name: 1}), Body, ignored)
+    assert body.part_id == 1
+
+
 @pytest.mark.parametrize("rest", [b"", b"}x", b',"y":"\xff"}', b',"y":\x00}', b',"y":' + b"[" * 100_000])
 def test_what_follows_a_wrong_member_may_be_unreadable_too(rest: bytes) -> None:
     with pytest.raises(Unreadable):

@@ -151,3 +151,15 @@ async def test_a_connection_that_breaks_off_an_answer_does(transport: HttpTransp
     answers = await ask(transport, script, 2)
     assert [answer.error for answer in answers] == [None, "connection_lost"]
     assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [b"0\r\nX: " + b"y" * 300_000, b"0\r\n" + b"X: y\r\n" * 50_000, b"1;" + b"y" * 300_000, b"1\r\nx\r\n" * 50_000],
+    ids=["trailer", "trailers", "extension", "chunks"],
+)
+async def test_a_body_whose_chunks_never_end_is_cut_off(transport: HttpTransport, endless: bytes) -> None:
+    # The receiver keeps the connection open, so that only the size of what it sent ends the attempt before its time limit.
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+    [answer] = await ask(transport, Script([[head, endless]]))
+    assert (answer.status, answer.error, answer.body[:1]) == (200, None, b"x")

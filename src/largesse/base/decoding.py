@@ -18,6 +18,7 @@ from largesse.base.errors import FieldError, InvalidRequest
 
 Decoded = TypeVar("Decoded")
 
+_BEFORE_PATH = " - at `"
 _PATH = re.compile(r" - at `(key in )?\$(?P<path>.*)`$")
 _NAMES = {
     "array": "an array",
@@ -189,7 +190,8 @@ def refused(member: str, rule: str) -> InvalidRequest:
 
 def _read_message(message: str) -> tuple[str, str]:
     """Returns the member that msgspec's message is about, empty for the whole body, and the rule it breaks."""
-    match = _PATH.search(message)
+    # Only at its last place: a member's name in the message may hold thousands of such places, and each would be matched to the end.
+    match = _PATH.match(message, max(message.rfind(_BEFORE_PATH), 0))
     path = match["path"].lstrip(".").replace("[...]", "[]") if match else ""
     text = message[: match.start()] if match else message
     if missing := _MISSING.match(text):

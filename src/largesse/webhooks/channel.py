@@ -12,6 +12,8 @@ import msgspec
 KEPT_BYTES = 2_048  # the start of an answer's body that is stored, by default
 _MAX_HEAD_BYTES = 65_536  # for the status line and headers, including interim answers
 _MAX_BODY_BYTES = 65_536  # a longer body is cut off
+# A body with its chunks may be so many times as long: the parser reads endless extensions of chunks, and endless trailers.
+_MOST_FRAMING = 2
 
 
 class BadAnswerError(Exception):
@@ -38,9 +40,9 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._answered: asyncio.Future[Response] | None = None
-        self._head_bytes = 0
+        self._bytes = 0  # of the whole answer
         self._in_body = False
-        self._body = b""
+        self._body = bytearray()
         self._body_bytes = 0
         self._retry_after: str | None = None
         self._open = False
@@ -59,7 +61,7 @@ class Channel(asyncio.Protocol):
         self._answered = loop.create_future()
         self.heard = False
         self._begin_message()
-        self._head_bytes = 0
+        self._bytes = 0
         self._transport.write(request)
         late = loop.call_later(within_s, self._fail, TimeoutError())
         try:
@@ -85,20 +87,23 @@ class Channel(asyncio.Protocol):
         self._open = True
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio with new bytes. Ends the connection on bytes without a request, on invalid HTTP, and on a head beyond the limit."""
+        """Called by asyncio with new bytes. Ends the connection on bytes without a request, on invalid HTTP, and on a head or body beyond the limit."""
         if self._answered is None or self._answered.done():
             self.abort()  # bytes came without a request
             return
         self.heard = True
-        if not self._in_body:
-            self._head_bytes += len(data)
+        self._bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._finish(keep=False)
         except httptools.HttpParserError:
             self._fail(BadAnswerError())
-        if not self._in_body and self._head_bytes > _MAX_HEAD_BYTES:
+        if self._answered.done():
+            return
+        if self._in_body and self._bytes > _MAX_HEAD_BYTES + _MOST_FRAMING * self._most_bytes:
+            self._finish(keep=False)
+        elif not self._in_body and self._bytes > _MAX_HEAD_BYTES:
             self._fail(BadAnswerError())
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's callback
@@ -141,13 +146,13 @@ class Channel(asyncio.Protocol):
 
     def _begin_message(self) -> None:
         self._in_body = False
-        self._body = b""
+        self._body = bytearray()
         self._body_bytes = 0
         self._retry_after = None
 
     def _finish(self, *, keep: bool) -> None:
         if self._answered is not None and not self._answered.done():
-            self._answered.set_result(Response(self._parser.get_status_code(), self._retry_after, self._body))
+            self._answered.set_result(Response(self._parser.get_status_code(), self._retry_after, bytes(self._body)))
         self._in_body = False
         if not keep:
             self.abort()

@@ -16,7 +16,7 @@ OF_THE_KIT = {
     "sets security headers": r"Content-Security-Policy|X-Content-Type-Options|Referrer-Policy|X-Robots-Tag",
     "makes Jinja environments": r"jinja2\.Environment\(|PackageLoader|FileSystemLoader|\btemplate_environment\(",
     "serves assets": r"immutable|If-None-Match|sha256\(",
-    "keeps sessions": r"set_cookie\(|urlsafe_b64|import hmac",
+    "keeps sessions": r"set_cookie\(|\.cookies\b|urlsafe_b64|import hmac",
     "knows addresses": r"\[\"client\"\]|\.get\(\"client\"\)|request\.client|[Ff]orwarded",
     "redirects": r"RedirectResponse",
     "looks services up": r"request\.app|app\.state|Protocol\b",
@@ -45,6 +45,7 @@ def test_rooms_of_web_leave_to_the_kit_what_is_the_kits() -> None:
     ("text", "thing"),
     [
         ('response.set_cookie("gift", cookie)', "keeps sessions"),
+        ('request.cookies.get("gift")', "keeps sessions"),
         ('headers = {"Content-Security-Policy": "default-src *"}', "sets security headers"),
         ("templates = jinja2.Environment(loader=None)", "makes Jinja environments"),
         ("form = await request.form()", "reads bodies and forms"),

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.encryption.vault import Vault
-from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, seal_cookie
+from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, read_cookie, seal_cookie
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 ENDS = NOW + timedelta(hours=1)
@@ -58,3 +59,21 @@ def test_a_cookie_is_for_its_pages_and_no_script(is_secure: bool) -> None:
     kept = set(response.headers["set-cookie"].split("; "))
     assert {"gift=v", "HttpOnly", "Max-Age=3600", "Path=/claim/gift/1", "SameSite=strict"} == kept - {"Secure"}
     assert ("Secure" in kept) is is_secure
+
+
+@pytest.mark.parametrize(
+    ("sent", "value"),
+    [
+        (["app=abc"], "abc"),
+        (["a=1; app = abc ;b=2"], "abc"),
+        (["a=1", "app=abc"], "abc"),
+        (["app=x=y"], "x=y"),
+        (["apps=abc; APP=abc; app"], ""),
+        ([""], ""),
+        ([], ""),
+        (['app="\\"x\\""'], '"\\"x\\""'),
+    ],
+)
+def test_a_cookie_is_read_as_it_was_sent(sent: list[str], value: str) -> None:
+    request = Request({"type": "http", "headers": [(b"cookie", one.encode()) for one in sent]})
+    assert read_cookie(request, "app") == value

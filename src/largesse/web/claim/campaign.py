@@ -17,7 +17,7 @@ from largesse.web.kit.forms import read_form
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
 from largesse.web.kit.requests import client_address
-from largesse.web.kit.sessions import give_cookie, open_cookie, seal_cookie
+from largesse.web.kit.sessions import give_cookie, open_cookie, read_cookie, seal_cookie
 
 HERE = "/claim/campaign"
 _COOKIE = "campaign"  # holds the e-mail address of a visitor who requested a code
@@ -148,7 +148,7 @@ class CampaignPages:
 
     async def _remembered_email(self, request: Request) -> str:
         """Returns the e-mail address for which the browser requested a code; empty without one."""
-        cookie, token = request.cookies.get(_COOKIE, ""), request.path_params["campaign"]
+        cookie, token = read_cookie(request, _COOKIE), request.path_params["campaign"]
         if not cookie or not token.isascii():
             return ""
         about = open_cookie(self._services.vault, self._purpose(token), cookie, await self._services.gifts.now())

@@ -27,7 +27,7 @@ from largesse.web.kit.forms import BadForm, read_form, require_own_site
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
 from largesse.web.kit.requests import client_address
-from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, seal_cookie
+from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, read_cookie, seal_cookie
 
 _WITH_SIGNS = re.compile(
     r"([\w/-]*[\w-])[^\w-]+", re.ASCII
@@ -315,7 +315,7 @@ class GiftPages:
         )
 
     async def _session(self, request: Request) -> Session | None:
-        cookie = request.cookies.get(COOKIE, "")
+        cookie = read_cookie(request, COOKIE)
         if not cookie:
             return None
         now = await self._services.gifts.now()

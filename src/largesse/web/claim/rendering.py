@@ -27,7 +27,7 @@ from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import page, page_templates, public_path, qr_code, see
 from largesse.web.kit.problems import headers_of, problem_type
 from largesse.web.kit.security import OF_FORMS, named_style, with_styles
-from largesse.web.kit.sessions import give_cookie
+from largesse.web.kit.sessions import give_cookie, read_cookie
 
 LANGUAGE_COOKIE = "language"
 _SWITCH = "lang"  # the query parameter of a page's language switch
@@ -42,7 +42,7 @@ def chosen(request: Request) -> Language | None:
     """Returns the language that the reader chose or their browser accepts; None if we have none of them."""
     return chosen_language(
         chosen_by_switch(request) or None,
-        request.cookies.get(LANGUAGE_COOKIE),
+        read_cookie(request, LANGUAGE_COOKIE) or None,
         request.headers.get("accept-language", ""),
     )
 

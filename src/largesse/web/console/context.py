@@ -26,17 +26,17 @@ from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.db.scope import Place
 from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
-from largesse.web.console.layout import NARROW_MENU, Layout, moment_of, short_time, zone_of
+from largesse.web.console.layout import DEVICE, NARROW_MENU, Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import GUIDES, PARAMETERS, PageRoute
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import csv_lines, see
 from largesse.web.kit.query import INT32, query_of
 from largesse.web.kit.requests import client_address
 from largesse.web.kit.security import OF_FORMS
+from largesse.web.kit.sessions import read_cookie
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
-DEVICE = "device"  # the cookie by which a browser is recognised
 _CHOOSE_FILE = text("Choose a file.")
 _EMPTY_FILE = text("The file is empty: it has 0 bytes. Save it again, or choose another.")
 
@@ -75,7 +75,7 @@ class PageContext:
         self.token_of = ""  # the cookie that form tokens of this page are bound to
         self.page_of = ""  # the cookie that the token of the posted form is bound to
         self.new_cookie: str | None = None  # the secret of a new session; empty ends the session
-        known = request.cookies.get(DEVICE, "")
+        known = read_cookie(request, DEVICE)
         self.device = known if secret_hash(known) else new_secret()
         self._layout = layout
 
@@ -233,7 +233,7 @@ class PageContext:
             "title": self.say(self.route.title) if self.route.title else "",
             "menu": menu,
             "guide": GUIDES.get(current, layout.guide),
-            "is_menu_narrow": self.request.cookies.get(NARROW_MENU) == "1",
+            "is_menu_narrow": read_cookie(self.request, NARROW_MENU) == "1",
             "notice": session.notice if session else None,
             "token": lambda: layout.token(self.token_of, self.place),
             "say": self.say,

@@ -24,9 +24,9 @@ from largesse.customers.sign_in import AnySession, SignInSteps
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import DATABASE_AWAY, CommitLost, Database
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import DEVICE, NotProved, PageContext, RequestContext
+from largesse.web.console.context import NotProved, PageContext, RequestContext
 from largesse.web.console.form import Form
-from largesse.web.console.layout import Layout
+from largesse.web.console.layout import DEVICE, Layout
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ROUTES
 from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
@@ -36,7 +36,7 @@ from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import TooLarge, headers_of, problem_type
 from largesse.web.kit.refusal_log import ACTS_FOR
-from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_one_time_token, take_cookie
+from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_cookie, read_one_time_token, take_cookie
 
 SESSION = "app"  # the session cookie
 _FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a session, or after it ended
@@ -116,12 +116,12 @@ class Guard(Generic[AnyContext, AnySession]):
         return Route(self._route.path, endpoint, methods=[self._route.method])
 
     async def _answer(self, request: Request) -> Response:
-        cookie = request.cookies.get(self.session_cookie, "")
+        cookie = read_cookie(request, self.session_cookie)
         session = await self.signing_in.find(cookie) if cookie else None
         context = self._new_context(request, session)
         context.cookie = cookie
         # All tabs share the cookie of an ended session. A new form cookie replaces those of tabs that are opened at the same moment.
-        context.token_of = cookie if secret_hash(cookie) else request.cookies.get(_FORM_COOKIE, "")
+        context.token_of = cookie if secret_hash(cookie) else read_cookie(request, _FORM_COOKIE)
         request.state.context = context  # error pages read it
         if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)
@@ -225,7 +225,7 @@ class Guard(Generic[AnyContext, AnySession]):
 
         Such a token is only valid for the person who was signed in then: nobody else can submit a customer's form with it.
         """
-        before = context.request.cookies.get(_FORM_COOKIE, "") if self._route.is_of_customer else ""
+        before = read_cookie(context.request, _FORM_COOKIE) if self._route.is_of_customer else ""
         for cookie in filter(None, (context.token_of, before)):
             if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
                 context.page_of = cookie

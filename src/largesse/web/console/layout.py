@@ -29,11 +29,12 @@ from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.assets import Assets, icon
 from largesse.web.kit.pages import LongTexts, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.sessions import one_time_token
+from largesse.web.kit.sessions import one_time_token, read_cookie
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
+DEVICE = "device"  # the cookie by which a browser is recognised
 NARROW_MENU = "largesse_menu"  # a cookie that console.js sets, so that the menu stays as the person left it
 BROWSER_ZONE = "largesse_zone"  # a cookie that console.js sets to the browser's time zone
 _PLACES = frozenset(
@@ -249,7 +250,7 @@ def zone_of(request: Request, session: SignedIn | None) -> tzinfo:
 
 def browser_zone(request: Request) -> str:
     """Returns the time zone that the browser named; empty if this machine does not know it, or there is none."""
-    given = request.cookies.get(BROWSER_ZONE, "")
+    given = read_cookie(request, BROWSER_ZONE)
     return given if given in known_zones() else ""
 
 

@@ -10,12 +10,14 @@ import os
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.encryption.vault import DecryptionFailed, Vault
 
 _MAX_COOKIE = 400
 _MARK_BYTES = 12
+_READ = "largesse.cookies"  # the cookies of a request, kept in its scope
 
 
 def seal_cookie(vault: Vault, purpose: str, about: bytes, ends_at: datetime) -> str:
@@ -65,6 +67,19 @@ def read_one_time_token(vault: Vault, session: str, token: str) -> OneTimeToken 
     place, _, name = rest.rpartition(".")
     is_ours = token.isascii() and vault.forms.is_name(name, _marked(session, mark, place))
     return OneTimeToken(mark.encode(), place) if is_ours else None
+
+
+def read_cookie(request: Request, name: str) -> str:
+    """Returns the value of a browser's cookie as it was sent; empty without one.
+
+    Starlette's `request.cookies` also undoes Python's quoting of values, which takes older releases of Python seconds (CVE-2024-7592).
+    Our values are never quoted.
+    """
+    cookies: dict[str, str] | None = request.scope.get(_READ)
+    if cookies is None:
+        pairs = (pair.partition("=") for header in request.headers.getlist("cookie") for pair in header.split(";"))
+        cookies = request.scope[_READ] = {given.strip(): value.strip() for given, _, value in pairs}
+    return cookies.get(name, "")
 
 
 def give_cookie(
