@@ -49,6 +49,12 @@ def test_an_amount_of_a_page_of_dashes_is_none_and_takes_no_time(tmp_path: Path)
     assert time.perf_counter() - began_s < 1
 
 
+def test_a_heading_of_accents_alone_is_none_and_takes_no_time(tmp_path: Path) -> None:
+    accents = "a" + "\u0301\u0316" * 60_000
+    [line] = read(tmp_path, ("\t".join([accents] * 20) + "\n") * 2 + "Amount\tCurrency\n10\tGBP\n")
+    assert line.amount == "10"
+
+
 def test_columns_may_be_named_and_the_currency_said(tmp_path: Path) -> None:
     text = "Date\tWhat\tValue in\n1 May\tRF18\t5\n2 May\tRF19\n"
     lines = read(tmp_path, text, Columns(amount="value IN", all_in="GBP"))

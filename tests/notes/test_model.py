@@ -8,6 +8,11 @@ from largesse.base.errors import InvalidRequest
 from largesse.notes.model import NoteTooLong, NoteWithLink, has_link, read_note
 
 
+def test_a_note_of_accents_alone_is_too_long_before_they_are_ordered() -> None:
+    with pytest.raises(NoteTooLong):
+        read_note("a" + "\u0301\u0316" * 250_000)
+
+
 @pytest.mark.parametrize(
     "text",
     [

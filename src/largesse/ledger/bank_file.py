@@ -26,6 +26,7 @@ MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
 _MAX_COLUMNS = 200
 _HEADING_WITHIN = 30  # lines: some banks first name the account and the period
+_LONGEST_WORD = 200  # characters of a heading or a state that are compared; to order thousands of accents takes long
 _LONGEST_CELL = 100  # characters of an amount or a currency; longer texts are cut, as they are neither and take long to search for a sign
 _DELIMITERS = ",;\t|"
 # "Haben" comes first: a file with that column may use "Betrag" for something else.
@@ -275,7 +276,7 @@ def _heading(rows: Sequence[Sequence[str]], columns: Columns) -> tuple[int, int,
 
 
 def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name.strip().casefold())
+    return unicodedata.normalize("NFC", name.strip()[:_LONGEST_WORD].casefold())
 
 
 def _place(names: Sequence[str], named: str | None, usual: Sequence[str]) -> int | None:

@@ -9,6 +9,8 @@ from largesse.base.errors import BrokenRule, InvalidRequest
 from largesse.base.text import trimmed, unfit
 
 MOST_CHARACTERS = 500
+# How long a text is examined at all. A letter with its accents may be typed as several characters; to order thousands of them takes long.
+_MOST_TYPED = 4 * MOST_CHARACTERS
 # Endings of hosts that mail programs turn into links. With a path or an @, they turn any host into a link.
 _ENDINGS = (
     "com|net|org|edu|gov|info|biz|io|co|app|dev|link|click|shop|site|online|store|top|xyz|club|live|page|web|tech|icu|vip|win|zip|mov"
@@ -54,6 +56,8 @@ def read_note(typed: str) -> str:
 
     Raises NoteTooLong, NoteWithLink, and InvalidRequest for characters that no text may contain.
     """
+    if len(typed) > _MOST_TYPED:
+        raise NoteTooLong
     text = trimmed(unicodedata.normalize("NFC", typed.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")))
     if len(text) > MOST_CHARACTERS:
         raise NoteTooLong
