@@ -17,7 +17,7 @@ from largesse.encryption.vault import DecryptionFailed, Vault
 
 _MAX_COOKIE = 400
 _MARK_BYTES = 12
-_READ = "largesse.cookies"  # the cookies of a request, kept in its scope
+_READ = "largesse.cookies"  # the member of a scope that has the cookies of its request
 
 
 def seal_cookie(vault: Vault, purpose: str, about: bytes, ends_at: datetime) -> str:
