@@ -209,6 +209,16 @@ def test_a_file_with_far_too_many_lines_is_not_read_to_its_end(tmp_path: Path) -
         read_bank_file("november.csv", far_off, Columns(), most=50)
 
 
+def test_a_file_of_blank_lines_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty megabytes of them took six seconds."""
+    monkeypatch.setattr(bank_file, "_MAX_ROWS", 1_000)
+    most = b"Amount,Currency\n1,GBP\n" + b"\n" * 997 + b"2,GBP\n"
+    assert len(read_bank_file("blank.csv", most, Columns())) == 2
+    with pytest.raises(FileRefused, match="1,000 lines, with the blank ones") as refused:
+        read_bank_file("blank.csv", most + b'"not closed', Columns())
+    assert (refused.value.code, refused.value.values) == ("too_many_lines", {"most": 1_000})
+
+
 def test_a_line_with_far_too_many_columns_is_not_searched_for_a_heading(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
     folded = bank_file._folded

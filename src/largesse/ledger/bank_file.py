@@ -24,6 +24,7 @@ from largesse.ledger.transfer_references import mistyped_references_in, transfer
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000
+_MAX_ROWS = 20 * MAX_LINES  # this also counts blank rows, which take time, too
 _MAX_COLUMNS = 200
 _HEADING_WITHIN = 30  # lines: some banks first name the account and the period
 _LONGEST_WORD = 200  # characters of a heading or a state that are compared; to order thousands of accents takes long
@@ -239,13 +240,16 @@ def _delimiter(text: str, columns: Columns) -> str:
 def _rows(text: str, delimiter: str, name: str, most: int) -> list[tuple[int, tuple[str, ...]]]:
     """Returns the rows, with trimmed cells, and the number of their last lines. Leaves out blank rows, except where a heading may be.
 
-    Stops once the file has more than `most` rows after any heading: it may have millions.
+    Stops once the file has more than `most` rows after any heading: it may have millions. Raises FileRefused if millions are blank.
     """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: list[tuple[int, tuple[str, ...]]] = []
     try:
-        for cells in reader:
+        for number, cells in enumerate(reader):
             line = reader.line_num
+            if number == _MAX_ROWS:
+                said = f"{name} has more than {_MAX_ROWS:,} lines, with the blank ones"
+                raise FileRefused("too_many_lines", said, most=_MAX_ROWS)
             if len(cells) > _MAX_COLUMNS:
                 said = f"{name}: line {line} has more than {_MAX_COLUMNS} columns"
                 raise FileRefused("too_wide", said, line=line, most=_MAX_COLUMNS)
