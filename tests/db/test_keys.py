@@ -15,6 +15,7 @@ OTHERWISE = {
     "privacy_requests_pkey",
     "line_event_marks_pkey",  # one chain for all
     "lines_code_lookup",
+    "orders_reference",  # found by members of staff
     "top_ups_reference",
     "vouchers_pkey",
     "vouchers_lookup_key",
