@@ -2,17 +2,20 @@
 
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import pytest
 from prometheus_client import REGISTRY
 from tests.chained import actor_on
 from tests.distributed import IS_DISTRIBUTED
 from tests.fulfilment.test_inventory import database
+from tests.plans import rows_read
 
 from largesse.base.errors import FileRefused, InvalidRequest, NotFound
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
-from largesse.fulfilment import stock, store
+from largesse.fulfilment import stock, stock_store, store
 from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
 from largesse.fulfilment.tasks import measure_inventory
 
@@ -257,3 +260,62 @@ async def test_a_later_page_reads_its_own_products_by_a_plan_for_any_arguments(d
         before = await connection.fetchval(read)
         assert [one.key for one in await stock.list_stock(connection, "", last, 2)] == ["p02001", "p02002"]
         assert await connection.fetchval(read) - before < 10
+
+
+async def test_numbers_are_counted_up_to_a_limit_and_to_the_level_of_a_warning(database: Database) -> None:
+    """A page of the stock, and each measure, counted all numbers in stock."""
+    most = stock.MOST_COUNTED
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        await connection.execute(
+            """
+            INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at)
+            SELECT $1, CASE WHEN n = 1 THEN 500 ELSE 1000 END, n, '', clock_now() FROM generate_series(1, $2::int) AS n
+            """,
+            MANY,
+            3 * most,
+        )
+        await connection.execute(
+            """
+            INSERT INTO voucher_waits (product_id, value_minor, customer_id, order_id, number, since)
+            SELECT $1, 1000, 1, 1, n, clock_now() FROM generate_series(1, $2::int) AS n
+            """,
+            MANY,
+            2 * most,
+        )
+    for table in ("vouchers", "voucher_waits"):
+        await database.execute(OPERATOR, f"ANALYZE {table}")
+    many, *_ = await seen(database)
+    assert many.levels == (stock.StockLevel(500, 1, 0, 0, 0), stock.StockLevel(1000, most + 1, 0, 0, most + 1))
+    async with database.connection(OPERATOR) as connection:
+        await measure_inventory(connection)
+    labels = {"product": "many", "value": "10.00", "currency": "GBP"}
+    assert REGISTRY.get_sample_value("largesse_stock_free", labels) == most + 1
+    await stock.warn_below(await actor_on(database, VAULT), MANY, 2 * most)
+    many, *_ = await seen(database)
+    assert [(level.free, many.is_low(level)) for level in many.levels] == [(1, True), (2 * most, False)]
+    async with database.connection(OPERATOR) as connection:
+        assert [(one.value_minor, one.free) for one in await stock.list_low_stock(connection, 9)] == [(500, 1)]
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a coordinator explains nothing with tables of its own and of nodes")
+async def test_the_stock_is_read_up_to_the_limit(connection: asyncpg.Connection) -> None:
+    most = stock.MOST_COUNTED
+    await connection.execute("SET session_replication_role = replica")
+    await connection.execute(
+        f"""
+        INSERT INTO products (id, key, name, is_digital, currency, countries, denominations_minor) OVERRIDING SYSTEM VALUE
+        SELECT n, 'p' || n, 'P', true, 'GBP', '{{GB}}', '{{1000}}' FROM generate_series(1001, 1100) AS n;
+        INSERT INTO vouchers (product_id, value_minor, lookup, sealed, added_at)
+        SELECT 1000 + greatest(n % 100, 1) * (n % 3 / 2) + 50 * (1 - n % 3 / 2), 1000, -n, '', clock_now() FROM generate_series(1, {9 * most}) AS n;
+        INSERT INTO stock_warnings (product_id, below) VALUES (1050, 10);
+        ANALYZE products, vouchers, stock_warnings
+        """
+    )
+    for statement, arguments, levels in (
+        (stock_store.STOCKED, (1050, "", None, 1, 30), 1),
+        (stock_store.INVENTORY, (), 100),
+        (stock_store.LOW, (50,), 1),
+    ):
+        read = await rows_read(connection, Role.OFFICE, "vouchers", statement, *arguments)
+        assert read <= most + 1 + 305 * levels, statement

@@ -9,16 +9,20 @@ import msgspec
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
-from largesse.fulfilment import store
+from largesse.fulfilment import stock_store
+from largesse.fulfilment.store import read_references
 from largesse.staff.model import StaffRight
 
 EXPIRES_SOON_DAYS = 30
 TAKEN_DAYS = 30
 MOST_BELOW = 100_000
+MOST_COUNTED = stock_store.MOST_COUNTED
 
 
 class StockLevel(msgspec.Struct, frozen=True):
-    """The stock at one value of a product. `value_minor` is None for a product with a range of amounts: then it counts all values."""
+    """The stock at one value of a product, counted up to MOST_COUNTED + 1, and up to the level of a warning. `value_minor` is None for a product with
+    a range of amounts: then it counts each value so far, and adds them up.
+    """
 
     value_minor: int | None
     free: int
@@ -68,13 +72,13 @@ class LowStock(msgspec.Struct, frozen=True):
 
 async def list_stock(connection: Connection, words: str, after: int | None, most: int) -> list[StockedProduct]:
     """Returns digital products sorted by key, after the one with the id `after`. If `words` are given, the key or name must contain them."""
-    rows = await connection.fetch(store.STOCKED, None, words.lower(), after, most, EXPIRES_SOON_DAYS)
+    rows = await connection.fetch(stock_store.STOCKED, None, words.lower(), after, most, EXPIRES_SOON_DAYS)
     return [_stocked(list(of_one)) for _, of_one in groupby(rows, key=lambda row: row["id"])]
 
 
 async def find_stocked(connection: Connection, product_id: int) -> StockedProduct:
     """Returns a digital product with its levels. Raises NotFound."""
-    rows = await connection.fetch(store.STOCKED, product_id, "", None, 1, EXPIRES_SOON_DAYS)
+    rows = await connection.fetch(stock_store.STOCKED, product_id, "", None, 1, EXPIRES_SOON_DAYS)
     if not rows:
         raise NotFound("There is no such digital gift.")
     return _stocked(rows)
@@ -88,14 +92,14 @@ def _stocked(rows: Sequence[Row]) -> StockedProduct:
 
 
 async def count_taken(connection: Connection, product_id: int) -> int:
-    """Returns how many numbers of a product were handed out in the last TAKEN_DAYS, at most 100,000."""
-    return int(await connection.fetchval(store.COUNT_TAKEN, product_id, TAKEN_DAYS))
+    """Returns how many numbers of a product were handed out in the last TAKEN_DAYS, counted up to MOST_COUNTED + 1."""
+    return int(await connection.fetchval(stock_store.COUNT_TAKEN, product_id, TAKEN_DAYS, MOST_COUNTED + 1))
 
 
 async def list_taken(connection: Connection, product_id: int, before: int | None, most: int) -> list[TakenNumber]:
     """Returns which lines got numbers of a product, newest first. `before` is the last id of the previous page."""
-    rows = await connection.fetch(store.TAKEN, product_id, before, most)
-    references = await store.read_references(connection, rows)
+    rows = await connection.fetch(stock_store.TAKEN, product_id, before, most)
+    references = await read_references(connection, rows)
     return [
         TakenNumber(
             row["id"],
@@ -112,7 +116,7 @@ async def list_taken(connection: Connection, product_id: int, before: int | None
 
 async def list_low_stock(connection: Connection, most: int) -> list[LowStock]:
     """Returns products with fewer numbers than their warning level, the fewest numbers first."""
-    return [LowStock(*row) for row in await connection.fetch(store.LOW, most)]
+    return [LowStock(*row) for row in await connection.fetch(stock_store.LOW, most)]
 
 
 async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
@@ -125,8 +129,8 @@ async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
         if below == product.below:
             return
         if below is None:
-            await connection.execute(store.END_WARNING, product_id)
+            await connection.execute(stock_store.END_WARNING, product_id)
         else:
-            await connection.execute(store.SET_WARNING, product_id, below)
+            await connection.execute(stock_store.SET_WARNING, product_id, below)
         before, after = {"below": product.below}, {"below": below}
         await transaction.record("stock.warned", f"gift {product.key}"[:200], before=before, after=after)

@@ -37,7 +37,13 @@ async def show(context: OfficeContext) -> Response:
         low = await stock.list_low_stock(connection, _SHOWN)
     more = products[_SHOWN - 1].id if len(products) > _SHOWN else None
     return context.page(
-        "stock.html", query=context.query, products=products[:_SHOWN], more=more, low=low, days=stock.EXPIRES_SOON_DAYS
+        "stock.html",
+        query=context.query,
+        products=products[:_SHOWN],
+        more=more,
+        low=low,
+        days=stock.EXPIRES_SOON_DAYS,
+        most=stock.MOST_COUNTED,
     )
 
 
@@ -52,6 +58,7 @@ async def one(context: OfficeContext, *, imported: Imported | None = None) -> Re
         "stock_product.html",
         product=product,
         days=stock.EXPIRES_SOON_DAYS,
+        most=stock.MOST_COUNTED,
         in_days=in_days,
         taken_days=stock.TAKEN_DAYS,
         taken=taken[:_SHOWN],

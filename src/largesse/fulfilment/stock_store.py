@@ -1,0 +1,140 @@
+"""The SQL of the stock: how many numbers are left, how many recipients wait, warnings, and which lines got numbers."""
+
+from largesse.db.fragments import Fragment, compose
+
+_TODAY = Fragment("(SELECT (clock_now() AT TIME ZONE 'UTC')::date)")
+MOST_COUNTED = 10_000  # numbers of a product and value, and recipients who wait for one: there may be millions
+
+
+def _free(condition: Fragment, most: Fragment) -> Fragment:
+    """Returns SQL that counts numbers in stock of the product `p` at the value `level.value_minor`, up to `most`."""
+    return compose(
+        """
+        (SELECT count(*)::int FROM (
+            SELECT FROM vouchers WHERE product_id = p.id AND value_minor = level.value_minor AND order_id IS NULL AND {condition}
+            LIMIT {most}) AS few)
+    """,
+        condition=condition,
+        most=most,
+    )
+
+
+_UNEXPIRED = compose("use_by >= {today}", today=_TODAY)
+
+
+def _waiting() -> Fragment:
+    """Returns SQL that counts the recipients who wait for the product `p` at the value `level.value_minor`."""
+    return compose(
+        """
+        (SELECT count(*)::int FROM (
+            SELECT FROM voucher_waits WHERE product_id = p.id AND value_minor = level.value_minor AND NOT is_test
+            LIMIT {most} + 1) AS few)
+    """,
+        most=MOST_COUNTED,
+    )
+
+
+# Reads the first number in stock of each product and value, and the first recipient who waits for one. Then it counts each up to a limit,
+# once: without OFFSET the planner would count for the condition, too.
+INVENTORY = compose(
+    """
+    WITH RECURSIVE stocked AS (
+        (SELECT product_id, value_minor FROM vouchers WHERE order_id IS NULL ORDER BY product_id, value_minor LIMIT 1)
+        UNION ALL
+        SELECT next.product_id, next.value_minor FROM stocked CROSS JOIN LATERAL (
+            SELECT product_id, value_minor FROM vouchers
+            WHERE order_id IS NULL AND (product_id, value_minor) > (stocked.product_id, stocked.value_minor)
+            ORDER BY product_id, value_minor LIMIT 1) AS next),
+    waited AS (
+        (SELECT product_id, value_minor FROM voucher_waits WHERE NOT is_test ORDER BY product_id, value_minor LIMIT 1)
+        UNION ALL
+        SELECT next.product_id, next.value_minor FROM waited CROSS JOIN LATERAL (
+            SELECT product_id, value_minor FROM voucher_waits
+            WHERE NOT is_test AND (product_id, value_minor) > (waited.product_id, waited.value_minor)
+            ORDER BY product_id, value_minor LIMIT 1) AS next)
+    SELECT p.key, level.value_minor, p.currency, free, waiting
+    FROM (SELECT * FROM stocked UNION SELECT * FROM waited) AS level JOIN products p ON p.id = level.product_id
+    CROSS JOIN LATERAL (SELECT {free} AS free, {waiting} AS waiting OFFSET 0) AS counted
+    WHERE free > 0 OR waiting > 0
+""",
+    free=_free(_UNEXPIRED, compose("{most} + 1", most=MOST_COUNTED)),
+    waiting=_waiting(),
+)
+
+# Enough to tell whether fewer are left than the warning says.
+_ENOUGH = compose("greatest({most} + 1, p.below)", most=MOST_COUNTED)
+
+
+def _values() -> Fragment:
+    """Returns SQL for the values at which the product `p` is in stock, and those at which it is sold."""
+    return compose("""
+    WITH RECURSIVE stocked AS (
+        (SELECT value_minor FROM vouchers WHERE product_id = p.id AND order_id IS NULL ORDER BY value_minor LIMIT 1)
+        UNION ALL
+        SELECT next.value_minor FROM stocked CROSS JOIN LATERAL (
+            SELECT value_minor FROM vouchers
+            WHERE product_id = p.id AND order_id IS NULL AND value_minor > stocked.value_minor ORDER BY value_minor LIMIT 1) AS next)
+    SELECT value_minor FROM stocked
+    UNION SELECT unnest(CASE WHEN cardinality(p.denominations_minor) > 0 THEN p.denominations_minor ELSE '{0}' END)
+""")
+
+
+# The product $1, or products after the product $3 by key, with the words $2 in key or name. A product with a range of amounts has one level.
+STOCKED = compose(
+    """
+    WITH page AS MATERIALIZED (
+        SELECT p.id, p.key, p.name, p.currency, p.active, w.below, p.denominations_minor
+        FROM products p LEFT JOIN stock_warnings w ON w.product_id = p.id
+        WHERE p.is_digital AND ($1::int IS NULL OR p.id = $1) AND p.key > coalesce((SELECT key FROM products WHERE id = $3), '')
+          AND ($2 = '' OR position($2 IN lower(p.key)) > 0 OR position($2 IN lower(p.name)) > 0)
+        ORDER BY p.key LIMIT $4)
+    SELECT p.id, p.key, p.name, p.currency, p.active, p.below, level.*
+    FROM page AS p CROSS JOIN LATERAL (
+        SELECT CASE WHEN cardinality(p.denominations_minor) > 0 THEN level.value_minor END AS value_minor,
+               sum({free})::int AS free, sum({expiring})::int AS expiring, sum({expired})::int AS expired, sum({waiting})::int AS waiting
+        FROM ({values} UNION (
+            WITH RECURSIVE waited AS (
+                (SELECT value_minor FROM voucher_waits WHERE product_id = p.id AND NOT is_test ORDER BY value_minor LIMIT 1)
+                UNION ALL
+                SELECT next.value_minor FROM waited CROSS JOIN LATERAL (
+                    SELECT value_minor FROM voucher_waits
+                    WHERE product_id = p.id AND NOT is_test AND value_minor > waited.value_minor ORDER BY value_minor LIMIT 1) AS next)
+            SELECT value_minor FROM waited)) AS level
+        GROUP BY 1) AS level
+    ORDER BY p.key, level.value_minor
+""",
+    values=_values(),
+    free=_free(_UNEXPIRED, _ENOUGH),
+    expiring=_free(compose("use_by >= {today} AND use_by < {today} + $5::int", today=_TODAY), _ENOUGH),
+    expired=_free(compose("use_by < {today}", today=_TODAY), _ENOUGH),
+    waiting=_waiting(),
+)
+COUNT_TAKEN = """
+    SELECT count(*)::int FROM (
+        SELECT FROM vouchers
+        WHERE product_id = $1 AND order_id IS NOT NULL AND NOT is_test AND handed_at > (SELECT clock_now()) - $2::int * interval '1 day'
+        ORDER BY handed_at DESC LIMIT $3) AS counted
+"""
+TAKEN = """
+    SELECT v.id, v.value_minor, c.name AS customer, v.customer_id, v.order_id, v.number, v.handed_at, v.added_at
+    FROM vouchers v JOIN customers c ON c.id = v.customer_id
+    WHERE v.product_id = $1 AND v.order_id IS NOT NULL AND NOT v.is_test
+      AND ($2::bigint IS NULL OR (v.handed_at, v.id) < (SELECT handed_at, id FROM vouchers WHERE id = $2))
+    ORDER BY v.handed_at DESC, v.id DESC LIMIT $3
+"""
+LOW = compose(
+    """
+    SELECT p.key, p.name, p.currency, low.value_minor, low.free, w.below
+    FROM stock_warnings w JOIN products p ON p.id = w.product_id
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN cardinality(p.denominations_minor) > 0 THEN level.value_minor END AS value_minor, sum({free})::int AS free
+        FROM ({values}) AS level GROUP BY 1) AS low
+    WHERE p.active AND low.free < w.below ORDER BY low.free, p.key, low.value_minor LIMIT $1
+""",
+    free=_free(_UNEXPIRED, Fragment("w.below")),
+    values=_values(),
+)
+SET_WARNING = """
+    INSERT INTO stock_warnings (product_id, below) VALUES ($1, $2) ON CONFLICT (product_id) DO UPDATE SET below = excluded.below
+"""
+END_WARNING = "DELETE FROM stock_warnings WHERE product_id = $1"
