@@ -30,7 +30,6 @@ from largesse.contacts.service import (
 )
 from largesse.contacts.store import Filter
 from largesse.customers.actor import Actor
-from largesse.db.roles import Role
 from largesse.encryption.vault import Vault
 
 
@@ -345,55 +344,3 @@ async def test_the_orders_of_others_are_not_read(connection: asyncpg.Connection,
 
 
 # 3,000 contacts, whose group `small` has the last two, and `large` all but these.
-_CONTACTS = """
-    INSERT INTO contacts (customer_id, environment, id, email, email_key, name, sought)
-    SELECT 1, 'production', n, n || '@many.example', n || '@many.example', 'P', 'p' || lpad(n::text, 5, '0') FROM generate_series(1, 3000) AS n;
-    INSERT INTO contact_groups (customer_id, environment, id, name) VALUES (1, 'production', 1, 'small'), (1, 'production', 2, 'large');
-    INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
-    SELECT 1, 'production', CASE WHEN n > 2998 THEN 1 ELSE 2 END, n, current_date FROM generate_series(1, 3000) AS n
-"""
-
-
-@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster has settings of its own for the coordinator's tables")
-async def test_a_list_of_a_group_reads_its_members(connection: asyncpg.Connection) -> None:
-    place = 1, "production"
-    await connection.execute(f"SET session_replication_role = replica; {_CONTACTS}")
-    await connection.execute("ANALYZE contacts, contact_members")
-    # As after a VACUUM while nothing else runs.
-    await connection.execute("UPDATE pg_class SET relallvisible = relpages WHERE relname = 'contact_members'")
-    read = "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname IN ('contacts', 'contact_members')"
-    async with connection.transaction():
-        await connection.execute(
-            f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
-        )
-        small, large = store.Filter(group_id=1), store.Filter(group_id=2)
-        for _ in range(7):  # the last ones by the plan for any arguments
-            assert [one.id for one in await store.list_contacts(connection, place, small, 51)] == [2999, 3000]
-            assert [one.id for one in await store.list_by_id(connection, place, small, 51)] == [2999, 3000]
-            assert await store.count_contacts(connection, place, small) == 2
-        assert await connection.fetchval(read) <= 7 * 20
-        assert [one.id for one in await store.list_contacts(connection, place, large, 2, after=10)] == [11, 12]
-        assert await store.count_contacts(connection, place, large) == 2998
-        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {groups._LIST}", *place)
-        assert '"Index Only Scan"' in plan, "the index of members has what the policy compares"
-
-
-@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster has settings of its own for the coordinator's tables")
-async def test_a_search_for_a_common_word_reads_the_contacts_of_one_page(connection: asyncpg.Connection) -> None:
-    place, all_of_them = (1, "production"), store.Filter(words="person")
-    # Not in the order of the list; and so many, as with fewer the planner reads all of them: it expects a policy to show only one of 400.
-    contacts = (
-        _CONTACTS.partition(";")[0]
-        .replace("3000", "120000")
-        .replace("'p' || lpad(n::text, 5, '0')", "'person ' || md5(n::text)")
-    )
-    await connection.execute(f"SET session_replication_role = replica; {contacts}")
-    await connection.execute("ANALYZE contacts")
-    read = "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname = 'contacts'"
-    async with connection.transaction():
-        await connection.execute(
-            f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
-        )
-        for _ in range(7):  # the last ones by the plan for any arguments
-            assert len(await store.list_contacts(connection, place, all_of_them, 51)) == 51
-        assert await connection.fetchval(read) == 7 * 51
