@@ -345,3 +345,30 @@ async def test_the_names_of_campaigns_are_read_for_the_listed_orders_alone(conne
         read = await rows_read(connection, Role.APP, "campaigns", _LISTED, 1, listed)
         assert read == pytest.approx(2, abs=ROUNDED * len(listed))
     await transaction.rollback()
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")
+async def test_a_page_of_orders_reads_them_alone_also_by_a_plan_for_any_customer(database_url: str) -> None:
+    """Among many customers with few orders, a page of one with 200,000 read all of these, from the sixth page on."""
+    async with closing(asyncpg.connect(database_url)) as connection:
+        await connection.execute("SET session_replication_role = replica")
+        await connection.execute(
+            """
+            INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country, currency,
+                value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
+            SELECT n, 'R' || n, CASE WHEN n <= 3000 THEN 1 ELSE n END, 'production', 1, 'api', 'gift', 'GB', 'GBP', 100, 100, 1, 1, 'send', 'default',
+                   clock_now()
+            FROM generate_series(1, 9000) AS n;
+            ANALYZE orders
+            """
+        )
+        so_far = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'orders'"
+        listed = list(range(1000, 1050))
+        async with connection.transaction():
+            await connection.execute(
+                f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
+            )
+            before = await connection.fetchval(so_far)
+            for _ in range(7):
+                assert len(await connection.fetch(_LISTED, 1, listed)) == 50
+            assert await connection.fetchval(so_far) - before == 7 * 50
