@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from largesse.automations.model import AutomationRule, Days, has_day, keys_of, send_day
+from largesse.automations.model import AutomationRule, Days, gives_twice, has_day, keys_of, send_day
 
 RULE = AutomationRule(name="A", occasion="birthday", group_id=None, template_id=1, account_id=1, zone="UTC")
 
@@ -67,3 +67,22 @@ def test_who_left_or_is_not_in_the_group_has_none() -> None:
     assert not has_day(RULE, days(birthday=101, is_active=False), date(2026, 1, 1))
     assert not has_day(changed(group_id=7), days(birthday=101), date(2026, 1, 1))
     assert has_day(changed(group_id=7), days(birthday=101, joined_on=date(2020, 1, 1)), date(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "twice"),
+    [
+        ({}, {"template_id": 2, "weekend": "after"}, True),
+        ({}, {"occasion": "first_day"}, False),
+        ({"occasion": "anniversary", "years": (1, 5)}, {"occasion": "anniversary", "years": (10,)}, False),
+        ({"occasion": "anniversary", "years": (1, 5)}, {"occasion": "anniversary", "years": (5, 10)}, True),
+        ({"occasion": "anniversary", "years": (1, 5)}, {"occasion": "anniversary"}, True),
+        ({"occasion": "joined", "group_id": 1, "days": 0}, {"occasion": "joined", "group_id": 1, "days": 30}, False),
+        ({"occasion": "joined", "group_id": 1, "days": 0}, {"occasion": "joined", "group_id": 2, "days": 0}, False),
+        ({"occasion": "joined", "group_id": 1, "days": 0}, {"occasion": "joined", "group_id": 1, "days": 0}, True),
+    ],
+)
+def test_two_automations_give_twice_for_the_same_day(
+    one: dict[str, object], other: dict[str, object], twice: bool
+) -> None:
+    assert gives_twice(changed(**one), changed(**other)) is twice

@@ -82,6 +82,17 @@ class Automation(AutomationRule, frozen=True, kw_only=True):
         return "asks" if self.asks_approval and self.approved_by is None else "running"
 
 
+def gives_twice(one: AutomationRule, other: AutomationRule) -> bool:
+    """Returns whether a contact of both automations gets a gift from each for the same day."""
+    if one.occasion != other.occasion:
+        return False
+    if one.occasion == JOINED:
+        return (one.group_id, one.days) == (other.group_id, other.days)
+    if one.occasion == ANNIVERSARY and one.years and other.years:
+        return not set(one.years).isdisjoint(other.years)
+    return True
+
+
 class RunKey(msgspec.Struct, frozen=True):
     """The key of an automation's gift: its contact, and the day."""
 

@@ -298,6 +298,21 @@ async def preview(
     ]
 
 
+async def list_twins(connection: Connection, automation: model.Automation) -> list[model.Automation]:
+    """Returns the other automations that send contacts of this one a gift for the same day. Those that are paused send none."""
+    if automation.ended_at or automation.paused_at:
+        return []
+    others = await store.list_automations(connection, (automation.customer_id, automation.environment))
+    others = [
+        one for one in others if one.id != automation.id and not one.paused_at and model.gives_twice(automation, one)
+    ]
+    groups = {one.group_id for one in others if one.group_id} - {automation.group_id}
+    if automation.group_id is None or not groups:
+        return others
+    shared = await store.list_sharing(connection, automation.customer_id, automation.group_id, [*groups])
+    return [one for one in others if one.group_id in {None, automation.group_id, *shared}]
+
+
 async def next_days(connection: Connection, automations: Sequence[model.Automation]) -> dict[int, date]:
     """Returns when each automation sends its next gift, as in its preview. Leaves out those that are paused or have none."""
     asked = [one for one in automations if one.paused_at is None]

@@ -101,6 +101,11 @@ _DAYS = compose(
     zoned=ZONED,
     gifts=GIFTS,
 )
+_SHARING = """
+    SELECT g.id FROM contact_groups g WHERE g.customer_id = $1 AND g.id = ANY($3::int[]) AND EXISTS (
+        SELECT FROM contact_members a JOIN contact_members b ON b.customer_id = a.customer_id AND b.contact_id = a.contact_id
+        WHERE a.customer_id = $1 AND a.group_id = $2 AND b.customer_id = $1 AND b.group_id = g.id)
+"""
 # Plans the automations that are due, some days ahead. Recent days that are over are planned too, including the weekend before a recent Monday:
 # their gifts are sent late, or are `missed`.
 PLAN = compose(
@@ -241,6 +246,11 @@ async def find_parts(connection: Connection, place: Place, rule: AutomationRule)
     row = await connection.fetchrow(_FITTING, *place, rule.template_id, rule.group_id)
     assert row is not None, "a query without a table has a row"
     return row["template"], row["group"]
+
+
+async def list_sharing(connection: Connection, customer_id: int, group_id: int, others: Sequence[int]) -> set[int]:
+    """Returns the groups of `others` that share a contact with a group."""
+    return {row["id"] for row in await connection.fetch(_SHARING, customer_id, group_id, others)}
 
 
 async def insert_automation(connection: Connection, place: Place, user_id: int, rule: AutomationRule) -> int:

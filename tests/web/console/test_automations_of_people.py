@@ -80,6 +80,7 @@ def test_an_automation_is_approved_at_the_price_that_its_page_shows(
     template = str(ada.post("/app/templates", **hamper, name="Hamper").headers["location"]).rpartition("/")[2]
     for page in ("automations", "campaigns"):
         assert "Hamper (£52.14)" in ada.read(f"/app/{page}/new")
+    ada.sees("/app/templates", "£52.14")
     path = str(set_one(cem, service, asks_approval="yes", template=template).headers["location"])
     assert "Autumn hamper, £52.14" in ada.read(path), "with postage and VAT"
     approve(ada, path)
@@ -101,3 +102,37 @@ def test_no_template_is_chosen_before_the_person_chooses_one(service: Service, a
     assert 'id="template-error">Choose a template from the list.<' in refused.text
     assert nothing in refused.text
     assert nothing not in ada.get(f"{set_one(ada, service).headers['location']}/edit").text
+
+
+def test_a_second_automation_for_the_same_day_of_the_same_contacts_is_said(service: Service, ada: Browser) -> None:
+    said, other = "Contacts get a second gift for the same day from this automation: {}".format, {"name": "Others"}
+    zoe = add_contact(service, "Zoe", birthday=in_days(10))
+    sales, support = (group_of(service, name, zoe) for name in ("Sales", "Support"))
+    first = str(set_one(ada, service, group=str(sales)).headers["location"])
+    second = str(set_one(ada, service, group=str(support), **other).headers["location"])
+    assert said("Others") in ada.read(first)
+    assert said("Birthdays") in ada.read(second)
+    edit = f"{second.rpartition('/')[2]}/edit"
+    set_one(ada, service, edit, **other)
+    assert said("Birthdays") in ada.read(second), "all contacts are those of every group"
+    set_one(ada, service, edit, occasion="anniversary", **other)
+    assert said("Birthdays") not in ada.read(second), "another occasion"
+    set_one(ada, service, edit, group=str(group_of(service, "London", add_contact(service, "Bo"))), **other)
+    assert said("Birthdays") not in ada.read(second), "no contact is in both groups"
+    set_one(ada, service, edit, group=str(sales), **other)
+    assert said("Others") in ada.read(first)
+    ada.submit(second, f"{second}/pause")
+    assert said("Others") not in ada.read(first), "while it is paused"
+
+
+def group_of(service: Service, name: str, contact: int) -> int:
+    """Creates a group with a contact."""
+    group: int = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', $1) RETURNING id", name
+    )[0][0]
+    service.sql(
+        "INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on) VALUES (1, 'production', $1, $2, '2000-01-01')",
+        group,
+        contact,
+    )
+    return group

@@ -194,6 +194,7 @@ async def one(context: RequestContext) -> Response:
         past = await store.list_past(connection, automation.customer_id, automation.id, _PAST)
         template = await read_template(connection, context.principal, automation.template_id)
         approvers = await store.list_approvers(connection, automation.customer_id, automation.user_id)
+        twins = await service.list_twins(connection, automation)
     person, gift = context.person, await _gift(context, automation)
     return context.page(
         "automation.html",
@@ -204,6 +205,7 @@ async def one(context: RequestContext) -> Response:
         seen=gift and service.seen_of(automation, template, gift.unit_cost_minor),
         upcoming=upcoming,
         past=past,
+        twins=twins,
         own=person.if_only_own(Right.SEE_ORDERS),
         days=model.PREVIEW_DAYS,
         states=STATES,

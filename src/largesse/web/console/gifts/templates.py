@@ -45,6 +45,7 @@ async def show(context: RequestContext) -> Response:
     return context.page(
         "gifts/templates.html",
         templates=shown,
+        costs={one.id: _cost_minor(context, snapshot, one) for one in shown},
         uses=uses,
         most_counted=MOST_COUNTED,
         gone={one.id for one in shown if not snapshot.has_gift(one.product_id, one.collection_id)},
