@@ -4,7 +4,7 @@ Lists have no recipients. `pack_parcels` returns addresses, and records it in th
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -13,10 +13,12 @@ from largesse.base.errors import NotFound, StateConflict
 from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
+from largesse.db.scope import Place
 from largesse.fulfilment import store
 from largesse.jobs.outbox import withdraw_parcel_mail
 from largesse.staff.model import StaffRight
 
+_MOST_BACK = 100
 RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")
 
 
@@ -119,6 +121,19 @@ async def count_parcels(connection: Connection, environment: str) -> dict[Parcel
     row = await connection.fetchrow(store.COUNTS, environment)
     assert row is not None, "an aggregate has a row"
     return {ParcelState.WAITING: row["waiting"], ParcelState.BACK: row["back"]}
+
+
+async def list_back(connection: Connection, customer_id: int, order_id: int) -> dict[int, tuple[datetime, str]]:
+    """Returns when parcels of an order came back and why, one of RETURN_REASONS, by line. Leaves out those that are sent again."""
+    rows = await connection.fetch(store.BACK, customer_id, order_id)
+    return {row["number"]: (row["returned_at"], row["return_reason"]) for row in rows}
+
+
+async def list_orders_back(
+    connection: Connection, place: Place, *, user_id: int | None, within: timedelta
+) -> list[str]:
+    """Returns the references of at most 100 orders with parcels that came back lately and are not sent again, those of a person if given."""
+    return [row["reference"] for row in await connection.fetch(store.BACK_OF, *place, user_id, within, _MOST_BACK)]
 
 
 async def note_return(actor: Actor, environment: str, parcel_id: int, reason: str) -> Parcel:

@@ -107,6 +107,18 @@ SHIPMENT = """
            again_at IS NOT NULL AS goes_again
     FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3
 """
+# The parcels of an order that came back, and are not sent again.
+BACK = """
+    SELECT number, returned_at, return_reason FROM shipments
+    WHERE customer_id = $1 AND order_id = $2 AND returned_at >= shipped_at AND again_at IS NULL
+"""
+# The orders with such parcels, by the newest return. $3 limits them to those of a person.
+BACK_OF = """
+    SELECT o.reference, max(s.returned_at) AS returned_at FROM shipments s JOIN orders o ON o.customer_id = s.customer_id AND o.id = s.order_id
+    WHERE s.customer_id = $1 AND s.environment = $2 AND s.returned_at >= s.shipped_at AND s.again_at IS NULL
+        AND s.returned_at > (SELECT clock_now()) - $4::interval AND ($3::int IS NULL OR o.user_id = $3)
+    GROUP BY o.reference ORDER BY 2 DESC LIMIT $5
+"""
 SEALED_ADDRESS = "SELECT sealed_address FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3"
 SHIPMENTS_TO_EXPORT = """
     SELECT s.id, s.customer_id, s.order_id, s.number, p.key, p.name, s.sealed_address, s.requested_at

@@ -8,7 +8,7 @@ import pytest
 from tests.chained import actor_on
 from tests.web.api.conftest import Service, on_database
 from tests.web.claim.conftest import Recipient, form_of
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, signed_in
 from tests.web.office.conftest import staff_in
 
 from largesse.db.pool import Database
@@ -338,6 +338,28 @@ def test_the_recipients_page_says_that_the_parcel_came_back(service: Service, wa
         said.append(("on its way" in page, "came back to us" in page, "to this address again" in page))
         assert ("If it does not arrive" in page) is said[-1][0], "whom to ask while it is on its way"
     assert said == [(True, False, False), (False, True, False), (False, True, True), (True, False, False)]
+
+
+def test_the_customer_learns_that_a_parcel_came_back(service: Service, wade: Browser) -> None:
+    [parcel] = wait_to_be_sent(service, 1)
+    [order] = service.sql("SELECT reference FROM orders ORDER BY id DESC LIMIT 1")
+    here, page, ada = (
+        f"/office/parcels/{parcel}",
+        f"/app/orders/{order['reference']}",
+        signed_in(service, "ada@acme.example"),
+    )
+    said = []
+    for act, form in (("send", {"carrier": "DHL"}), ("returned", {"reason": "address"}), ("again", {})):
+        assert wade.submit(here, f"{here}/{act}", **form).status_code == 303
+        home = ada.read("/app")
+        assert (page in ada.page.text.partition("Needs attention")[2].partition("Newest orders")[0]) is (
+            "1 order has a parcel that came back" in home
+        )
+        said.append(("a parcel that came back" in home, "The address is wrong or unknown." in ada.read(page)))
+    assert said == [(False, False), (True, True), (False, False)]
+    cem = signed_in(service, "cem@acme.example")
+    service.sql("UPDATE shipments SET again_at = NULL")
+    assert "a parcel that came back" not in cem.read("/app"), "in an order that is not his"
 
 
 def test_a_tracking_number_is_corrected_while_the_parcel_is_on_its_way(service: Service, wade: Browser) -> None:

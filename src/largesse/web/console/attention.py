@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
+from largesse.fulfilment.parcels import list_orders_back
 from largesse.ledger.store import SeenAccount
 from largesse.ledger.top_ups import list_top_ups
 from largesse.reports.filters import OrderFilter, add_up
@@ -61,6 +62,23 @@ async def of_orders(
             AttentionItem("hourglass", "still", said, more, context.say("See the orders"), f"{path}&until={until}")
         )
     return items
+
+
+async def of_parcels(context: RequestContext, connection: Connection) -> list[AttentionItem]:
+    """Returns the item for orders with parcels that came back lately; none if the person sees no orders."""
+    person = context.person
+    if not person.may(Right.SEE_ORDERS):
+        return []
+    own = person.if_only_own(Right.SEE_ORDERS)
+    found = await list_orders_back(connection, context.customer, user_id=own, within=timedelta(days=UNCLAIMED_DAYS))
+    if not found:
+        return []
+    said = context.ngettext(
+        "%(count)s order has a parcel that came back", "%(count)s orders have parcels that came back", len(found)
+    )
+    more = context.say("The recipient sees it on the page of the gift, and is told to ask the sender.")
+    path = f"/app/orders/{found[0]}"
+    return [AttentionItem("package", "bad", said, more, context.say("See the newest"), path)]
 
 
 def of_accounts(context: RequestContext, accounts: Sequence[SeenAccount]) -> list[AttentionItem]:

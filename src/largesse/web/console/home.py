@@ -24,7 +24,7 @@ from largesse.reports.listing import OrderPage, list_page
 from largesse.reports.sums import OrderState, Sums
 from largesse.reports.usage import FirstSteps, read_first_steps
 from largesse.web.console.approvals import of_approvals
-from largesse.web.console.attention import AttentionItem, of_accounts, of_orders, of_setup, of_top_ups
+from largesse.web.console.attention import AttentionItem, of_accounts, of_orders, of_parcels, of_setup, of_top_ups
 from largesse.web.console.automations import of_automations
 from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import Figure, change_of, change_of_share, line
@@ -136,6 +136,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
     owed = await list_amounts_due(connection, customer) if context.person.may(Right.SEE_OWED) and not accounts else []
     items = of_accounts(context, accounts) + await of_setup(context, connection)
     items += await of_top_ups(context, connection, accounts)
+    items += await of_parcels(context, connection)
     items += await of_approvals(context, connection)
     items += await of_automations(context, connection)
     async with planned_at_once(connection):

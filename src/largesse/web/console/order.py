@@ -15,6 +15,7 @@ from largesse.campaigns.store import find_by_order, list_cancellations
 from largesse.customers.access import is_own
 from largesse.customers.roles import Reach, Right
 from largesse.db.pool import Connection, Row
+from largesse.fulfilment.parcels import list_back
 from largesse.ledger.corrections_store import list_refunds
 from largesse.ledger.own_accounts import find_own_accounts
 from largesse.ledger.payment_sources import OnInvoice, payment_source
@@ -43,6 +44,7 @@ from largesse.web.console import order_timeline, order_words
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import LOCAL
 from largesse.web.console.order_timeline import Claiming, Happening
+from largesse.web.console.order_words import RETURN_REASONS
 from largesse.web.kit.problems import spell_name
 from largesse.webhooks.delivery_store import list_order_webhooks
 
@@ -83,6 +85,7 @@ class RecipientRow(msgspec.Struct, frozen=True):
     may_cancel: bool
     is_edited: bool  # the row shows the form that corrects the address
     notes: list[str]  # the recipient's thank-you notes
+    back: list[tuple[datetime, str]]  # when parcels came back, and why
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -104,6 +107,7 @@ class _Read(msgspec.Struct, frozen=True):
     campaign: tuple[int, str] | None  # the id and name of the campaign that gives away the order's gifts
     campaign_refunds: list[tuple[datetime, int]]  # when the end of the campaign cancelled gifts, and how many
     notes: dict[int, str]  # the thank-you notes, by line
+    back: dict[int, tuple[datetime, str]]  # when parcels came back, and why, by line
 
 
 async def show(context: RequestContext) -> Response:
@@ -203,6 +207,7 @@ async def _read(context: RequestContext, connection: Connection) -> _Read:
         campaign=campaign,
         campaign_refunds=ended,
         notes=await notes_of_order(connection, context.services.vault, *key),
+        back=await list_back(connection, *key),
         entries=await order_entries(connection, customer_id, payer_id, order["id"], moments),
         has_more_refunds=len(known) > _MOST_REFUNDS,
         corrected_minor=sum(minor for _, minor in refunds),
@@ -227,6 +232,7 @@ def _row(context: RequestContext, one: Recipient, read: _Read, *, acts: bool, ed
         may_cancel=is_open,
         is_edited=may_correct and (is_wrong or one.number == edited),
         notes=[read.notes[number] for number in one.numbers if number in read.notes],
+        back=[(at, RETURN_REASONS[why]) for at, why in (read.back[at] for at in one.numbers if at in read.back)],
     )
 
 

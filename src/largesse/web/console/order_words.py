@@ -25,6 +25,14 @@ SOURCES = {
     "import": text("Import"),
     "file": text("Import"),
 }
+# Why a parcel came back.
+RETURN_REASONS = {
+    "address": text("The address is wrong or unknown"),
+    "absent": text("Nobody took it in or collected it"),
+    "refused": text("The recipient refused it"),
+    "damaged": text("It was damaged"),
+    "other": text("Another reason"),
+}
 
 
 class Shown(NamedTuple):

@@ -15,6 +15,7 @@ from largesse.fulfilment.parcels import ParcelState
 from largesse.fulfilment.shipments import COLUMNS, Sent, import_shipments, pack_parcels, send_parcels
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
+from largesse.web.console.order_words import RETURN_REASONS
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.files import file_name, refused, uploaded
@@ -25,13 +26,6 @@ MOST_SENT = 1_000  # parcels in one file
 SHOWN = 50
 MOST_FIELDS = 2 * SHOWN + 10
 _LONGEST = 100
-REASONS: Mapping[str, str] = {
-    "address": text("The address is wrong or unknown"),
-    "absent": text("Nobody took it in or collected it"),
-    "refused": text("The recipient refused it"),
-    "damaged": text("It was damaged"),
-    "other": text("Another reason"),
-}
 STATES: Mapping[ParcelState, tuple[str, str]] = {
     ParcelState.WAITING: ("waiting", text("To send")),
     ParcelState.SENT: ("good", text("Sent")),
@@ -68,7 +62,7 @@ async def show(context: OfficeContext) -> Response:
         counts=counts,
         tabs=[(one, context.say(STATES[one][1])) for one in ParcelState],
         states={one: (kind, context.say(word)) for one, (kind, word) in STATES.items()},
-        reasons={one: context.say(word) for one, word in REASONS.items()},
+        reasons={one: context.say(word) for one, word in RETURN_REASONS.items()},
         may_change=context.person.may(StaffRight.PARCELS),
     )
 
@@ -169,7 +163,7 @@ async def one(context: OfficeContext) -> Response:
         parcel=parcel,
         kind=kind,
         word=context.say(word),
-        reasons=[(one, context.say(REASONS[one])) for one in parcels.RETURN_REASONS],
+        reasons=[(one, context.say(RETURN_REASONS[one])) for one in parcels.RETURN_REASONS],
         may_change=context.person.may(StaffRight.PARCELS),
     )
 
