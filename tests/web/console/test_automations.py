@@ -150,7 +150,7 @@ def changed(service: Service) -> Iterator[Callable[..., None]]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("value_minor = 700", "The gift of this template cannot be sent any more. Choose another template."),
+        ("value_minor = 700", "The gift of this template is gone, or has another price now."),
         (
             "message = 'Dear {firstname} {nope}'",
             "The message of this template has placeholders that do not exist: {firstname}, {nope}.",
@@ -331,7 +331,7 @@ def test_others_see_none_of_it(service: Service, ada: Browser, sign_in: SignIn) 
         ("The product is gone.", "The product is gone."),
         (
             "`template_id` names a template whose gift is no longer available.",
-            "The gift of this template cannot be sent any more. Choose another template.",
+            "The gift of this template is gone, or has another price now. Save the template again, or choose another.",
         ),
         (
             "`account_id` names no funding account that this key can draw from.",

@@ -1,13 +1,15 @@
 """Automations of people with other rights: whose past gifts and orders one may see, whose person may not send any more, and who may approve."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.automations.conftest import add_contact
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD as SENDING
-from tests.web.console.test_automations import approve, as_before, in_days, set_one
+from tests.web.console.test_automations import approve, as_before, changed, in_days, set_one
 
-__all__ = ["as_before"]
+__all__ = ["as_before", "changed"]
 
 BOT = "    service_accounts: [{key: bot, name: Bot}]\n"
 WORLD = SENDING.replace("plan: starter", "plan: pro").replace(
@@ -123,6 +125,21 @@ def test_a_second_automation_for_the_same_day_of_the_same_contacts_is_said(servi
     assert said("Others") in ada.read(first)
     ada.submit(second, f"{second}/pause")
     assert said("Others") not in ada.read(first), "while it is paused"
+
+
+def test_home_and_the_list_of_templates_say_that_a_gift_has_another_price(
+    service: Service, ada: Browser, sign_in: SignIn, changed: Callable[..., None]
+) -> None:
+    path, said = str(set_one(ada, service).headers["location"]), "1 automation cannot send its gift any more"
+    assert said not in ada.read("/app")
+    assert "Not available" not in ada.read("/app/templates")
+    changed("value_minor = 700")
+    assert path in ada.get("/app").text
+    ada.says(said)
+    ada.sees("/app/templates", "Not available")
+    assert said not in sign_in("fin@acme.example").read("/app"), "who sees no automations"
+    ada.submit(path, f"{path}/pause")
+    assert said not in ada.read("/app")
 
 
 def group_of(service: Service, name: str, contact: int) -> int:

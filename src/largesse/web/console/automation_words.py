@@ -19,7 +19,9 @@ _REASONS = {
 }
 # How the API's errors of an order begin, and a text that the people who set automations understand.
 _REFUSALS = {
-    "`template_id`": text("The gift of this template cannot be sent any more. Choose another template."),
+    "`template_id`": text(
+        "The gift of this template is gone, or has another price now. Save the template again, or choose another."
+    ),
     "`account_id`": text("The account cannot pay for this gift. Choose another account."),
     "This person": text("The person it sends as may not send any more. Change the automation, and it sends as you."),
 }

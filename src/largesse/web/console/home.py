@@ -29,6 +29,7 @@ from largesse.web.console.automations import of_automations
 from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import Figure, change_of, change_of_share, line
 from largesse.web.console.context import RequestContext
+from largesse.web.console.gifts.lost_gifts import of_lost_gifts
 from largesse.web.console.layout import is_zone_unknown
 from largesse.web.console.order_words import headline, state_of_order
 from largesse.web.console.periods import months_before, period_of
@@ -125,6 +126,7 @@ async def _read_rest(context: RequestContext) -> tuple[_Read, list[Step]]:
     """Reads the rest of the data, and the steps of a new customer."""
     async with context.database.connection(context.person.scope) as connection:
         read = await _read(context, connection)
+    read.items.extend(await of_lost_gifts(context))
     return read, await _steps(context, read.steps)
 
 

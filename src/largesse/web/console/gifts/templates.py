@@ -48,7 +48,7 @@ async def show(context: RequestContext) -> Response:
         costs={one.id: _cost_minor(context, snapshot, one) for one in shown},
         uses=uses,
         most_counted=MOST_COUNTED,
-        gone={one.id for one in shown if not snapshot.has_gift(one.product_id, one.collection_id)},
+        gone={one.id for one in shown if not is_sendable(context, snapshot, one)},
         older=context.here(page=page + 1) if len(found) > _SHOWN else None,
         newer=context.here(page=page - 1) if page > 1 else None,
     )
@@ -87,7 +87,7 @@ _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of %(most)s templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
 _CHOOSE = text("Choose a template from the list.")
-GONE = text("The gift of this template cannot be sent any more. Choose another template.")
+GONE = text("The gift of this template is gone, or has another price now. Save the template again, or choose another.")
 _UNKNOWN = text(
     "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
 )
@@ -317,12 +317,23 @@ async def offered_templates(
     return [(str(one.id), f"{called(one)} ({cost})") for one, cost in zip(in_order, costs, strict=True)]
 
 
+def is_sendable(context: RequestContext, snapshot: Snapshot, template: Template) -> bool:
+    """Returns whether the gift of a template can be sent, at its value."""
+    customer_id, country = context.person.customer_id, template.country or DEFAULT_COUNTRY
+    gift = (
+        snapshot.product(template.product_id, country, customer_id)
+        if template.product_id
+        else snapshot.collection(template.collection_id or 0, customer_id)
+    )
+    return gift is not None and can_be_sent(gift, customer_id, country, template.currency, template.value_minor)
+
+
 def _cost_minor(context: RequestContext, snapshot: Snapshot, template: Template) -> int:
     """Returns what the gift of a template costs, with delivery; its value if it cannot be sent."""
-    customer_id, country = context.person.customer_id, template.country or DEFAULT_COUNTRY
-    product, minor = snapshot.product(template.product_id or 0, country, customer_id), template.value_minor
-    if product is None or not can_be_sent(product, customer_id, country, template.currency, minor):
-        return minor
+    country = template.country or DEFAULT_COUNTRY
+    product = snapshot.product(template.product_id or 0, country, context.person.customer_id)
+    if product is None or not is_sendable(context, snapshot, template):
+        return template.value_minor
     return gift_price(product, country, template.value).unit_cost_minor
 
 
