@@ -6,6 +6,7 @@ from datetime import datetime
 from largesse.db.fragments import Fragment, compose, join
 from largesse.db.pool import Connection
 from largesse.db.scope import Place
+from largesse.db.statements import plan_in_order
 from largesse.request_log.model import LoggedRequest, RequestFilter
 
 _AT_ONCE = 1_000
@@ -48,8 +49,9 @@ ONE = compose(
 
 
 # Two forms of the same condition. The first is for the index of a filter. The second makes the planner use the primary key.
-_BEFORE = Fragment("r.environment = $2 AND r.id < $3")
+_BEFORE, _ORDER = Fragment("r.environment = $2 AND r.id < $3"), Fragment("r.id DESC")
 _BEFORE_BY_ID = Fragment("r.environment >= $2 AND (r.environment, r.id) < ($2, $3)")
+_ORDER_BY_ID = Fragment("r.environment DESC, r.id DESC")
 
 
 def newest(wanted: RequestFilter) -> Fragment:
@@ -60,13 +62,13 @@ def newest(wanted: RequestFilter) -> Fragment:
     return compose(
         """
         SELECT {columns} FROM (
-            SELECT * FROM ({looked_at} LIMIT $11) AS r WHERE {filters}
-            ORDER BY r.environment DESC, r.id DESC LIMIT $4) AS r
-        {named} ORDER BY r.id DESC
+            SELECT * FROM ({looked_at} LIMIT $11) AS r WHERE {filters} ORDER BY {order} LIMIT $4) AS r
+        {named} ORDER BY {order}
         """,
         columns=_COLUMNS,
         named=_NAMED,
         looked_at=_looked_at(wanted),
+        order=_ORDER_BY_ID if _rarest(wanted) is None else _ORDER,
         filters=_conditions(wanted),
     )
 
@@ -82,15 +84,17 @@ def last(wanted: RequestFilter) -> Fragment:
 
 
 def _looked_at(wanted: RequestFilter) -> Fragment:
-    first = next((at for at in _RAREST_FIRST if wanted.values[at] is not None), None)
+    first = _rarest(wanted)
     return compose(
-        """
-        SELECT * FROM api_requests r WHERE r.customer_id = $1 AND {before} AND {condition}
-        ORDER BY r.environment DESC, r.id DESC
-        """,
+        "SELECT * FROM api_requests r WHERE r.customer_id = $1 AND {before} AND {condition} ORDER BY {order}",
         before=_BEFORE_BY_ID if first is None else _BEFORE,
         condition=Fragment("true") if first is None else _FILTERS[first][0],
+        order=_ORDER_BY_ID if first is None else _ORDER,
     )
+
+
+def _rarest(wanted: RequestFilter) -> int | None:
+    return next((at for at in _RAREST_FIRST if wanted.values[at] is not None), None)
 
 
 def since(wanted: RequestFilter, *, of_customer: bool) -> Fragment:
@@ -122,10 +126,12 @@ async def list_newest(
     With several filters, or one of the status, it looks at `LOOKED_AT` requests, so a page may be empty although later pages are not.
     """
     arguments = *place, before, limit + 1, *wanted.values, LOOKED_AT
-    requests = [LoggedRequest(*row) for row in await connection.fetch(newest(wanted), *arguments)]
-    if len(requests) > limit:
-        return requests[:limit], requests[limit - 1].id
-    return requests, await connection.fetchval(last(wanted), *arguments) if _may_pass_over(wanted) else None
+    async with connection.transaction():
+        await plan_in_order(connection)
+        requests = [LoggedRequest(*row) for row in await connection.fetch(newest(wanted), *arguments)]
+        if len(requests) > limit:
+            return requests[:limit], requests[limit - 1].id
+        return requests, await connection.fetchval(last(wanted), *arguments) if _may_pass_over(wanted) else None
 
 
 def _may_pass_over(wanted: RequestFilter) -> bool:
