@@ -193,3 +193,40 @@ def test_the_gifts_of_a_year_are_those_that_were_sent_in_it(service: Service, au
         return counts[automation_id]["placed"], counts[automation_id]["failed"]
 
     assert on_database(service.database_url, count) == (2, 1)
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster has settings of its own for the coordinator's tables")
+def test_pages_read_the_runs_that_they_show(service: Service, contacts: None, automation: Callable[..., int]) -> None:
+    """An automation's page read all its runs, each with its contact, and home all runs of the last days."""
+    automation_id, today = automation(), date(2027, 3, 2)
+    service.sql(
+        """
+        INSERT INTO automation_runs (customer_id, environment, automation_id, contact_id, on_day, send_on, due_at, look_at, state, order_reference)
+        SELECT 1, 'production', $1, id, day, day, $2, $2, state, CASE WHEN state = 'placed' THEN 'REF' END
+        FROM (SELECT id, row_number() OVER () AS n FROM contacts LIMIT 3000) AS contact CROSS JOIN LATERAL (
+            SELECT $2::date - n::int % 100 AS day, CASE n WHEN 3000 THEN 'failed' ELSE 'placed' END AS state) AS each
+        """,
+        automation_id, today,
+    )  # fmt: skip
+    service.sql("ANALYZE contacts, automation_runs")
+
+    async def read(connection: Any, table: str, look_up: Callable[..., Any], *arguments: Any) -> tuple[int, int]:
+        async with connection.transaction():
+            await connection.execute(
+                f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
+            )
+            # The last ones by the plan for any arguments.
+            found = [len(await look_up(connection, *arguments)) for _ in range(7)]
+            so_far = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = $1"
+            return found[-1], await connection.fetchval(so_far, table)
+
+    for table, look_up, *arguments, count in (
+        ("automation_runs", store.list_past, 1, automation_id, 50, 50),
+        ("contacts", store.list_past, 1, automation_id, 50, 50),
+        ("automation_runs", store.count_lost, (1, "production"), today - timedelta(days=10), 1),
+    ):
+        found, rows = on_database(
+            service.database_url, lambda connection, asked=(table, look_up, *arguments): read(connection, *asked)
+        )
+        assert found == count
+        assert rows == 7 * count, (table, look_up)

@@ -9,6 +9,7 @@ from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
+from largesse.db.statements import plan_in_order
 
 _RULE = Fragment(
     "name, occasion, group_id, template_id, account_id, zone, years, days, leap_day, weekend, cap, asks_approval"
@@ -132,13 +133,14 @@ PLAN = compose(
     days=_DAYS,
     in_time=IN_TIME,
 )
-# Local tables are joined with orders as CTEs: an outer join of them crashes a Citus coordinator.
+# Local tables are joined with orders as CTEs: an outer join of them crashes a Citus coordinator. Contacts are joined with the runs that are shown.
 _PAST = """
-    WITH past AS MATERIALIZED (
-        SELECT r.contact_id, r.on_day, r.send_on, c.name, c.email, r.state, r.reason, r.due_at, r.order_reference
-        FROM automation_runs r LEFT JOIN contacts c ON c.customer_id = r.customer_id AND c.id = r.contact_id
-        WHERE r.customer_id = $1 AND r.automation_id = $2 AND (r.state NOT IN ('waiting') OR r.due_at <= (SELECT clock_now()))
-        ORDER BY r.send_on DESC, r.contact_id DESC LIMIT $3
+    WITH newest AS MATERIALIZED (
+        SELECT contact_id, on_day, send_on, state, reason, due_at, order_reference FROM automation_runs
+        WHERE customer_id = $1 AND automation_id = $2 AND (state NOT IN ('waiting') OR due_at <= (SELECT clock_now()))
+        ORDER BY send_on DESC, contact_id DESC LIMIT $3
+    ), past AS MATERIALIZED (
+        SELECT r.*, c.name, c.email FROM newest r LEFT JOIN contacts c ON c.customer_id = $1 AND c.id = r.contact_id
     ), sent AS MATERIALIZED (
         SELECT reference, user_id FROM orders WHERE customer_id = $1 AND reference IN (SELECT order_reference FROM past))
     SELECT past.*, sent.user_id AS sent_by FROM past LEFT JOIN sent ON sent.reference = past.order_reference
@@ -331,7 +333,9 @@ async def read_today(connection: Connection, automation: Automation) -> date:
 
 async def list_past(connection: Connection, customer_id: int, automation_id: int, limit: int) -> list[Row]:
     """Returns the decided runs, newest first."""
-    return await connection.fetch(_PAST, customer_id, automation_id, limit)
+    async with connection.transaction():
+        await plan_in_order(connection)
+        return await connection.fetch(_PAST, customer_id, automation_id, limit)
 
 
 async def count_runs(
