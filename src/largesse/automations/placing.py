@@ -17,8 +17,9 @@ from largesse.automations import model, run_store, store
 from largesse.automations.service import CostsMore, ask_again
 from largesse.base import errors
 from largesse.customers.authenticator import Caller, person_calls
-from largesse.db.pool import DATABASE_FAILED, Connection, Database
+from largesse.db.pool import DATABASE_FAILED, Connection, Database, Row
 from largesse.db.scope import LOOKUP, for_customer
+from largesse.jobs.outbox import mail_refused_gifts
 from largesse.orders.follow_ups import read_defaults
 from largesse.orders.order import Order
 from largesse.orders.recipients import Recipient
@@ -33,6 +34,7 @@ _AGAIN_AFTER = timedelta(hours=1)
 _TURN = timedelta(seconds=5)  # how long a gift waits for earlier ones of the month
 _MADE_UP = timedelta(days=model.MADE_UP_DAYS)
 _MOST_REASON = 300  # characters
+_MAILED_AFTER_S = 300.0  # how long a mail about a refused gift waits, so that it counts the day's others
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +129,7 @@ class AutomationRunner:
                 )
                 if verdict is not None:
                     state, reason = verdict
-                    await run_store.set_run(connection, key, state, reason=reason, look_at=run["now"] + _AGAIN_AFTER)
+                    await _record(connection, key, run, state, reason, run["now"] + _AGAIN_AFTER)
                     return None
                 if automation.cap is not None and used + before >= automation.cap:  # earlier gifts come first
                     look_at = max(again_at or run["now"], run["now"]) + _TURN
@@ -143,7 +145,7 @@ class AutomationRunner:
                     session_id=None,
                 )
             except errors.Unauthorized as refusal:
-                await _try_again(connection, key, run["now"], until, refusal.detail)
+                await _try_again(connection, key, run, until, refusal.detail)
                 return None
             await run_store.set_run(connection, key, model.PLACING)
         principal = replace(caller.principal, automation_id=automation.id)
@@ -167,28 +169,37 @@ class AutomationRunner:
         except errors.Problem as problem:
             reason, refusal = _reason(problem), problem
         async with self._database.transaction(for_customer(key.customer_id, self._environment)) as connection:
+            if reference is not None and not await run_store.is_of_automation(connection, key.customer_id, reference):
+                reason = f"Order {reference} has the reference {key.external_reference}."
+            if reason is not None:  # lock the automation before the run, as others do
+                await store.lock_automation(connection, (key.customer_id, self._environment), key.automation_id)
             asks_again = refusal is not None and await ask_again(connection, automation, refusal)
             run = await run_store.lock_run(connection, key)
             if run is None:
                 return
-            if reference is not None and not await run_store.is_of_automation(connection, key.customer_id, reference):
-                reason = f"Order {reference} has the reference {key.external_reference}."
             if reason is not None:
-                await _try_again(connection, key, run["now"], until, model.NOT_APPROVED if asks_again else reason)
+                await _try_again(connection, key, run, until, model.NOT_APPROVED if asks_again else reason)
             else:
                 await run_store.set_run(connection, key, model.PLACED, order_reference=reference)
 
 
-async def _try_again(connection: Connection, key: model.RunKey, now: datetime, until: datetime, reason: str) -> None:
+async def _try_again(connection: Connection, key: model.RunKey, run: Row, until: datetime, reason: str) -> None:
     """Records why a gift could not be placed. It is tried again while there is time, else it has failed."""
-    is_late = now + _AGAIN_AFTER > until
-    await run_store.set_run(
-        connection,
-        key,
-        model.FAILED if is_late else model.WAITING,
-        reason=reason,
-        look_at=None if is_late else now + _AGAIN_AFTER,
-    )
+    again_at = run["now"] + _AGAIN_AFTER
+    is_late = again_at > until
+    state = model.FAILED if is_late else model.WAITING
+    await _record(connection, key, run, state, reason, None if is_late else again_at)
+
+
+async def _record(
+    connection: Connection, key: model.RunKey, run: Row, state: str, reason: str | None, look_at: datetime | None
+) -> None:
+    """Saves the state of a gift that is not sent now. Mails that it was refused or missed, if it is the first one of its day."""
+    await run_store.set_run(connection, key, state, reason=reason, look_at=look_at)
+    # Approvers are mailed when an automation begins to wait for them.
+    if state in {model.FAILED, model.MISSED} or (state == model.WAITING and reason != model.NOT_APPROVED):
+        user_ids = await run_store.mark_mailed(connection, key, run["send_on"])
+        await mail_refused_gifts(connection, user_ids, key.automation_id, _MAILED_AFTER_S)
 
 
 def _verdict(

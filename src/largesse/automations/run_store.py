@@ -9,6 +9,7 @@ from datetime import date, datetime
 from largesse.automations.days_store import GIFTS, GIFTS_OF_FEW, IN_TIME, ZONED
 from largesse.automations.model import Automation, Days, RunKey
 from largesse.automations.store import zone_columns
+from largesse.customers.roles import RIGHTS, Right
 from largesse.db.fragments import compose, each
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
@@ -90,6 +91,14 @@ _SET = """
         ended_at = CASE WHEN $5 IN ('waiting', 'placing') THEN NULL ELSE (SELECT clock_now()) END
     WHERE customer_id = $1 AND automation_id = $2 AND contact_id = $3 AND on_day = $4
 """
+# A gift of an earlier day that is refused after this one is not mailed either.
+_MARK_MAILED = """
+    UPDATE automations SET mailed_on = greatest($3::date, ((clock_now() + ahead) AT TIME ZONE zone)::date)
+    WHERE customer_id = $1 AND id = $2 AND coalesce(mailed_on < $3::date, true) RETURNING user_id
+"""
+_MAY_MEND = (
+    "SELECT id, role FROM users WHERE customer_id = $1 AND is_active AND (id = $2 OR role = 'admin') ORDER BY id"
+)
 # The days of contacts for which an automation sent a gift, or is sending it. A gift that was cancelled was not given.
 # A contact who was deleted and added again is a new one: `gone` finds the gifts of deleted contacts by the addresses of their orders, until these are
 # erased. Only the gifts of the last year count, and those that were sent before the contact was added, so it reads little.
@@ -191,6 +200,18 @@ async def set_run(
     """Saves the state of a run, and when to look at it next."""
     run = (key.customer_id, key.automation_id, key.contact_id, key.on_day)
     await connection.execute(_SET, *run, state, reason, order_reference, look_at)
+
+
+async def mark_mailed(connection: Connection, key: RunKey, send_on: date) -> list[int]:
+    """Returns the users to mail that a gift was refused or missed: the person its automation sends as, otherwise the administrators.
+
+    Returns nobody if they were mailed about a gift of that day or of a later one. Call it inside a transaction that locked the automation.
+    """
+    user_id = await connection.fetchval(_MARK_MAILED, key.customer_id, key.automation_id, send_on)
+    if user_id is None:
+        return []
+    roles = {row["id"]: row["role"] for row in await connection.fetch(_MAY_MEND, key.customer_id, user_id)}
+    return [user_id] if roles.get(user_id) in RIGHTS[Right.SEND] else [id_ for id_ in roles if id_ != user_id]
 
 
 async def find_order(connection: Connection, key: RunKey, environment: str) -> str | None:

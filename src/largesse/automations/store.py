@@ -51,7 +51,7 @@ _ADD = compose(
 _CHANGE = compose(
     """
     UPDATE automations SET ({rule}) = ($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16),
-        user_id = $4, approved_by = NULL, approved_at = NULL, approved_minor = NULL, days_changed_at = CASE WHEN $17 THEN clock_now() ELSE days_changed_at END,
+        user_id = $4, approved_by = NULL, approved_at = NULL, approved_minor = NULL, mailed_on = NULL, days_changed_at = CASE WHEN $17 THEN clock_now() ELSE days_changed_at END,
         planned_through = (((SELECT clock_now()) + ahead) AT TIME ZONE 'UTC')::date - 2, plan_at = (SELECT clock_now())
     WHERE customer_id = $1 AND environment = $2 AND id = $3
     """,

@@ -78,6 +78,10 @@ _MAIL_AUTOMATION = """
     INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
     ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
 """
+_MAIL_REFUSED = """
+    INSERT INTO people_mails (kind, user_id, automation_id, due_at)
+    SELECT 'automation_refused', unnest($1::int[]), $2, clock_now() + $3 * interval '1 second'
+"""
 # At most one waits for each order. Notes that come meanwhile go with it. Locks it, so that its worker, which deletes it once it is sent, sees them.
 _MAIL_THANK_YOU = """
     INSERT INTO people_mails (kind, user_id, note_order_id, due_at)
@@ -220,6 +224,13 @@ async def mail_approval(
 async def mail_automation(connection: Connection, user_ids: Sequence[int], automation_id: int) -> None:
     """Notifies users by mail that an automation waits for their approval, unless such a mail waits already."""
     await connection.execute(_MAIL_AUTOMATION, user_ids, automation_id)
+
+
+async def mail_refused_gifts(
+    connection: Connection, user_ids: Sequence[int], automation_id: int, delay_s: float
+) -> None:
+    """Notifies users by mail that gifts of an automation were refused or missed, including those that follow before the mail is sent."""
+    await connection.execute(_MAIL_REFUSED, user_ids, automation_id, delay_s)
 
 
 async def mail_thank_you(connection: Connection, user_id: int, order_id: int, delay_s: float) -> None:

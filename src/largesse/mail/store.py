@@ -175,7 +175,7 @@ TAKE_PEOPLE_MAILS = """
     FROM people_mails m
     WHERE m.due_at <= clock_now()
         AND m.kind IN ('invitation', 'reset', 'new_device', 'second_step', 'low_balance', 'approval_asked', 'approval_ended',
-                       'automation_asked', 'thank_you', 'test')
+                       'automation_asked', 'automation_refused', 'thank_you', 'test')
         AND coalesce(m.change, 'app_on') IN ('app_on', 'app_off', 'passkey_added', 'passkey_removed', 'recovery_codes', 'forgotten')
     ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
@@ -208,6 +208,22 @@ ASKED_AUTOMATION = """
     JOIN users s ON s.customer_id = a.customer_id AND s.id = a.user_id
     WHERE u.id = $1 AND u.is_active AND u.role = 'admin' AND u.id <> a.user_id
         AND a.asks_approval AND a.approved_by IS NULL AND a.ended_at IS NULL
+"""
+# The content of a mail about gifts of an automation that were refused or missed, to a user who can send or is an administrator.
+REFUSING_AUTOMATION = """
+    SELECT a.name, a.environment, a.zone
+    FROM users u JOIN automations a ON a.customer_id = u.customer_id AND a.id = $2
+    WHERE u.id = $1 AND u.is_active AND u.role = ANY($3::text[]) AND (u.id = a.user_id OR u.role = 'admin') AND a.ended_at IS NULL
+"""
+# The gifts that are tried again, and those that were given up lately, by reason.
+REFUSED_GIFTS = """
+    SELECT reason, state = 'failed' AS is_failed, count(*) AS gifts, sum(count(*)) OVER ()::int AS all_gifts,
+           CASE WHEN state = 'waiting' THEN min(due_at) + interval '3 days' END AS until
+    FROM automation_runs
+    WHERE customer_id = $1 AND automation_id = $2 AND send_on > ($3::timestamptz AT TIME ZONE 'UTC')::date - 14
+        AND (state = 'waiting' AND reason <> 'not_approved'
+             OR state IN ('failed', 'missed') AND ended_at > $3::timestamptz - interval '1 hour')
+    GROUP BY state, reason ORDER BY state DESC, min(due_at) LIMIT 20
 """
 
 # The customers among $1 with due mail.

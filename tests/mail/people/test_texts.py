@@ -4,13 +4,14 @@ from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 
 import pytest
+from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po
 from jinja2.ext import babel_extract
 from markupsafe import escape
 from msgspec.structs import replace
 
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.mail.people import writing
+from largesse.mail.people import automation_words, writing
 from largesse.notes.model import Note
 
 
@@ -19,6 +20,8 @@ def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
     with (writing.TEMPLATES / "mail.txt").open("rb") as file:
         found = babel_extract(file, ("gettext", "ngettext"), (), {"trimmed": "true"})
         texts = {text if isinstance(text, str) else text[:2] for _, _, text, _ in found}
+    # The web application says these, too.
+    texts |= {text for _, text, _, _ in extract_from_file("python", automation_words.__file__, {"text": None})}
     with (writing.CATALOGUES / f"{tag}.po").open("rb") as file:
         said = {message.id: message.string for message in read_po(file, locale=tag) if message.id}
     assert said.keys() == texts
@@ -34,6 +37,7 @@ KINDS = (
     "approval_asked",
     "approval_ended",
     "automation_asked",
+    "automation_refused",
     "thank_you",
 )
 LINK = "https://gifts.example.com/app/link/abc"
@@ -64,6 +68,17 @@ def a_people_mail(kind: str, tag: str = "en") -> writing.PeopleMail:
             "0WB", "staging", [Note(1, "0WB", 1, name, None, "A & B\n\nC", at) for name in ("Zo & Co", None)]
         ),
         writing.AskedAutomation(3, "Birthdays & Co", "staging", "Cem & Co"),
+        writing.RefusingAutomation(
+            "Birthdays & Co",
+            "staging",
+            1204,
+            [
+                writing.RefusedGifts("balance", is_failed=False, count=1201, until=at),
+                writing.RefusedGifts("per_gift:GBP:500:Tea & Co", is_failed=False, count=1, until=at),
+                writing.RefusedGifts("not_approved", is_failed=True, count=1, until=None),
+                writing.RefusedGifts(None, is_failed=False, count=1, until=None),
+            ],
+        ),
     )
 
 
@@ -97,6 +112,22 @@ def test_what_became_of_an_approval_is_said(state: str, is_sent: bool, subject: 
     shown, text, _ = writing.show(replace(mail, approval=replace(mail.approval, state=state, is_sent=is_sent)))
     assert shown.endswith(subject)
     assert said in text
+
+
+def test_the_mail_about_refused_gifts_says_why_how_many_and_until_when() -> None:
+    subject, text, _ = writing.show(a_people_mail("automation_refused"))
+    assert subject == "1,204 gifts of “Birthdays & Co” were not sent"
+    for said in (
+        "1,201 gifts were refused. The account's balance was too low. They are tried again every hour, the first until 2 January 2030.",
+        "1 gift was refused. The budget Tea & Co allows at most £5.00 for a gift. It is tried again every hour until 2 January 2030.",
+        "1 gift was refused and is not tried again. Nobody approved the automation in time.",
+        "1 gift was missed, as the service was down for three days.",
+    ):
+        assert said in text
+    assert (
+        "Das Budget Tea & Co erlaubt höchstens 5,00\xa0£ je Geschenk."
+        in writing.show(a_people_mail("automation_refused", "de"))[1]
+    )
 
 
 def test_a_mail_has_one_id_and_shares_it_with_no_other_installation() -> None:

@@ -101,7 +101,7 @@ class PeopleMailer:
         assert to is not None, "there is always one"
         if to["is_removed"]:
             return None
-        low = approval = thanks = automation = None
+        low = approval = thanks = automation = refused = None
         if row["kind"] == "low_balance":
             low = await writing.read_low_balance(connection, row["user_id"], row["account_id"])
         elif row["request_id"] is not None:
@@ -112,10 +112,15 @@ class PeopleMailer:
             thanks = await writing.read_thank_you(
                 connection, self._vault, to["customer_id"], row["note_order_id"], row["user_id"], row["id"]
             )
+        elif row["kind"] == "automation_refused":
+            refused = await writing.read_refused_gifts(
+                connection, to["customer_id"], row["user_id"], row["automation_id"], row["created_at"]
+            )
         elif row["automation_id"] is not None:
             automation = await writing.read_automation(connection, row["user_id"], row["automation_id"])
-        is_about = row["kind"] in {"low_balance", "thank_you", "automation_asked"} or row["request_id"] is not None
-        if is_about and not any((low, approval, thanks, automation)):
+        abouts = ("account_id", "request_id", "note_order_id", "automation_id")
+        is_about = any(row[about] is not None for about in abouts)
+        if is_about and not any((low, approval, thanks, automation, refused)):
             return None
         return writing.PeopleMail(
             **members_of(writing.PeopleMail, row),
@@ -125,6 +130,7 @@ class PeopleMailer:
             approval=approval,
             thanks=thanks,
             automation=automation,
+            refused=refused,
         )
 
     async def _address(self, connection: Connection, row: Row, thanks: writing.ThankYou | None) -> str | None:

@@ -4,8 +4,9 @@ from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime, parseaddr
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import jinja2
 import msgspec
@@ -15,15 +16,17 @@ from largesse.approvals.model import APPROVED, WAITING, WITHDRAWN
 from largesse.approvals.store import read_for_mail
 from largesse.base.confidential import Confidential
 from largesse.base.email import to_dial
-from largesse.base.i18n.languages import DEFAULT, LANGUAGES
-from largesse.base.i18n.templates import template_environment
+from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
+from largesse.base.i18n.templates import template_environment, translations
 from largesse.base.text import cleaned
+from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.shard_groups import Customers
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_low_balance
 from largesse.ledger.low_balance_store import NOTIFIED_ROLES, mark_low_balances
 from largesse.mail import store
+from largesse.mail.people.automation_words import CATALOGUES, why
 from largesse.mail.rendering import UNBRANDED, render, theme
 from largesse.notes.model import Note
 from largesse.notes.service import read_row
@@ -63,6 +66,24 @@ class AskedAutomation(msgspec.Struct, frozen=True):
     name: str
     environment: str
     requester: str
+
+
+class RefusedGifts(msgspec.Struct, frozen=True):
+    """Gifts of an automation that were refused for one reason, or missed. `until` is the last day of further attempts, None if there are none."""
+
+    reason: str | None
+    is_failed: bool
+    count: int
+    until: datetime | None
+
+
+class RefusingAutomation(msgspec.Struct, frozen=True):
+    """An automation with gifts that were refused or missed. `count` is the number of all of them."""
+
+    name: str
+    environment: str
+    count: int
+    gifts: list[RefusedGifts]
 
 
 class ThankYou(msgspec.Struct, frozen=True):
@@ -105,6 +126,25 @@ async def read_automation(connection: Connection, user_id: int, automation_id: i
     return None if row is None else AskedAutomation(**row)
 
 
+async def read_refused_gifts(
+    connection: Connection, customer_id: int, user_id: int, automation_id: int, since: datetime
+) -> RefusingAutomation | None:
+    """Returns the content of the mail, queued at `since`, to a user about refused and missed gifts of an automation.
+
+    Returns None if the user can no longer mend it, or if the gifts were sent meanwhile.
+    """
+    row = await connection.fetchrow(store.REFUSING_AUTOMATION, user_id, automation_id, list(RIGHTS[Right.SEND]))
+    gifts = await connection.fetch(store.REFUSED_GIFTS, customer_id, automation_id, since)
+    if row is None or not gifts:
+        return None
+    zone = ZoneInfo(row["zone"])
+    found = [
+        RefusedGifts(one["reason"], one["is_failed"], one["gifts"], one["until"] and one["until"].astimezone(zone))
+        for one in gifts
+    ]
+    return RefusingAutomation(row["name"], row["environment"], gifts[0]["all_gifts"], found)
+
+
 async def queue_low_balances(connection: Connection, customers: Customers = None) -> int:
     """Queues mails about accounts that fell below their limit, of some customers or of all. Returns the number of mails. Call it inside a transaction."""
     mails = 0
@@ -122,14 +162,13 @@ async def read_low_balance(connection: Connection, user_id: int, account_id: int
 
 
 TEMPLATES = Path(__file__).parent / "templates"
-CATALOGUES = Path(__file__).parent / "locale"
 
 
 class PeopleMail(Confidential, frozen=True):
     """A due mail. It has no repr, as its link gives access."""
 
     id: int
-    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, automation_asked, thank_you or test
+    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, automation_asked, automation_refused, thank_you or test
     email: str
     language: str | None
     customer_name: str | None
@@ -144,6 +183,7 @@ class PeopleMail(Confidential, frozen=True):
     approval: AskedApproval | None = None  # only for approval_asked and approval_ended
     thanks: ThankYou | None = None  # only for thank_you
     automation: AskedAutomation | None = None  # only for automation_asked
+    refused: RefusingAutomation | None = None  # only for automation_refused
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
@@ -171,7 +211,7 @@ def show(mail: PeopleMail) -> tuple[str, str, str]:
     said = (
         _templates(language.tag)
         .get_template("mail.txt")
-        .render(mail=mail, since=since, amount=language.amount, day=language.day)
+        .render(mail=mail, since=since, amount=language.amount, day=language.day, why=partial(_why, language))
     )
     subject, label, text = said.split("\n", 2)
     subject, text = cleaned(subject, " "), text.strip()
@@ -186,6 +226,12 @@ def show(mail: PeopleMail) -> tuple[str, str, str]:
         **UNBRANDED,
     }
     return subject, f"{text}\n", render("notice.html", language, values)
+
+
+def _why(language: Language, gifts: RefusedGifts) -> str:
+    """Returns why gifts were refused, in the words of the automation's page."""
+    texts = translations(language.tag, CATALOGUES)
+    return why(gifts.reason or "", lambda english, **values: texts.gettext(english) % values, language, gifts.is_failed)
 
 
 @cache

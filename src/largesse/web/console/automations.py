@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta
-from functools import partial
 
 from starlette.responses import Response
 
@@ -17,13 +16,13 @@ from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts
+from largesse.mail.people.automation_words import GONE, why
 from largesse.orders.order import Gift
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
-from largesse.web.console.automation_words import why
 from largesse.web.console.context import RequestContext
-from largesse.web.console.gifts.templates import GONE, check_template, find_gift, offered_templates
+from largesse.web.console.gifts.templates import check_template, find_gift, offered_templates
 from largesse.web.console.layout import zone_choices
 from largesse.web.console.send.opening import person_as_caller
 
@@ -210,7 +209,8 @@ async def one(context: RequestContext) -> Response:
         days=model.PREVIEW_DAYS,
         states=STATES,
         run_states=RUN_STATES,
-        why=partial(why, context),
+        why=lambda run: why(run["reason"], context.say, context.language, run["state"] == model.FAILED),
+        gone=GONE,
         made_up=_MADE_UP,
         occasions=OCCASION_NAMES,
         weekends=_WEEKEND_NAMES,

@@ -23,6 +23,7 @@ from largesse.base.settings import Settings
 from largesse.base.zones import in_zone, known_zones
 from largesse.customers.sessions import Person, SignedIn
 from largesse.encryption.vault import Vault
+from largesse.mail.people import automation_words
 from largesse.staff.model import StaffMember
 from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.console.words import WORDS, Word
@@ -70,7 +71,7 @@ class Layout:
     name = "Largesse"  # the name in page titles when there is no customer
     groups: type[Enum] = Group
     templates: tuple[Path, ...] = (TEMPLATES,)
-    catalogues: tuple[Path, ...] = (CATALOGUES,)
+    catalogues: tuple[Path, ...] = (automation_words.CATALOGUES, CATALOGUES)
     asset_folders: tuple[Path, ...] = (HERE / "assets",)
     sheets: tuple[str, ...] = ("wrappings.css", "console.css", "gifts.css", "send.css", "orders.css", "search.css")
     words: Mapping[str, Word] = WORDS

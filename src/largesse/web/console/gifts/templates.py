@@ -16,6 +16,7 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent
 from largesse.ledger.store import FundingAccount, list_funding_accounts
+from largesse.mail.people.automation_words import GONE
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
@@ -87,7 +88,6 @@ _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of %(most)s templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
 _CHOOSE = text("Choose a template from the list.")
-GONE = text("The gift of this template is gone, or has another price now. Save the template again, or choose another.")
 _UNKNOWN = text(
     "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
 )

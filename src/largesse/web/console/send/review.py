@@ -19,6 +19,7 @@ from largesse.drafts.approving import ask_approval
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
 from largesse.ledger.store import list_funding_accounts
+from largesse.mail.people.automation_words import MOST_FOR_A_GIFT
 from largesse.orders.order import Order
 from largesse.orders.quoter import Quote
 from largesse.web.console.context import RequestContext
@@ -192,7 +193,7 @@ def _beyond(context: RequestContext, refusal: errors.BudgetExceeded) -> str:
     """Returns which budget an order exceeds, and what the budget still allows."""
     if refusal.per_gift_minor is not None:
         most = context.language.amount(refusal.per_gift_minor, refusal.currency)
-        return context.say("The budget %(name)s allows at most %(most)s for a gift.", name=refusal.budget, most=most)
+        return context.say(MOST_FOR_A_GIFT, name=refusal.budget, most=most)
     left = context.language.amount(refusal.left_minor or 0, refusal.currency)
     return context.say(
         "The budget %(name)s has %(left)s left. Send less, or ask an administrator for more.",
