@@ -62,3 +62,12 @@ def test_automations_are_listed_paused_and_resumed(run: Run, database: str, load
     assert json.loads(run("automations", "list", "acme", "--environment", "staging", "--json").stdout) == []
     assert_refused(run("automations", "pause", "acme", "99"), "no such automation")
     assert_refused(run("automations", "list", "nobody"), "no customer 'nobody'")
+
+
+def test_a_list_as_csv_comes_back_as_it_was(run: Run, loaded: dict[str, Any], tmp_path: Path) -> None:
+    heading = "id,email,name,language,country,birthday,start_date,external_id,groups,is_active\n"
+    row = 'c@example.com,Ada (12),fr,GB,10-12,2024-03-01,E7,"""Sales, UK""",false'
+    (tmp_path / "people.csv").write_text(f"{heading}9,{row}\n")
+    assert "Not read: id." in run("contacts", "import", "people.csv", "--customer", "acme").stdout
+    listed = run("contacts", "list", "--customer", "acme", "--csv").stdout.splitlines()
+    assert [line.partition(",")[2] for line in listed if "c@example.com" in line] == [row]

@@ -2,7 +2,16 @@
 
 import pytest
 
-from largesse.drafts.columns import Columns, below_title, fits, guess_columns, heading_key, joined_name, plain_quantity
+from largesse.drafts.columns import (
+    Columns,
+    below_title,
+    fits,
+    guess_columns,
+    has_numbered_names,
+    heading_key,
+    name_in,
+    plain_quantity,
+)
 from largesse.drafts.sheet import Sheet, SheetRow
 
 
@@ -99,10 +108,19 @@ def test_a_title_with_an_address_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("cells", "name"), [(["Ada\nByron"], "Ada Byron"), (["Ada", "Byron (1234)"], "Ada Byron"), (["(1)"], "(1)")]
+    ("cells", "name"), [(("Ada\nByron",), "Ada Byron"), (("Ada", "Byron (1234)"), "Ada Byron"), (("(1)",), "(1)")]
 )
-def test_a_name_is_one_line_without_the_number_of_a_person(cells: list[str], name: str):
-    assert joined_name(cells) == name
+def test_a_name_is_one_line_without_the_number_of_a_person(cells: tuple[str, ...], name: str):
+    columns = Columns(None, tuple(range(len(cells))), None, has_heading=True)
+    assert name_in(SheetRow(1, cells), columns, is_numbered=True) == name
+
+
+def test_numbers_belong_to_names_unless_most_names_of_a_file_have_one():
+    columns, headless = (Columns(1, (0,), None, has_heading) for has_heading in (True, False))
+    rows = ["Ada (12)|a@x.com", "Bo|b@x.com", "Cy|c@x.com"]
+    assert not has_numbered_names(sheet("Name|E-mail", *rows), columns)
+    assert has_numbered_names(sheet("Name|E-mail", *rows[:2], "Cy (7)|c@x.com"), columns)
+    assert not has_numbered_names(sheet(rows[0]), headless)
 
 
 def test_a_heading_is_the_same_in_whatever_spelling():

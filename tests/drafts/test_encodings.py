@@ -129,3 +129,10 @@ def test_a_file_says_what_it_can_be_read_in(data: bytes, encoding: str, offered:
     file = read_text_file(data)
     assert (file.encoding, file.offered[: len(offered)]) == (encoding, offered)
     assert bool(file.offered) == bool(offered)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_read(encoding: str) -> None:
+    text = "Name\tE-mail\r\nZoë Müller\ta@x.com\r\n"
+    file = read_text_file(text.encode(encoding))
+    assert (file.text, file.encoding) == (text, encoding)

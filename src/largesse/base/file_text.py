@@ -80,7 +80,7 @@ def _find_encoding(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
     has_control = False
     for piece in _pieces(file):
         if b"\0" in piece:  # no text with one byte for each character has it
-            raise NotText("kind")
+            return _without_mark(file, start)
         high.update(piece.translate(None, _ASCII))
         has_control |= _CONTROL.search(piece) is not None
     if not high:
@@ -92,6 +92,15 @@ def _find_encoding(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
         raise NotText("encoding")
     offered = (*_east_asian(file, start), *offered)
     return offered[0], offered
+
+
+def _without_mark(file: BinaryIO, start: bytes) -> tuple[str, tuple[str, ...]]:
+    """Returns UTF-16 for a file without a byte order mark, as some databases write it: most of its characters have one blank byte. Raises NotText."""
+    sample = start[:_SAMPLED]
+    for encoding, blank, other in (("utf-16-le", sample[1::2], sample[::2]), ("utf-16-be", sample[::2], sample[1::2])):
+        if 2 * blank.count(0) > len(blank) and 0 not in other and _is_in(file, encoding):
+            return encoding, (encoding,)
+    raise NotText("kind")
 
 
 def _east_asian(file: BinaryIO, start: bytes) -> list[str]:

@@ -119,8 +119,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 # So the text after such a separator may begin a formula too. The smiley ";-)" does not.
 _SPLIT = r'([,;\t\r\n]"*)'
 _BEGINS_FORMULA = r"(?=[=@\uff1d\uff0b\uff0d\uff20]|[+-][\w(.\"'+-])"
-_INSIDE = re.compile(_SPLIT + _BEGINS_FORMULA)
-_INSIDE_PLAIN = re.compile(f"{_SPLIT}'{_BEGINS_FORMULA}")
+# A text that has an apostrophe there already gets another, so that the import, which takes one away, returns the text.
+_INSIDE = re.compile(f"{_SPLIT}(?='*{_BEGINS_FORMULA})")
+_INSIDE_PLAIN = re.compile(f"{_SPLIT}'(?='*{_BEGINS_FORMULA})")
 # The byte order mark, which tells spreadsheets that a file is UTF-8.
 _MARK = "\ufeff"
 
@@ -128,11 +129,11 @@ _MARK = "\ufeff"
 def plain_text(text: str) -> str:
     """Returns a text that no spreadsheet computes: puts an apostrophe before anything that would begin a formula."""
     plain = _INSIDE.sub(r"\1'", text)
-    return f"'{plain}" if text.startswith(_FORMULA) else plain
+    return f"'{plain}" if text.lstrip("'").startswith(_FORMULA) else plain
 
 
 # Longer numbers lose digits in spreadsheets, and zeros in front are dropped.
-_NOT_WHOLE = re.compile(r"0[0-9]+|[0-9]{12,}")
+_NOT_WHOLE = re.compile(r"'*(?:0[0-9]+|[0-9]{12,})")
 
 
 def whole_number(text: str | None) -> str | None:
@@ -149,7 +150,8 @@ def without_apostrophe(text: str) -> str:
     if quoted := _QUOTED.fullmatch(text):
         return quoted[1]
     bare = text.removeprefix("'")
-    return _INSIDE_PLAIN.sub(r"\1", bare if bare.startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare) else text)
+    is_marked = bare.lstrip("'").startswith(_FORMULA) or _NOT_WHOLE.fullmatch(bare)
+    return _INSIDE_PLAIN.sub(r"\1", bare if is_marked else text)
 
 
 # What spreadsheets save if a formula failed (`#N/A`, `#NV`, `#REF!`, `#NAME?`), or if a column is too narrow (`####`).

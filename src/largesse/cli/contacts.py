@@ -13,7 +13,7 @@ from largesse.cli.running import Commands, acting_operator, reading
 from largesse.cli.tables import environment_option, format_options, listing
 from largesse.contacts.groups import list_fields
 from largesse.contacts.importing import DAY, MONTH, CheckedContacts, check_contacts, guess_contact_columns
-from largesse.contacts.model import PROBLEMS, Contact, written_birthday
+from largesse.contacts.model import PROBLEMS, Contact, written_birthday, written_groups
 from largesse.contacts.service import save_contacts
 from largesse.contacts.store import Filter, list_by_id
 from largesse.customers.customer_store import find_customer
@@ -104,7 +104,7 @@ def _row(contact: Contact) -> dict[str, Any]:
     row = {name: getattr(contact, name) for name in _COLUMNS}
     birthday = contact.birthday
     return row | {
-        "groups": ", ".join(contact.groups),
+        "groups": written_groups(contact.groups),
         "birthday": None if birthday is None else written_birthday(birthday),
     }
 

@@ -9,18 +9,20 @@ import msgspec
 
 from largesse.base.cooperative import Steps
 from largesse.base.email import email_key
-from largesse.base.text import is_error, is_rounded
+from largesse.base.text import is_error, is_rounded, trimmed
 from largesse.contacts import model
 from largesse.drafts.columns import (
     Columns,
     fits,
     guess_columns,
-    joined_name,
+    has_numbered_names,
     known_heading,
+    name_in,
     plain_heading,
     unread_columns,
 )
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
+from largesse.drafts.own_files import fields_of
 from largesse.drafts.sheet import Sheet, SheetRow
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
@@ -31,6 +33,7 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
     "country": frozenset({"country", "countrycode", "pays", "land", "pais", "paese", "nazione", "国"}),
     "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung", "departamento", "equipo", "reparto", "dipartimento", "afdeling", "部署", "部門", "部门", "부서"}),
     "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "personalnr", "persnr", "mitarbeiternummer", "mitarbeiternr", "matricule", "yourid", "ihrekennung", "votreidentifiant", "numeroempleado", "社員番号", "従業員番号", "工号", "사번"}),
+    "state": frozenset(),
     "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse", "strassenr", "strassehausnummer", "strasseundhausnummer", "addressline1", "homestreet", "businessstreet", "homeaddress", "direccion", "endereco", "indirizzo", "adres", "住所"}),
     "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl", "homepostalcode", "businesspostalcode", "codigopostal", "cep", "cap", "郵便番号"}),
     "address_3": frozenset({"city", "town", "ville", "stadt", "ort", "homecity", "businesscity", "ciudad", "cidade", "citta", "plaats"}),
@@ -108,6 +111,8 @@ def guess_contact_columns(sheet: Sheet, own: Sequence[model.OwnField]) -> Contac
     base = msgspec.structs.replace(guess_columns(sheet), quantity=None)
     if not base.has_heading:
         return ContactColumns(base)
+    if (in_ours := fields_of(sheet.rows[0].cells)) is not None:
+        return _of_ours(sheet, base, in_ours, own)
     of_own = {plain_heading(one) for field in own for one in (field.name, field.key)}
     headings = [known_heading(cell, of_own | _ALL_HEADINGS) for cell in sheet.rows[0].cells]
     taken = set(base.used)
@@ -126,6 +131,13 @@ def guess_contact_columns(sheet: Sheet, own: Sequence[model.OwnField]) -> Contac
     return ContactColumns(base, parts, fields)
 
 
+def _of_ours(sheet: Sheet, base: Columns, known: Sequence[str], own: Sequence[model.OwnField]) -> ContactColumns:
+    """Returns the columns of a file of ours: those in `known`, and after them the customer's own fields by their whole names."""
+    names = {at: heading for at, heading in enumerate(sheet.rows[0].cells) if at >= len(known)}
+    fields = {one.key: at for one in own for at, heading in names.items() if heading == trimmed(one.name)}
+    return ContactColumns(base, {part: known.index(part) for part in PARTS if part in known}, fields)
+
+
 def check_contacts(sheet: Sheet, columns: ContactColumns, order: str = "") -> Steps[CheckedContacts]:
     """Checks all rows except the heading, one in each step: an address with a domain beyond ASCII takes milliseconds.
 
@@ -136,8 +148,9 @@ def check_contacts(sheet: Sheet, columns: ContactColumns, order: str = "") -> St
     at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
     dates = {part: [_cell(row, column) for row in sheet.rows] for part, column in at.items()}
     month_first, unsure = _orders(dates) if not order else (tuple(dates) if order == MONTH else (), ())
+    is_numbered = has_numbered_names(sheet, columns.base)
     for row in sheet.rows[int(columns.base.has_heading) :]:
-        checked = _check(row, columns, month_first)
+        checked = _check(row, columns, month_first, name_in(row, columns.base, is_numbered=is_numbered))
         first = seen.setdefault(email_key(checked.email), row.number) if not checked.faults else row.number
         rows.append(checked if first == row.number else msgspec.structs.replace(checked, same_as=first))
         yield
@@ -156,7 +169,7 @@ def _orders(dates: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], tuple[
     return month_first, tuple((part, example) for part, example in open_ones.items() if example is not None)
 
 
-def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str]) -> CheckedContact:
+def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str], name: str) -> CheckedContact:
     faults: list[tuple[str, str]] = []
 
     def read(reader: Callable[[str], Any], typed: str, field: str = "") -> Any:
@@ -169,7 +182,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
     cell = _cell(row, columns.base.email)
     listed = [] if is_bare(cell) else (read_mailboxes(cell) or [])
     own_name, typed_email = listed[0] if len(listed) == 1 else ("", cell)
-    name = joined_name(_cell(row, at) for at in columns.base.names) or own_name
+    name = name or own_name
     said: dict[str, Any] = {"email": read(model.read_email, typed_email) or ""}
     if name:
         said["name"] = read(partial(_read_text, "name", model.MAX_NAME), name)
@@ -179,12 +192,15 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str])
         "start_date": model.read_start_date,
         "language": model.read_language,
         "country": model.read_country,
+        "state": _read_state,
         "external_id": partial(_read_text, "external_id", model.MAX_EXTERNAL_ID),
     }
     for part, reader in readers.items():  # a blank cell changes nothing
         typed = _cell(row, columns.parts.get(part))
         if typed and not (part in _DATES and _NO_DATE.fullmatch(typed)):
-            said[part] = read(reader, model.with_day_first(typed) if part in month_first else typed)
+            said["is_active" if part == "state" else part] = read(
+                reader, model.with_day_first(typed) if part in month_first else typed
+            )
     address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))
     if address:
         said["address"] = read(partial(_read_text, "address", model.MAX_ADDRESS, lines=True), address)
@@ -208,6 +224,21 @@ def _read_text(field: str, most: int, typed: str, *, lines: bool = False) -> str
     if field == "external_id" and is_rounded(typed):
         raise model.ContactFault(field, "external_id_rounded")
     return model.read_text(field, typed, most, lines=lines)
+
+
+# The words in files of ours: those of pages in each language, and those of commands.
+_STATES = {
+    **dict.fromkeys(("active", "aktiv", "actif", "true"), True),
+    **dict.fromkeys(("has left", "ausgeschieden", "parti", "false"), False),
+}
+
+
+def _read_state(typed: str) -> bool | msgspec.UnsetType:
+    """Returns whether a contact is active, from the word of a file of ours; UNSET for a blank text. Raises ContactFault."""
+    text = trimmed(typed).casefold()
+    if text and text not in _STATES:
+        raise model.ContactFault("state", "state_wrong")
+    return _STATES.get(text, msgspec.UNSET)
 
 
 def _read_group(typed: str) -> str:

@@ -47,6 +47,7 @@ PROBLEMS = {
     "start_date_wrong": "The start date must be a date, such as 2024-03-01.",
     "language_wrong": f"The language must be one of {', '.join(LANGUAGES)}.",
     "country_wrong": "The country must be a code of ISO 3166-1, such as GB.",
+    "state_wrong": "The state must be Active or Has left.",
     "address_long": f"The postal address has more than {MAX_ADDRESS} characters.",
     "address_wrong": "The postal address has characters that are not allowed.",
     "external_id_long": f"The id has more than {MAX_EXTERNAL_ID} characters.",
@@ -375,18 +376,19 @@ def group_key(name: str) -> str:
     return "".join(letter.lower()[0] for letter in name)
 
 
-# Names separated by commas, semicolons, bars or line breaks. A name in quotation marks may contain these.
-_GROUPS = re.compile(r'\s*"([^"]*)"\s*(?=[,;|\n]|$)|([^,;|\n]+)')
+# Names separated by commas, semicolons, bars or line breaks. A name in quotation marks may contain these, and its own marks twice.
+_GROUPS = re.compile(r'\s*"([^"]*(?:""[^"]*)*)"\s*(?=[,;|\n]|$)|([^,;|\n]+)')
 
 
 def read_groups(typed: str) -> list[str]:
     """Returns the names of groups in a cell."""
-    return [name for found in _GROUPS.finditer(typed) if (name := (found[1] or found[2] or "").strip())]
+    found = ((one[1] or "").replace('""', '"') or one[2] or "" for one in _GROUPS.finditer(typed))
+    return [name for one in found if (name := one.strip())]
 
 
 def written_groups(names: Iterable[str]) -> str:
     """Returns the names of groups in one cell, as `read_groups` reads them."""
-    return ", ".join(name if read_groups(name) == [name] else f'"{name}"' for name in names)
+    return ", ".join(name if read_groups(name) == [name] else '"{}"'.format(name.replace('"', '""')) for name in names)
 
 
 def checked_group(name: str) -> str:

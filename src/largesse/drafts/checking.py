@@ -8,7 +8,7 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import MAX_EMAIL, email_key, is_mistyped
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import csv_file, is_error
-from largesse.drafts.columns import Columns, is_quantity, joined_name, plain_quantity
+from largesse.drafts.columns import Columns, has_numbered_names, is_quantity, name_in, plain_quantity
 from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
@@ -105,8 +105,10 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
     seen: dict[str, int] = {}
     headings = sheet.rows[0].cells if columns.has_heading and sheet.rows else ()
     unused = [at for at in range(sheet.width) if at not in columns.used and not "".join(headings[at : at + 1])]
+    is_numbered = has_numbered_names(sheet, columns)
     for row in sheet.rows[int(columns.has_heading) :]:
-        checked, mailboxes, found = _check(row, columns, unused)
+        name = name_in(row, columns, is_numbered=is_numbered)
+        checked, mailboxes, found = _check(row, columns, name, unused)
         for key in [] if checked.problems else [email_key(address) for _, address in mailboxes]:
             if seen.setdefault(key, row.number) != row.number and checked.same_as is None:
                 checked = msgspec.structs.replace(checked, same_as=seen[key])
@@ -117,10 +119,10 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
 
 
 def _check(
-    row: SheetRow, columns: Columns, unused: Sequence[int]
+    row: SheetRow, columns: Columns, name: str, unused: Sequence[int]
 ) -> tuple[CheckedRow, list[Mailbox], list[OrderRecipient]]:
     """Returns the checked row, the name and address of each recipient in it, and the recipients who get a gift: none if it has a fault."""
-    cell, name = _cell(row, columns.email), _name(row, columns)
+    cell = _cell(row, columns.email)
     quantity = plain_quantity(_cell(row, columns.quantity))
     listed = ([] if is_bare(cell) else read_mailboxes(cell)) or [("", cell)]
     if name and not quantity and len(listed) == 1 and listed[0][0] and is_quantity(name):
@@ -188,10 +190,6 @@ def _recipient(email: str, name: str | None, quantity: int) -> OrderRecipient:
     if is_mistyped(email):
         raise InvalidRequest("The address has a character that no mailbox has.")
     return check_recipient(email, name, quantity)
-
-
-def _name(row: SheetRow, columns: Columns) -> str:
-    return joined_name(_cell(row, at) for at in columns.names)
 
 
 def _cell(row: SheetRow, at: int | None) -> str:

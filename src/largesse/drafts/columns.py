@@ -3,12 +3,13 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import msgspec
 
 from largesse.drafts.mailboxes import common_domains, is_bare, read_mailboxes, suggested
-from largesse.drafts.sheet import Sheet
+from largesse.drafts.own_files import fields_of
+from largesse.drafts.sheet import Sheet, SheetRow
 from largesse.orders.recipients import MAX_QUANTITY
 
 # Headings of each kind of column, in the languages of the pages and others that files come in, as `plain_heading` returns them.
@@ -105,6 +106,9 @@ class Columns(msgspec.Struct, frozen=True):
 def guess_columns(sheet: Sheet) -> Columns:
     """Guesses columns by headings, or without headings by cells. A quantity is never guessed by its cells."""
     first = sheet.rows[0].cells
+    if (fields := fields_of(first)) is not None:
+        quantity = fields.index("quantity") if "quantity" in fields else None
+        return Columns(fields.index("email"), (fields.index("name"),), quantity, has_heading=True)
     headings = [known_heading(cell, _KNOWN) for cell in first]
     for at, heading in enumerate(headings):
         if heading == _NOMBRE and not _holds_numbers(Sheet(sheet.rows[1:]), at):
@@ -336,11 +340,24 @@ _BREAKS = re.compile(r"\s*[\t\n\v\f\r\u2028\u2029]\s*")
 _NUMBERED = re.compile(r"(?<=\S) ?\([0-9]+\)")
 
 
-def joined_name(cells: Iterable[str]) -> str:
-    """Returns a name from its cells in one line, without the number of the person at its end: `Ada Byron` for `Ada Byron (1234)`."""
-    name = _BREAKS.sub(" ", " ".join(filter(None, cells)))
+def has_numbered_names(sheet: Sheet, columns: Columns) -> bool:
+    """Returns whether most names of a file end with a number of the person, as in `Ada Byron (1234)`. In files of ours it is part of the name."""
+    if not columns.has_heading or fields_of(sheet.rows[0].cells) is not None:
+        return False
+    names = [name for row in sheet.rows[1:_SAMPLED_ROWS] if (name := name_in(row, columns))]
+    return 2 * sum(_numbered_at(name) is not None for name in names) > len(names)
+
+
+def name_in(row: SheetRow, columns: Columns, *, is_numbered: bool = False) -> str:
+    """Returns the name in a row, in one line. With `is_numbered`, leaves out the number of the person at its end."""
+    name = _BREAKS.sub(" ", " ".join(filter(None, (row.cells[at] for at in columns.names if at < len(row.cells)))))
+    return name[: _numbered_at(name)] if is_numbered else name
+
+
+def _numbered_at(name: str) -> int | None:
+    """Returns where the number of the person at the end of a name begins; None if there is none."""
     number = _NUMBERED.search(name)
-    return name[: number.start()] if number and number.end() == len(name) else name
+    return number.start() if number and number.end() == len(name) else None
 
 
 def _is_word(cell: str) -> bool:

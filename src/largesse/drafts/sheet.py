@@ -7,6 +7,7 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import trimmed, without_apostrophe
+from largesse.drafts.own_files import fields_of
 from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -35,7 +36,7 @@ REFUSALS = {
     "more_emails": "Row {row} has a second e-mail address in a column that is not read.",
     "encoding": "It is text in an encoding that is neither UTF-8 nor Windows-1252.",
     "quotes": "A quotation mark of row {row} is not closed, or stands inside a cell.",
-    "kind": "It is neither a CSV file nor an XLSX workbook.",
+    "kind": "It is neither a CSV file nor an XLSX workbook: save it as one of them.",
     "old": "It is a workbook of an older kind, or protected by a password: save it as XLSX without one.",
     "unpacked": "The workbook has more than {limit} bytes when it is unpacked.",
     "broken": "The workbook cannot be read.",
@@ -82,19 +83,21 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 class SheetMaker:
-    """Makes a sheet from rows. Raises SheetRefused above a limit."""
+    """Makes a sheet from rows. Raises SheetRefused above a limit. With `is_file`, removes the marks that programs put around cells."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_file: bool = False) -> None:
         self._rows: list[SheetRow] = []
         self._characters = 0
+        self._is_file = is_file
+        self._is_ours = False
 
     def add(self, number: int, cells: Iterable[str]) -> None:
         """Adds a row, without invisible marks, unless it is blank. Raises SheetRefused."""
         kept: list[str] = []
         for at, raw in enumerate(cells):
-            cell = without_apostrophe(trimmed(raw.replace("\0", "") if raw.isascii() else raw.translate(_UNSEEN)))
-            if cell[:1] in _WRAPPING and (wrapped := _WRAPPED.fullmatch(cell)):
-                cell = trimmed("".join(filter(None, wrapped.groups())))
+            cell = trimmed(raw.replace("\0", "") if raw.isascii() else raw.translate(_UNSEEN))
+            if self._is_file:
+                cell = without_apostrophe(cell) if self._is_ours else _unwrapped(without_apostrophe(cell))
             if not cell:
                 continue
             if at >= MAX_COLUMNS:
@@ -107,6 +110,7 @@ class SheetMaker:
         if self._characters > MAX_CHARACTERS:
             raise SheetRefused("characters", limit=MAX_CHARACTERS)
         if kept:
+            self._is_ours = self._is_ours or (not self._rows and fields_of(kept) is not None)
             self._rows.append(SheetRow(number, tuple(kept)))
         if len(self._rows) > MAX_ROWS + 1:  # the first may be a heading
             raise SheetRefused("rows", limit=MAX_ROWS)
@@ -116,3 +120,9 @@ class SheetMaker:
         if not self._rows and not may_be_blank:
             raise SheetRefused("empty")
         return Sheet(self._rows, hidden)
+
+
+def _unwrapped(cell: str) -> str:
+    """Returns the address of a link, and a text without the quotation marks of a word processor around it."""
+    wrapped = _WRAPPED.fullmatch(cell) if cell[:1] in _WRAPPING else None
+    return trimmed("".join(filter(None, wrapped.groups()))) if wrapped else cell

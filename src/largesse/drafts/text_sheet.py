@@ -52,7 +52,7 @@ def read_text_sheet(text: str) -> Steps[Sheet]:
     text = yield from one_mailbox_a_line(text)
     text, separator = yield from _separator_of(text)
     rows = _Rows(text, separator, strict=True)
-    maker = SheetMaker()
+    maker = SheetMaker(is_file=True)
     while True:
         try:
             cells = rows.next()

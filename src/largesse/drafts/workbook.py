@@ -77,7 +77,7 @@ def read_sheets(output: bytes) -> Steps[dict[str, sheet.Sheet | sheet.SheetRefus
         line = _DECODER.decode(said)
         if line.name is None:
             raise sheet.SheetRefused(line.refused or "broken", limit=line.limit)
-        maker = makers.setdefault(line.name, sheet.SheetMaker())
+        maker = makers.setdefault(line.name, sheet.SheetMaker(is_file=True))
         hidden[line.name] += line.hidden
         if line.refused is not None:
             refused[line.name] = sheet.SheetRefused(

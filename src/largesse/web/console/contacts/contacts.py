@@ -32,6 +32,7 @@ _WRONG = {
     "start_date_wrong": text("Type a date, such as 31/03/2024."),
     "language_wrong": text("Choose English, French or German."),
     "country_wrong": text("This is not a country. Use its name or its code, such as GB."),
+    "state_wrong": text("Type Active or Has left."),
     "address_long": text("This has more than %(most)s characters."),
     "address_wrong": text("This has characters that are not allowed. Type it again."),
     "external_id_long": text("This has more than %(most)s characters."),
@@ -107,7 +108,7 @@ async def download(context: RequestContext) -> Response:
     rows = (
         (
             one.email,
-            one.name,
+            whole_number(one.name),
             one.language,
             one.country,
             _birthday_shown(
@@ -115,9 +116,9 @@ async def download(context: RequestContext) -> Response:
             ),  # with words: a spreadsheet could take the month of `12-10` for the day
             one.start_date.isoformat() if one.start_date else None,
             whole_number(one.external_id),
-            model.written_groups(one.groups),
+            whole_number(model.written_groups(one.groups)),
             states[one.is_active],
-            *(one.own_fields.get(field.key) for field in fields),
+            *(whole_number(one.own_fields.get(field.key)) for field in fields),
         )
         async for one in _all(context, _shown(context))
     )

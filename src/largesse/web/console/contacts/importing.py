@@ -45,6 +45,7 @@ _PART_NAMES = {
     "country": text("Country"),
     "groups": text("Groups"),
     "external_id": text("Your ID"),
+    "state": text("State"),
     "address": text("Postal address"),
     "address_2": text("Postal address, second part"),
     "address_3": text("Postal address, third part"),
