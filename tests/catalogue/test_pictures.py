@@ -69,7 +69,7 @@ def test_bytes_have_a_limit() -> None:
 
 
 def webp_lossy_of(padding: int) -> bytes:
-    whole = webp_lossy() + bytes(padding)
+    whole = webp_lossy() + b"JUNK" + (padding - 8).to_bytes(4, "little") + bytes(padding - 8)
     return whole[:4] + (len(whole) - 8).to_bytes(4, "little") + whole[8:]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from largesse.base.confidential import Confidential
+from largesse.catalogue.picture_metadata import without_metadata
 from largesse.db.pool import Connection
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -102,6 +103,7 @@ def _part(content: bytes, at: int, count: int) -> bytes:
 MAX_BYTES = 256 * 1024
 MIN_SIDE, MAX_SIDE = 64, 2_000  # pixels
 _NAME = re.compile(r"[0-9a-f]{32}\.(png|jpg|webp)")
+_NOT_WHOLE = "must be a whole PNG, JPEG or WebP file"
 _TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 
 
@@ -117,17 +119,21 @@ class Picture(Confidential, frozen=True):
 
 
 def read_picture(content: bytes) -> Picture:
-    """Returns the picture of these bytes. Raises PictureRefused with the limit."""
+    """Returns the picture of these bytes, without their metadata. Raises PictureRefused with the limit."""
     if len(content) > MAX_BYTES:
         raise PictureRefused(f"must have at most {MAX_BYTES // 1024} KiB, and has more")
     image = read_image(content)
     if image is None:
-        raise PictureRefused("must be a whole PNG, JPEG or WebP file")
+        raise PictureRefused(_NOT_WHOLE)
     if not all(MIN_SIDE <= side <= MAX_SIDE for side in (image.width, image.height)):
         raise PictureRefused(
             f"must have from {MIN_SIDE} to {MAX_SIDE} pixels each way, not {image.width} by {image.height}"
         )
-    return Picture(f"{hashlib.sha256(content).hexdigest()[:32]}.{image.kind}", content)
+    try:
+        shown = without_metadata(image.kind, content)
+    except ValueError:
+        raise PictureRefused(_NOT_WHOLE) from None
+    return Picture(f"{hashlib.sha256(shown).hexdigest()[:32]}.{image.kind}", shown)
 
 
 async def save_pictures(connection: Connection, pictures: Iterable[Picture]) -> None:
