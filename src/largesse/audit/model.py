@@ -98,6 +98,7 @@ ACTS: Mapping[str, str] = MappingProxyType(
         "person.password_chosen": "a person chose a new password",
         "person.recovery_codes": "new recovery codes were created for a second step",
         "person.removed": "a person was removed",
+        "person.renamed": "a person changed their name",
         "person.reset": "a link for a new password was created",
         "person.role_changed": "a person's role was changed",
         "person.second_step_off": "a second step was turned off",

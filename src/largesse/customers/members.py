@@ -64,6 +64,7 @@ _ADD = """
     ON CONFLICT (customer_id, lower(email)) DO UPDATE SET name = excluded.name, role = excluded.role, is_active = true
     RETURNING id
 """
+_SET_NAME = "UPDATE users SET name = $3 WHERE customer_id = $1 AND id = $2"
 _SET_ROLE = "UPDATE users SET role = $3 WHERE customer_id = $1 AND id = $2"
 # The row stays in the list, and the person may be invited again.
 _DEACTIVATE = "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2"
@@ -148,6 +149,13 @@ async def add_user(connection: Connection, customer_id: int, email: str, name: s
     """Adds a member, or activates the one with that address again, with that name and role. Returns their id."""
     await open_credentials(connection)
     return int(await connection.fetchval(_ADD, customer_id, email, name, role))
+
+
+async def set_user_name(connection: Connection, customer_id: int, user_id: int, name: str) -> None:
+    """Sets the name of a member."""
+    await open_credentials(connection)
+    await coordinator_of(connection).execute(LOCK_USER, user_id)
+    await connection.execute(_SET_NAME, customer_id, user_id, name)
 
 
 async def set_user_role(connection: Connection, customer_id: int, user_id: int, role: str) -> None:

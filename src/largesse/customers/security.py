@@ -7,6 +7,7 @@ from typing import NamedTuple
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers import passkeys, second_step
 from largesse.customers.actor import Actor, Transaction
+from largesse.customers.members import set_user_name
 from largesse.customers.passkeys import Passkey, RelyingParty
 from largesse.customers.passwords import Passwords
 from largesse.customers.sessions import (
@@ -194,6 +195,17 @@ class SecurityService:
         """Sets the language and the time zone of the person's pages. None means the browser's language, and UTC."""
         async with self._transaction(actor) as transaction:
             await set_preferences(transaction.connection, _person(actor).person_id, language, zone, self._sql)
+
+    async def set_name(self, actor: Actor, name: str) -> None:
+        """Sets the name by which the actor's customer sees the person. Customers have a name each for somebody who belongs to several."""
+        person = _person(actor)
+        assert isinstance(person, Person), "only members of customers have this page"
+        async with self._transaction(actor) as transaction:
+            if name == person.name:
+                return
+            await set_user_name(transaction.connection, person.customer_id, person.user_id, name)
+            own = transaction.on_behalf_of(person.customer_id)  # names belong to no environment
+            await own.record("person.renamed", person.email, before={"name": person.name}, after={"name": name})
 
     async def choose_environment(self, actor: Actor, environment: str) -> None:
         """Sets the environment that the pages of the person's session show."""

@@ -152,6 +152,23 @@ def test_pages_are_written_as_somebody_wishes(service: Service, sign_in: SignIn)
     assert eve.get("/app").headers["content-language"] == "en"
 
 
+def test_people_change_their_own_name(service: Service, sign_in: SignIn) -> None:
+    eve = sign_in("eve@acme.example")
+    for typed in ("", " ", "x" * 101, "E\u202eve"):
+        assert eve.submit("/app/security", "/app/security/name", name=typed).status_code == 422
+    for _ in range(2):  # the second time, it is the same name
+        assert eve.submit("/app/security", "/app/security/name", name=" Eve O'Neill & Co ").status_code == 303
+    assert "Eve O&#39;Neill &amp; Co" in eve.get("/app/security").text
+    assert service.sql("SELECT name FROM users WHERE email = 'eve@acme.example'")[0][0] == "Eve O'Neill & Co"
+    assert service.sql("SELECT count(*) FROM users WHERE name = 'Eve O''Neill & Co'")[0][0] == 1
+    entries = service.sql("SELECT subject, environment, before, after FROM audit_events WHERE act = 'person.renamed'")
+    assert len(entries) == 1
+    assert (entries[0]["subject"], entries[0]["environment"]) == ("eve@acme.example", None)
+    ada = sign_in("ada@acme.example")
+    assert "changed their name from Eve to Eve O'Neill & Co" in ada.read("/app/audit").replace("&#39;", "'")
+    assert "Eve O'Neill & Co" in ada.read("/app/people").replace("&#39;", "'")
+
+
 def test_a_customer_asks_everybody_for_a_second_step(service: Service, sign_in: SignIn) -> None:
     without_second_steps(service)
     service.sql("DELETE FROM sign_in_allowances")

@@ -87,6 +87,7 @@ SENTENCES: Mapping[str, str] = {
     "person.password_chosen": text("%(who)s chose a new password"),
     "person.recovery_codes": text("%(who)s created new recovery codes"),
     "person.removed": text("%(who)s removed %(what)s"),
+    "person.renamed": text("%(who)s changed their name from %(old_name)s to %(new_name)s"),
     "person.reset": text("%(who)s created a link for a new password for %(what)s"),
     "person.role_changed": text("%(who)s changed the role of %(what)s from %(old_role)s to %(new_role)s"),
     "person.second_step_off": text("%(who)s turned off the authenticator app"),
@@ -198,7 +199,7 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "people": (
         "users",
         text("People and roles"),
-        ("person.invited", "person.joined", "person.removed", "person.role", "people."),
+        ("person.invited", "person.joined", "person.removed", "person.renamed", "person.role", "people."),
     ),
     "signing-in": ("log-in", text("Signing in"), ("person.",)),
     "orders": (

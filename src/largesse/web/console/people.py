@@ -28,7 +28,7 @@ ROLE_NAMES = {
     "viewer": text("Viewer"),
 }
 _LAST = text("A company needs an administrator. Make somebody else an administrator first.")
-_MOST_NAME = 100
+MOST_NAME = 100
 _PAGE = 50
 _COLUMNS = (
     *(text("Name"), text("E-mail address"), text("Role"), text("Active"), text("Second step")),
@@ -63,7 +63,7 @@ class InvitationForm(msgspec.Struct):
     """Who is invited, and their role."""
 
     email: Annotated[str, Email()]
-    name: Annotated[str, Text(_MOST_NAME, required=False)]
+    name: Annotated[str, Text(MOST_NAME, required=False)]
     role: Annotated[str, Choice(ROLES)]
 
 

@@ -250,6 +250,7 @@ ROUTES = (
     _page("/app/customers", sign_in.customers, Access.SIGNED_IN, text("Choose a company")),
     _form("/app/customers", sign_in.choose_customer, Access.SIGNED_IN),
     _form("/app/environment", sign_in.switch_environment, Access.MEMBER),
+    _form("/app/security/name", security.rename, Access.MEMBER, _SECURITY, before_second_step=True),
     _step_up("/app/security/required", security.require_of_all, Right.SETTINGS, _SECURITY, before_second_step=True),
     _step_up("/app/security/large-sends", security.confirm_above, Right.SETTINGS, _SECURITY, before_second_step=True),
     # Gifts

@@ -19,6 +19,7 @@ from largesse.customers.sign_in import Refused, SignInStep
 from largesse.encryption.vault import DecryptionFailed
 from largesse.web.console.context import PageContext, RequestContext, typed_amount
 from largesse.web.console.layout import browser_zone, zone_choices
+from largesse.web.console.people import MOST_NAME
 from largesse.web.console.sign_in import new_password
 from largesse.web.console.step_up import asked, refused
 
@@ -40,6 +41,7 @@ async def show(context: PageContext) -> Response:
     languages = [("", context.say("Use my browser's language")), *((one.tag, one.name) for one in LANGUAGES.values())]
     return context.page(
         "security.html",
+        most_name=MOST_NAME,
         sessions=methods.sessions,
         codes_left=methods.recovery_codes,
         can_passkeys=security.has_passkeys,
@@ -160,6 +162,15 @@ async def prefer(context: PageContext) -> Response:
     await context.security.set_preferences(context.actor, language or None, zone or None)
     here = context.own_path(form["next"]) if form["next"] else _here(context)
     return context.see(here, context.say("Saved."))
+
+
+async def rename(context: PageContext) -> Response:
+    """Changes the person's name."""
+    name = context.form.text("name", MOST_NAME)
+    if context.form.errors:
+        return await show(context)
+    await context.security.set_name(context.actor, name)
+    return context.see(_here(context), context.say("Saved."))
 
 
 async def require_of_all(context: RequestContext) -> Response:
