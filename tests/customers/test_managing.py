@@ -2,13 +2,14 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 from tests.chained import actor_on
-from tests.distributed import WAITING
+from tests.distributed import IS_DISTRIBUTED, WAITING
 from tests.waiting import until
 
 from largesse.base.errors import NotFound
-from largesse.customers.members import LastAdministrator, invite, remove, set_role
+from largesse.customers.members import LastAdministrator, invite, list_members, remove, set_role
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
@@ -122,3 +123,24 @@ async def test_nobody_of_another_customer_or_removed_is_found(database: Database
             await remove(actor, user_id, take_all_accounts)
         with pytest.raises(NotFound):
             await set_role(actor, user_id, "viewer")
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster has settings of its own for the coordinator's tables")
+async def test_a_list_of_people_reads_its_customer_once(connection: asyncpg.Connection) -> None:
+    """Among many customers with one person, a list of 5,000 looked the customer up for each, from the sixth on."""
+    await connection.execute(
+        """
+        SET session_replication_role = replica;
+        INSERT INTO customers (id, key, name, plan, funding) OVERRIDING SYSTEM VALUE
+        SELECT 1000 + n, 'many-' || n, 'Many', 'pro', 'balance' FROM generate_series(1, 3000) AS n;
+        INSERT INTO users (customer_id, email, name, role)
+        SELECT CASE WHEN n > 3000 THEN 1001 ELSE 1000 + n END, n || '@many.example', 'P', 'member' FROM generate_series(1, 4000) AS n;
+        ANALYZE customers, users
+        """
+    )
+    so_far = "SELECT (seq_tup_read + idx_tup_fetch)::int FROM pg_stat_xact_user_tables WHERE relname = 'customers'"
+    before = await connection.fetchval(so_far)
+    for _ in range(8):  # the last ones by the plan for any arguments
+        assert len(await list_members(connection, 1001)) == 1001
+    assert await connection.fetchval(so_far) - before == 8
+    assert {one.customer for one in await list_members(connection)} >= {"many-1", "many-3000"}

@@ -53,6 +53,7 @@ _PARTS = {
     "_INTO_OF_LINES",
     "_KINDS",
     "_MARK_METADATA",
+    "_MEMBER",
     "_NEW_EVENTS",
     "_NEW_JOBS",
     "_NODES",

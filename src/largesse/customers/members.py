@@ -26,25 +26,31 @@ _LIST_USERS = """
     FROM users WHERE customer_id = $1 AND ($4::int IS NULL OR id < $4) ORDER BY id DESC OFFSET $2 LIMIT $3
 """
 _MEMBER = Fragment("""
-    SELECT u.id, c.key AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
+    SELECT u.id, {key} AS customer, u.email, u.name, u.role, u.is_active, u.person_id IS NOT NULL AS has_signed_in,
            p.id IS NOT NULL AND (p.has_app OR EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id)) AS has_second_step,
            (SELECT max(l.ends_at) FROM sign_in_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
             AND l.used_at IS NULL AND l.ends_at > clock_now()) AS invited_until,
            u.last_login_at
-    FROM users u JOIN customers c ON c.id = u.customer_id LEFT JOIN people p ON p.id = u.person_id
+    FROM users u LEFT JOIN people p ON p.id = u.person_id
 """)
-_LIST_MEMBERS = compose(
-    "{member} WHERE $1::int IS NULL OR u.customer_id = $1 ORDER BY c.key, u.is_active DESC, u.name, u.id",
-    member=_MEMBER,
+_MEMBER_OF_ANY = compose(
+    "{member} JOIN customers c ON c.id = u.customer_id", member=compose(_MEMBER, key=Fragment("c.key"))
 )
-_ONE_MEMBER = compose("{member} WHERE u.customer_id = $1 AND u.id = $2", member=_MEMBER)
+# Reads the customer once. A plan for any customer expects each to have one member, and would look the customer up for each.
+_MEMBER_OF_ONE = compose(
+    "{member} WHERE u.customer_id = $1",
+    member=compose(_MEMBER, key=Fragment("(SELECT key FROM customers WHERE id = $1)")),
+)
+_LIST_ALL_MEMBERS = compose("{member} ORDER BY c.key, u.is_active DESC, u.name, u.id", member=_MEMBER_OF_ANY)
+_LIST_MEMBERS = compose("{member} ORDER BY u.is_active DESC, u.name, u.id", member=_MEMBER_OF_ONE)
+_ONE_MEMBER = compose("{member} AND u.id = $2", member=_MEMBER_OF_ONE)
 _SEARCH_MEMBERS = compose(
     """
-    {member} WHERE u.customer_id = $1 AND ($2::bool IS NULL OR u.is_active = $2)
+    {member} AND ($2::bool IS NULL OR u.is_active = $2)
         AND (position($3 IN lower(u.name)) > 0 OR position($3 IN lower(u.email)) > 0)
     ORDER BY u.is_active DESC, u.name, u.id OFFSET $4 LIMIT $5
     """,
-    member=_MEMBER,
+    member=_MEMBER_OF_ONE,
 )
 _COUNT_MEMBERS = "SELECT count(*) FILTER (WHERE is_active) AS active, count(*) FILTER (WHERE NOT is_active) AS removed FROM users WHERE customer_id = $1"
 # How many people a customer has, and the member with an address, if there is one.
@@ -118,7 +124,10 @@ async def find_member(connection: Connection, customer: str, email: str) -> Memb
 
 async def list_members(connection: Connection, customer_id: int | None = None) -> list[Member]:
     """Returns the members of a customer, or of all: active ones first, by name."""
-    rows = await connection.fetch(_LIST_MEMBERS, customer_id)
+    if customer_id is None:
+        rows = await connection.fetch(_LIST_ALL_MEMBERS)
+    else:
+        rows = await connection.fetch(_LIST_MEMBERS, customer_id)
     return [Member(**row) for row in rows]
 
 

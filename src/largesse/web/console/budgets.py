@@ -38,9 +38,9 @@ async def show(context: RequestContext) -> Response:
     person, may_set = context.person, context.person.may(Right.SETTINGS)
     async with context.database.connection(person.scope) as connection:
         budgets = await _listed(context, connection)
-        subjects = await _subjects(context, connection) if may_set else {}
-        currencies = await list_currencies(connection, person.customer_id) if may_set else []
         people = await list_members(connection, person.customer_id) if may_set else []
+        subjects = await _subjects(context, connection, people) if may_set else {}
+        currencies = await list_currencies(connection, person.customer_id) if may_set else []
         accounts = await list_seen_accounts(connection, context.customer, user_id=None)
     return context.page(
         "budgets.html",
@@ -62,7 +62,7 @@ async def create(context: RequestContext) -> Response:
     name = form.text("name", service.MOST_NAME)
     async with context.database.connection(person.scope) as connection:
         currencies = await list_currencies(connection, person.customer_id)
-        subjects = await _subjects(context, connection)
+        subjects = await _subjects(context, connection, await list_members(connection, person.customer_id))
     of = form.choice("of", subjects)
     period, currency = form.choice("period", PERIODS), form.choice("currency", currencies)
     people = form.numbers("who") if of == _GROUP else []
@@ -208,11 +208,10 @@ async def _find(context: RequestContext) -> SeenBudget:
     return found
 
 
-async def _subjects(context: RequestContext, connection: Connection) -> dict[str, str]:
+async def _subjects(context: RequestContext, connection: Connection, members: list[Member]) -> dict[str, str]:
     """Returns the people, roles and accounts that a budget can limit, by the value of the form's field."""
     offered = {f"role-{role}": context.say(_ROLES[role]) for role in ROLES}
     offered[_GROUP] = context.say("Some people together: tick them below")
-    members = await list_members(connection, context.person.customer_id)
     offered |= {f"person-{id_}": context.say("Person: %(name)s", name=name) for id_, name, _ in _boxes(members)}
     for account in await list_service_accounts(connection, context.person.customer_id):
         offered[f"service_account-{account.id}"] = context.say("Service account: %(name)s", name=account.name)
