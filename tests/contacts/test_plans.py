@@ -1,11 +1,17 @@
 """Lists of contacts read what they show, whatever the planner expects."""
 
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+
 import asyncpg
 import pytest
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.contacts import groups, store
+from largesse.customers.principal import Principal
 from largesse.db.roles import Role
+from largesse.orders import placeholders
+from largesse.orders.recipients import OrderRecipient
 
 _CONTACTS = """
     INSERT INTO contacts (customer_id, environment, id, email, email_key, name, sought)
@@ -95,3 +101,39 @@ async def test_a_page_reads_its_own_contacts_and_the_groups_of_each(connection: 
             read, looked_up = (now - then for now, then in zip(await connection.fetchrow(so_far), before, strict=True))
             assert read <= 51 + 1, "and the one where the page begins"
             assert looked_up == 51
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster has settings of its own for the coordinator's tables")
+async def test_changes_read_the_contacts_that_they_name(connection: asyncpg.Connection) -> None:
+    """Among many customers with few contacts, each look-up and each change of a large one read all of its contacts, from the sixth on."""
+    place, named = (1, "production"), range(1001, 1021)
+    contacts = _CONTACTS.partition(";")[0]
+    others = contacts.replace("SELECT 1,", "SELECT 10 + n / 3,").replace("(1, 3000)", "(3001, 12000)")
+    await connection.execute(f"SET session_replication_role = replica; {contacts}; {others}; ANALYZE contacts")
+    principal = Principal(1, "production", 1, "Acme", "pro", "balance", 1, "bot", True)
+    emails = [f"{number}@many.example" for number in named]
+    found = await store.find_contacts(connection, place, ids=named)
+
+    async def change(how: Callable[..., Awaitable[object]], *arguments: object) -> None:
+        await store.lock_contacts(connection, place)
+        await how(connection, place, *arguments)
+
+    so_far = "SELECT (seq_tup_read + idx_tup_fetch)::int FROM pg_stat_xact_user_tables WHERE relname = 'contacts'"
+    for run in (
+        lambda: store.find_contacts(connection, place, emails=emails),
+        lambda: store.find_contacts(connection, place, ids=named),
+        lambda: placeholders._read_values(connection, principal, [OrderRecipient(email) for email in emails]),
+        lambda: change(store.save_addresses, dict.fromkeys(named, b"sealed")),
+        lambda: change(store.update_contacts, found),
+        lambda: change(store.free_keys, named),
+        lambda: change(store.delete_contacts, named),
+    ):
+        async with connection.transaction():
+            await connection.execute(
+                f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
+            )
+            read = [await connection.fetchval(so_far)]
+            for _ in range(8):  # the last ones by the plan for any arguments
+                await run()
+                read.append(await connection.fetchval(so_far))
+            assert max(now - then for then, now in pairwise(read)) <= len(named)

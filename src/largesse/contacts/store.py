@@ -12,13 +12,16 @@ from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import NOTHING, Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
-from largesse.db.statements import count_changed, plan_in_order
+from largesse.db.statements import count_changed, plan_for_values, plan_in_order
 
 _encode = msgspec.json.Encoder().encode
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 
 # Changes to a customer's contacts run one at a time, so that none exceeds a limit and no two can deadlock.
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint))"
+# A plan for any customer expects each to have few contacts. It would read all contacts of a large one for each change.
+_LOCK = """
+    SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint)), set_config('plan_cache_mode', 'force_custom_plan', true)
+"""
 
 # OFFSET makes the planner begin with the few groups of a contact. It expects a customer to have one group, and would look each of up to 200 up.
 _COLUMNS = Fragment("""
@@ -219,7 +222,9 @@ async def find_contacts(
 ) -> list[Contact]:
     """Returns the contacts with one of those addresses, external ids or ids."""
     keys = [email_key(email) for email in emails]
-    return [_contact(row) for row in await connection.fetch(_FOUND, *place, keys, list(external_ids), list(ids))]
+    async with connection.transaction():
+        await plan_for_values(connection)
+        return [_contact(row) for row in await connection.fetch(_FOUND, *place, keys, list(external_ids), list(ids))]
 
 
 async def list_contacts(

@@ -211,6 +211,14 @@ async def plan_in_order(connection: Connection) -> None:
     await connection.execute("SET LOCAL enable_sort = off")
 
 
+async def plan_for_values(connection: Connection) -> None:
+    """Makes the planner plan each statement for its arguments, for the rest of the transaction. Call it inside a transaction.
+
+    From the sixth time on, a statement may have a plan for any arguments. It expects a customer to have few rows, and reads all rows of a large one.
+    """
+    await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+
+
 @asynccontextmanager
 async def planned_at_once(connection: Connection) -> AsyncIterator[None]:
     """Plans sums of many rows so that each table is read once and added up without sorting. Call it inside a transaction.
