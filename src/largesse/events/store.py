@@ -182,9 +182,10 @@ _BODIES_OF_LINES = """
 """
 _BODIES_OF = "SELECT id, body FROM events WHERE customer_id = $1 AND id = ANY($2::bigint[])"
 # Citus calls no function that depends on settings, such as convert_from, for the rows of an UPDATE.
+# ANY, as a plan for any customer expects each to have few rows, and would read all of a large one.
 _REWRITE_ALL = """
     UPDATE events SET body = rewritten.body FROM unnest($2::bigint[], $3::bytea[]) AS rewritten (id, body)
-    WHERE events.customer_id = $1 AND events.id = rewritten.id
+    WHERE events.customer_id = $1 AND events.id = rewritten.id AND events.id = ANY($2::bigint[])
 """
 
 

@@ -243,12 +243,13 @@ NOTIFIED_LINES = compose(
 LOCK_MAIL = """
     SELECT id, email, kind, edition FROM messages WHERE customer_id = $1 AND order_id = $2 ORDER BY id FOR UPDATE
 """
+# ANY, as a plan for any customer expects each to have few rows, and would read all of a large one.
 ERASE_MAIL = """
     UPDATE messages SET email = erased.email, name = NULL, reason = NULL, fence = fence + 1,
         finished_at = CASE WHEN state IN ('pending', 'held') THEN clock_now() ELSE finished_at END,
         state = CASE WHEN state IN ('pending', 'held') THEN 'cancelled' ELSE state END
     FROM unnest($2::bigint[], $3::text[]) AS erased (message_id, email)
-    WHERE customer_id = $1 AND id = message_id RETURNING state
+    WHERE customer_id = $1 AND id = message_id AND id = ANY($2::bigint[]) RETURNING state
 """
 _ERASED_CODE = Fragment("""
     email = 'erased-' || abs(edition) || '@erased.invalid', reason = NULL, fence = fence + 1,

@@ -126,8 +126,9 @@ _READ = compose(
 _HOLD = """
     SELECT id FROM orders WHERE customer_id = $1 AND id = ANY($2::int[]) ORDER BY id FOR NO KEY UPDATE
 """
+# ANY, as a plan for any customer expects each to have few rows, and would read all of a large one.
 _MARK = """
     UPDATE orders SET placed_digest = marked.placed, mac = marked.mac
     FROM unnest($2::int[], $3::bytea[], $4::bytea[]) AS marked (id, placed, mac)
-    WHERE orders.customer_id = $1 AND orders.id = marked.id
+    WHERE orders.customer_id = $1 AND orders.id = marked.id AND orders.id = ANY($2::int[])
 """
