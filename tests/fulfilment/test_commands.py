@@ -64,8 +64,8 @@ def test_numbers_go_in_and_are_listed(database: str, run: Run, tmp_path: Path) -
     assert listed == [{"product": "tea", "value": 5.0, "currency": "GBP", "free": 2, "handed_out": 0, "waiting": 0}]
     assert "2 free" in run("stock", "list").stdout
     assert run("stock", "import", "tea", "numbers.csv", "--value", "5").exit_code == 0
-    (tmp_path / "more.csv").write_text("number,expiry\nSECRET-1,2099-12-31\n")
-    assert run("stock", "import", "tea", "more.csv", "--value", "5").stdout.endswith("\nNot read: expiry.\n")
+    (tmp_path / "more.csv").write_text("number,batch\nSECRET-1,7\n")
+    assert run("stock", "import", "tea", "more.csv", "--value", "5").stdout.endswith("\nNot read: batch.\n")
     assert run_beside(acts(database)) == [("stock.imported", "gift tea", None, {"added": 2})]
     for arguments in (["tea", "numbers.csv"], ["nothing", "numbers.csv"], ["tea", "none.csv"], ["box", "numbers.csv"]):
         refused = run("stock", "import", *arguments)

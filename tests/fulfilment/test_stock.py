@@ -16,7 +16,7 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import stock, stock_store, store
-from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
+from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers, read_rows
 from largesse.fulfilment.tasks import measure_inventory
 
 __all__ = ["database"]
@@ -319,3 +319,33 @@ async def test_the_stock_is_read_up_to_the_limit(connection: asyncpg.Connection)
     ):
         read = await rows_read(connection, Role.OFFICE, "vouchers", statement, *arguments)
         assert read <= most + 1 + 305 * levels, statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Gutscheinnummer;Betrag;PIN-Code;Gültig bis;Nr.\nS1;25,00;9;31.12.2090;1\n",
+        "Code cadeau;Valeur;Code PIN;Valable jusqu\u2019au\nS1;25,00 €;9;2090-12-31\n",
+        '\ufeff"Voucher code","Amount","PIN","Expiry date"\n"S1","25.00","9","2090-12-31"\n',
+        "\n;;;;\nKartennummer;Nennwert;Geheimzahl;Ablaufdatum;;\nS1;25;9;31.12.2090;;\n",
+    ],
+)
+def test_headings_in_german_and_french_are_read(text: str) -> None:
+    [(_, row)] = read_rows(Upload("numbers.csv", text.encode()), ["number"], ["value", "pin", "use_by"])
+    assert (row["number"], row["value"][:2], row["pin"]) == ("S1", "25", "9")
+    assert row["use_by"] in {"2090-12-31", "31.12.2090"}
+
+
+def test_the_tracking_numbers_of_a_carrier_are_read_by_their_headings() -> None:
+    columns = (["shipment", "carrier"], ["tracking_number"])
+    for text in ("Sendung;Versanddienst;Sendungsnummer\n7;DHL;0034\n", "Colis;Transporteur;N° de suivi\n7;DHL;0034\n"):
+        [(_, row)] = read_rows(Upload("sent.csv", text.encode()), *columns)
+        assert row == {"shipment": "7", "carrier": "DHL", "tracking_number": "0034"}
+
+
+def test_a_column_with_the_name_of_a_field_wins_and_two_others_for_one_field_are_refused() -> None:
+    [(_, row)] = read_rows(Upload("numbers.csv", b"code,number\nX,S1\n"), ["number"])
+    assert row == {"number": "S1"}
+    with pytest.raises(FileRefused) as refused:
+        list(read_rows(Upload("numbers.csv", b"Kartennummer;Code\nX;S1\n"), ["number"]))
+    assert refused.value.code == "heading_twice"

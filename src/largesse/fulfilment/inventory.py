@@ -18,7 +18,7 @@ from largesse.base.confidential import Confidential
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.file_text import EAST_ASIAN, SINGLE_BYTE, NotText, open_text
 from largesse.base.money import label
-from largesse.base.text import is_error, is_rounded, trimmed, without_apostrophe
+from largesse.base.text import folded, is_error, is_rounded, trimmed, without_apostrophe
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
@@ -35,6 +35,22 @@ _TOTALS = frozenset({"total", "totals", "sum", "summe", "gesamt", "gesamtsumme",
 # `31.12.2030`, as spreadsheets in many countries save a day. A day with slashes may have the month first.
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})", re.ASCII)
 _SEPARATOR = re.compile("sep=.[\r\n]", re.IGNORECASE)
+
+
+# Other headings of each column, in English, German and French, without blanks, signs and accents. Not `Nr.`: lists count their rows with it.
+_HEADINGS = {
+    "number": "nummer numero code vouchernumber vouchercode giftcode cardnumber couponcode gutscheinnummer gutscheincode kartennummer numerodecarte codecadeau",
+    "value": "amount facevalue denomination wert betrag nennwert gutscheinwert valeur montant valeurfaciale",
+    "pin": "pincode codepin geheimzahl codesecret",
+    "use_by": "useby expiry expirydate expirationdate expires validuntil validto gultigbis gueltigbis einlosbarbis ablaufdatum verfallsdatum"
+    " valablejusquau datedexpiration dateexpiration datelimite",
+    "shipment": "parcel sendung paket envoi colis",
+    "carrier": "versanddienst versanddienstleister paketdienst zusteller transporteur",
+    "tracking_number": "tracking trackingno trackingcode trackingid trackingnummer trackingnr sendungsnummer sendungsnr sendungsverfolgungsnummer"
+    " numerodesuivi nodesuivi ndesuivi suivi codedesuivi",
+}  # fmt: skip
+_KNOWN_AS = {heading: name for name, headings in _HEADINGS.items() for heading in headings.split()}
+_SIGNS = re.compile(r"[\W_]+")
 
 
 class Upload(Confidential, frozen=True):
@@ -120,7 +136,10 @@ def _heading(file: Iterator[str]) -> tuple[int, str, str, list[str]]:
     lines = ((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK) and not _SEPARATOR.match(text))
     heading_at, first = next(lines, (1, ""))
     delimiter = max(_DELIMITERS, key=first.count)
-    names = [name.strip().strip('"').lower().replace(" ", "_") for name in first.rstrip("\r\n").split(delimiter)]
+    typed = [name.strip().strip('"') for name in first.rstrip("\r\n").split(delimiter)]
+    names = [name.lower().replace(" ", "_") for name in typed]
+    meant = [_KNOWN_AS.get(_SIGNS.sub("", folded(name)), "") for name in typed]
+    names = [other if other and other not in names else name for name, other in zip(names, meant, strict=True)]
     return heading_at, first, delimiter, names
 
 
