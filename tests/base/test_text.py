@@ -8,7 +8,7 @@ import pytest
 
 from largesse.base.email import MAX_EMAIL, EmailError, normalise_email
 from largesse.base.errors import InvalidRequest, OperatorError
-from largesse.base.text import cleaned, folded, plain_text, trimmed, unfit, unfit_key, without_apostrophe
+from largesse.base.text import cleaned, folded, free_key, plain_text, trimmed, unfit, unfit_key, without_apostrophe
 from largesse.orders.options import read_key, read_text
 from largesse.seed.reading import parse_seed
 from largesse.web.claim.addresses import check_address
@@ -167,3 +167,7 @@ def test_a_text_whose_zeros_a_program_has_kept_is_read_without_the_formula() -> 
 def test_texts_that_begin_no_formula_stay_as_they_are() -> None:
     for text in ("Thank you ;-)", "Ada - and Grace, too; = fine", "ada+1@example.com", "l'été, 'quoted'", "one\n- two"):
         assert plain_text(text) == without_apostrophe(text) == text
+
+
+def test_a_key_of_accents_alone_takes_no_time() -> None:
+    assert free_key("Zo\u00eb" + "\u0301\u0316" * 250_000, (), "nameless") == "zoe"

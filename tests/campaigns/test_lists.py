@@ -22,6 +22,11 @@ def test_what_copying_leaves_around_an_address_is_taken_off(text: str) -> None:
     assert finished(read_mailboxes(text)) == ("ada@x.com",)
 
 
+def test_a_word_of_quotation_marks_takes_no_time() -> None:
+    with pytest.raises(CampaignFault):
+        finished(read_mailboxes("1" + '"' * 300_000 + "x"))
+
+
 @pytest.mark.parametrize("address", ["o\u2019neil@x.com", "\uff4a@x.com", "ada@x,com", "ada@x.com|bo@x.com"])
 def test_an_address_that_nobody_can_have_is_refused(address: str) -> None:
     """Its owner could never take part."""

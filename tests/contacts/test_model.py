@@ -160,3 +160,7 @@ def test_what_is_right_is_normalised() -> None:
     )
     assert (change.name, change.address, change.fields) == (None, "1 High St\nLeeds", {"size": "M"})
     assert model.sought("Zoë Ångström", "Zoe@Example.com") == "zoe angstrom zoe@example.com"
+
+
+def test_blank_lines_among_groups_take_no_time() -> None:
+    assert model.read_groups('a\n "b;c" ' + "\r\n" * 200_000 + "d") == ["a", "b;c", "d"]

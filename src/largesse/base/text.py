@@ -97,6 +97,7 @@ def like_containing(word: str) -> str:
 
 
 _NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
+_NAMED = 1_000  # characters of a name that its key is made from; to order thousands of accents takes long
 
 
 def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "-", longest: int = 60) -> str:
@@ -104,7 +105,7 @@ def free_key(name: str, taken: Collection[str], nameless: str, *, joint: str = "
 
     Without the number it has at most `longest` characters.
     """
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = unicodedata.normalize("NFKD", name[:_NAMED]).encode("ascii", "ignore").decode().lower()
     wanted = _NOT_IN_A_KEY.sub(joint, plain).strip(joint)[:longest] or nameless
     key, number = wanted, 1
     while key in taken:

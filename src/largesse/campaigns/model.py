@@ -32,9 +32,8 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 _PARTS = re.compile(r"[;\n]")
 # What people type around a domain, and what copying leaves around an address, or as the bullet of a list.
 _NOT_OF_MAIL = re.compile(r"^(?:@|(?:https?://)?www\.(?=.+\.)|https?://)|(?<=\w)[./]$", re.IGNORECASE)
-_NOT_OF_ADDRESS = re.compile(
-    r"""^["'\u2018\u201c\u201e\xab(]*(?:mailto:)?|[."'\u2019\u201d\u201c\xbb)]*$""", re.IGNORECASE
-)
+_BEFORE_ADDRESS = re.compile(r"""["'\u2018\u201c\u201e\xab(]*(?:mailto:)?""", re.IGNORECASE)
+_AFTER_ADDRESS = ".\"'\u2019\u201d\u201c\xbb)"
 _BULLET = re.compile(r"[\W\d_]{1,5}")
 _QUOTES = ('"', "'")
 
@@ -140,7 +139,9 @@ def read_mailboxes(text: str) -> Steps[tuple[str, ...]]:
     wrong = []
     for part in _PARTS.split(text):
         for one in _addresses_in(part):
-            address = _NOT_OF_ADDRESS.sub("", trimmed(one))
+            word = trimmed(one)
+            begins = _BEFORE_ADDRESS.match(word)
+            address = word[begins.end() if begins else 0 :].rstrip(_AFTER_ADDRESS)
             normal = None
             with contextlib.suppress(EmailError):
                 normal = None if is_mistyped(address) else normalise_email(address)

@@ -377,7 +377,7 @@ def group_key(name: str) -> str:
 
 
 # Names separated by commas, semicolons, bars or line breaks. A name in quotation marks may contain these, and its own marks twice.
-_GROUPS = re.compile(r'\s*"([^"]*(?:""[^"]*)*)"\s*(?=[,;|\n]|$)|([^,;|\n]+)')
+_GROUPS = re.compile(r'[^\S\n]*"([^"]*(?:""[^"]*)*)"\s*(?=[,;|\n]|$)|([^,;|\n]+)')
 
 
 def read_groups(typed: str) -> list[str]:

@@ -179,9 +179,11 @@ def _split(text: str, separators: str) -> Iterator[str]:
     for number, found in enumerate(_TOKENS.finditer(text), 1):
         if found[0] not in separators:
             tokens.append(found[0])
-        elif part := trimmed("".join(tokens)):
-            tokens.clear()
-            yield part
+        else:
+            part = trimmed("".join(tokens))
+            tokens.clear()  # also of blanks, of which a text may have millions
+            if part:
+                yield part
         if number % _TOKENS_A_STEP == 0:
             yield ""
     if part := trimmed("".join(tokens)):

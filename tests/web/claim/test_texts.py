@@ -70,6 +70,12 @@ def test_bad_addresses_say_what_is_wrong(changes: dict[str, str], errors: dict[s
     assert check_address("GB", good | changes).errors == errors
 
 
+def test_a_postal_code_of_accents_alone_is_refused_before_they_are_ordered() -> None:
+    good = {"name": "A B", "street_address": "1 High St", "city": "Leeds"}
+    typed = {**good, "postal_code": "a" + "\u0301\u0316" * 250_000}
+    assert check_address("GB", typed).errors == {"postal_code": "invalid"}
+
+
 @pytest.mark.parametrize(
     ("country", "typed", "stored"),
     [

@@ -148,7 +148,8 @@ def _known(country: str) -> str:
 
 def _tidy(text: str, name: str) -> str:
     """Removes surrounding blanks and empty lines. Only a street may have several lines. Postal codes are in capitals and plain digits."""
-    if name == "postal_code":
-        text = unicodedata.normalize("NFKC", text).upper()
     lines = [trimmed(" ".join(line.split())) for line in text.replace("\r\n", "\n").split("\n")]
-    return ("\n" if name == "street_address" else " ").join(line for line in lines if line)
+    tidied = ("\n" if name == "street_address" else " ").join(line for line in lines if line)
+    if name != "postal_code" or len(tidied) > LONGEST:  # to order thousands of accents takes long
+        return tidied
+    return trimmed(" ".join(unicodedata.normalize("NFKC", tidied).upper().split()))
