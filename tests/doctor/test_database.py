@@ -69,6 +69,12 @@ async def test_a_database_that_will_do(looked: Looked) -> None:
             Level.WARNING,
             "uses it: follow_ups_by_claim_by.",
         ),
+        pytest.param(
+            "DROP INDEX follow_ups_by_claim_by",
+            Level.WARNING,
+            "are missing: follow_ups_by_claim_by.",
+            marks=pytest.mark.skipif(IS_DISTRIBUTED, reason="indexes are not compared on a cluster"),
+        ),
         ("GRANT DELETE ON entries TO largesse_app", Level.WARNING, "1 rights that are not theirs"),
         ("REVOKE INSERT ON orders, lines FROM largesse_app", Level.WARNING, "lack 2 of their rights"),
         ("SELECT setval('orders_id_seq', 1940000000)", Level.WARNING, "207,483,647 more orders"),

@@ -2,14 +2,17 @@
 
 import asyncio
 import random
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import asyncpg
 import pytest
+from tests.distributed import IS_DISTRIBUTED
 from tests.faults.proxy import Proxy
 from tests.waiting import until
 
@@ -65,6 +68,53 @@ async def test_while_the_database_is_away_everything_says_so(proxy: Proxy, start
         status, _, answer = await ask("POST", "/send/gift", json=body)
         assert (status, answer["codeCount"]) == (200, 2)
     assert await asyncio.to_thread(service.terminate) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a login would have to be made on each node")
+async def test_a_login_that_is_refused_for_a_while_is_no_fault_of_ours(
+    database_url: str, start_installation: Any
+) -> None:
+    name, parts = f"away_{secrets.token_hex(4)}", urlsplit(database_url)
+    installation = await asyncio.to_thread(start_installation, url=database_url)
+    admin = await asyncpg.connect(database_url)
+    database = await admin.fetchval("SELECT current_database()")
+    installation.run("migrate")  # with the key, which such a login may not add
+    await admin.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' IN ROLE largesse_app")
+    installation.environ["LARGESSE_DATABASE_URL"] = database_url.replace(
+        f"//{parts.netloc}/", f"//{name}:{name}@{parts.netloc.rpartition('@')[2]}/", 1
+    )
+    try:
+        service = await asyncio.to_thread(installation.serve)
+        headers = {"Authorization": f"Bearer {installation.world['api_keys']['globex-prod']}"}
+        async with aiohttp.ClientSession(service.url, headers=headers) as session:
+            for refuse, permit in (
+                (f"ALTER ROLE {name} NOLOGIN", f"ALTER ROLE {name} LOGIN"),
+                (
+                    f"REVOKE CONNECT ON DATABASE {database} FROM PUBLIC",
+                    f"GRANT CONNECT ON DATABASE {database} TO PUBLIC",
+                ),
+            ):
+                await admin.execute(refuse)
+                await admin.execute(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1", name
+                )
+                # Requests that find a session which has just ended are answered 503 as before.
+                for path in ("/health", "/me", "/orders") * 3:
+                    async with session.get(path) as answer:
+                        assert (answer.status, answer.headers.get("Retry-After")) == (503, "1"), (refuse, path)
+                await admin.execute(permit)
+                for path in ("/health", "/me", "/orders"):
+                    async with session.get(path) as answer:
+                        assert answer.status == 200, (permit, path)
+        assert await asyncio.to_thread(service.terminate) == 0
+        assert "request_failed" not in service.log.read_text()
+    finally:
+        for service in installation.services:
+            if service.process.poll() is None:
+                service.kill()
+        await admin.execute(f"DROP ROLE {name}")
+        await admin.close()
 
 
 # `serve` that looked at its database, and goes on once a test says so.

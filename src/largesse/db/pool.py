@@ -28,7 +28,13 @@ OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourc
 # Another transaction held what a statement needed, for too long or in a deadlock. The server has rolled back the statement.
 LOCKED: tuple[type[BaseException], ...] = (asyncpg.LockNotAvailableError, asyncpg.TransactionRollbackError)
 
-# OUT_OF_RESOURCES, and: the server is stopping, starting, gone, silent or a standby, or a time limit has passed.
+# The server refuses the login: its password was changed, or it may not log in, or the database was renamed. Only opening a session raises it.
+_REFUSED: tuple[type[BaseException], ...] = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+)
+
+# OUT_OF_RESOURCES, _REFUSED, and: the server is stopping, starting, gone, silent or a standby, or a time limit has passed.
 # The time limit is that of a statement, a lock or an idle transaction. A server is a standby before its promotion, or after another's.
 # The statement may be tried again on another connection. A COMMIT with such an error may or may not have happened.
 # InternalClientError: a statement began on a connection that the server was about to close.
@@ -40,6 +46,7 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     *OUT_OF_RESOURCES,
+    *_REFUSED,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,

@@ -341,6 +341,9 @@ class Dialer:
             except asyncpg.ObjectNotInPrerequisiteStateError as error:
                 refused = asyncpg.CannotConnectNowError(str(error))
                 continue
+            # The login has lost the right to connect. Of a statement, the same error is a fault of ours.
+            except asyncpg.InsufficientPrivilegeError as error:
+                raise asyncpg.InvalidAuthorizationSpecificationError(str(error)) from error
             self.hosts = hosts[at:] + hosts[:at]
             session.answer_s, session.is_pooled = self.limits.answer_s, self.is_pooled
             return cast("Session", session)

@@ -8,6 +8,7 @@ from largesse.base.errors import MayNotAct, OperatorError
 from largesse.base.settings import Settings
 from largesse.db.embedded import has_cluster
 from largesse.db.grants import differences, policies_missing
+from largesse.db.manifest import schema_differences
 from largesse.db.migrate import OLDEST_SERVER, current_revision
 from largesse.db.pool import DATABASE_FAILED, Connection, connect_once, in_one_line
 from largesse.db.roles import Role
@@ -262,9 +263,16 @@ async def _ids(connection: Connection) -> CheckResult:
 
 
 async def _indexes(connection: Connection) -> CheckResult:
+    differs = await schema_differences(connection)
+    if missing := [one.rpartition(".")[2] for one in differs if one.startswith("missing index ")]:
+        return warning(
+            _NAME,
+            f"Indexes of this release are missing: {', '.join(missing)}. Without them, statements read whole tables: create them "
+            "again as src/largesse/db/migrations does, with CREATE INDEX CONCURRENTLY.",
+        )
     unfinished = await connection.fetchval(_UNFINISHED)
     if unfinished is None:
-        return ok(_NAME, "Every index is complete.")
+        return ok(_NAME, "Every index is there and complete.")
     return warning(
         _NAME,
         f"An index is not complete, and no query uses it: {unfinished}. Its build goes on, or was interrupted: then run "

@@ -270,7 +270,10 @@ def load_vault(settings: Settings) -> Vault:
     if settings.master_keys:
         return Vault(settings.master_keys)
     if settings.database_url is not None:
-        raise OperatorError("LARGESSE_MASTER_KEY must be set with an external database: `openssl rand -base64 32`")
+        raise OperatorError(
+            "LARGESSE_MASTER_KEY must be set with an external database: to the key that it is encrypted under, or for a new "
+            "database to the output of `openssl rand -base64 32`"
+        )
     return Vault(_keys_of_file(master_key_file(settings)))
 
 
