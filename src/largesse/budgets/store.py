@@ -334,7 +334,7 @@ async def subject_names(connection: Connection, budgets: Iterable[Budget]) -> di
     for budget in budgets:
         place = (budget.customer_id, budget.environment)
         if budget.subject_id is not None:
-            ids[budget.kind].add(budget.subject_id)
+            ids.setdefault(budget.kind, set()).add(budget.subject_id)
         ids["person"] |= budget.user_ids
     names: dict[tuple[str, int], str] = {}
     for kind, query, more in (

@@ -15,6 +15,7 @@ from largesse.customers.members import MOST_PEOPLE, list_members
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.labels import Names
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.console.send.opening import caller_and_catalogue
 
@@ -23,7 +24,7 @@ MOST_OFFERED = 200
 # More than a rule may have, so that the page can say beside the form that it is too many.
 MOST_FIELDS = 2 * MOST_ACCOUNTS + 2 * MOST_PEOPLE + 4 * MOST_OFFERED
 _ANYBODY = "anybody"
-_WHO = {_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")}
+_WHO = Names({_ANYBODY: text("Everybody who sends"), "member": text("Members"), "admin": text("Administrators")})
 _CHOSEN = ("account", "product", "collection", "approver")
 _NEEDED = {"1": text("One person"), "2": text("Two people")}
 
@@ -56,7 +57,7 @@ async def show(context: RequestContext) -> Response:
         },
         has_more=max(len(products), len(collections)) > MOST_OFFERED,
         keyword=_keyword(context),
-        who={role: context.say(_WHO[role]) for role in (_ANYBODY, *ROLES)},
+        who=Names({role: context.say(_WHO[role]) for role in (_ANYBODY, *ROLES)}),
         needed=[(number, context.say(name)) for number, name in _NEEDED.items()],
         currencies=[(one, one) for one in currencies],
         currency=next((one.currency for one in accounts), ""),

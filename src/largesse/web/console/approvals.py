@@ -27,22 +27,25 @@ from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import CHANGED, Choice, Text
+from largesse.web.console.labels import StateNames
 from largesse.web.console.order_timeline import Happening, happening_of
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.review import campaign_of
 
 _SHOWN = 10  # how many recipients the page shows until the reader opens the rest
 _PATH = "/app/approvals/"
-_STATES = {
-    WAITING: ("waiting", text("Waiting")),
-    APPROVED: ("waiting", text("Approved, but not sent")),
-    DECLINED: ("bad", text("Declined")),
-    WITHDRAWN: ("still", text("Withdrawn")),
-    EXPIRED: ("still", text("Not decided in time")),
-    "sent": ("good", text("Approved and sent")),
-    "unasked": ("good", text("Sent")),  # its rules ended before anybody decided
-    "changed": ("still", text("Changed since")),
-}
+_STATES = StateNames(
+    {
+        WAITING: ("waiting", text("Waiting")),
+        APPROVED: ("waiting", text("Approved, but not sent")),
+        DECLINED: ("bad", text("Declined")),
+        WITHDRAWN: ("still", text("Withdrawn")),
+        EXPIRED: ("still", text("Not decided in time")),
+        "sent": ("good", text("Approved and sent")),
+        "unasked": ("good", text("Sent")),  # its rules ended before anybody decided
+        "changed": ("still", text("Changed since")),
+    }
+)
 _ENDED = text("This send no longer waits for approval: it was approved, declined or changed meanwhile.")
 _CHANGED = text("This send changed after approval was requested. Its sender has to request approval again.")
 _AGAIN = text("You approved this send before. Your answer was not changed.")

@@ -23,6 +23,7 @@ from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.templates import check_template, find_gift, offered_templates
+from largesse.web.console.labels import Names, StateNames
 from largesse.web.console.layout import zone_choices
 from largesse.web.console.send.opening import person_as_caller
 
@@ -33,32 +34,32 @@ _YEAR = timedelta(days=365)
 _LOST_FOR = timedelta(days=7)  # how long Home shows gifts that were not sent
 _MADE_UP = timedelta(days=model.MADE_UP_DAYS)
 _MOST_BLOCKED = 1_000  # refused gifts are counted up to this number
-OCCASION_NAMES = {
-    "birthday": text("Birthday"),
-    "anniversary": text("Work anniversary"),
-    "first_day": text("First day at work"),
-    "joined": text("Days after joining a group"),
-}
-_WEEKEND_NAMES = {
-    "keep": text("On the day itself"),
-    "before": text("On the Friday before"),
-    "after": text("On the Monday after"),
-}
-_LEAP_NAMES = {"before": text("On 28 February"), "after": text("On 1 March")}
-STATES = {
-    "running": ("good", text("Running")),
-    "paused": ("still", text("Paused")),
-    "asks": ("waiting", text("Needs approval")),
-    "ended": ("still", text("Ended")),
-}
-RUN_STATES = {
-    "waiting": ("still", text("Planned")),
-    "placing": ("still", text("Sending")),
-    "placed": ("good", text("Sent")),
-    "skipped": ("still", text("Skipped")),
-    "failed": ("bad", text("Failed")),
-    "missed": ("bad", text("Missed")),
-}
+OCCASION_NAMES = Names(
+    {
+        "birthday": text("Birthday"),
+        "anniversary": text("Work anniversary"),
+        "first_day": text("First day at work"),
+        "joined": text("Days after joining a group"),
+    }
+)
+_WEEKEND_NAMES = Names(
+    {"keep": text("On the day itself"), "before": text("On the Friday before"), "after": text("On the Monday after")}
+)
+_LEAP_NAMES = Names({"before": text("On 28 February"), "after": text("On 1 March")})
+STATES = StateNames(
+    running=("good", text("Running")),
+    paused=("still", text("Paused")),
+    asks=("waiting", text("Needs approval")),
+    ended=("still", text("Ended")),
+)
+RUN_STATES = StateNames(
+    waiting=("still", text("Planned")),
+    placing=("still", text("Sending")),
+    placed=("good", text("Sent")),
+    skipped=("still", text("Skipped")),
+    failed=("bad", text("Failed")),
+    missed=("bad", text("Missed")),
+)
 _NOBODY_APPROVES = text("It sends nothing: nobody else in your company is an administrator who could approve it.")
 _WRONG = {
     "name": text("Another automation has this name."),

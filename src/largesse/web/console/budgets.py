@@ -18,10 +18,11 @@ from largesse.db.pool import Connection
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts, list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.labels import Names
 
 MOST_FIELDS = service.MOST_PEOPLE + 20
-_PERIODS = {"month": text("A month"), "quarter": text("A quarter"), "total": text("In all")}
-_ROLES = {"member": text("All members together"), "admin": text("All administrators together")}
+_PERIODS = Names({"month": text("A month"), "quarter": text("A quarter"), "total": text("In all")})
+_ROLES = Names({"member": text("All members together"), "admin": text("All administrators together")})
 _GROUP = "group"
 
 

@@ -23,6 +23,7 @@ from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import DAY, LOCAL, Text
 from largesse.web.console.gifts.templates import check_template, offered_templates
+from largesse.web.console.labels import StateNames
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.kit.body import BodyLimits
 
@@ -30,15 +31,17 @@ HERE = "/app/campaigns"
 MOST_BYTES = 320 * model.MOST_ADDRESSES
 LIST_LIMITS = BodyLimits(MOST_BYTES, whole_s=60.0, pause_s=15.0)
 _SHOWN, _PEOPLE = 200, 50
-STATES = {
-    State.DRAFT: ("waiting", text("Not reserved")),
-    State.SCHEDULED: ("still", text("Opens later")),
-    State.OPEN: ("good", text("Open")),
-    State.PAUSED: ("waiting", text("Paused")),
-    State.FULL: ("still", text("All taken")),
-    State.ENDING: ("still", text("Ending")),
-    State.ENDED: ("still", text("Ended")),
-}
+STATES = StateNames(
+    {
+        State.DRAFT: ("waiting", text("Not reserved")),
+        State.SCHEDULED: ("still", text("Opens later")),
+        State.OPEN: ("good", text("Open")),
+        State.PAUSED: ("waiting", text("Paused")),
+        State.FULL: ("still", text("All taken")),
+        State.ENDING: ("still", text("Ending")),
+        State.ENDED: ("still", text("Ended")),
+    }
+)
 _LINES = {
     "issued": ("still", text("Unclaimed")),
     "cancelled": ("bad", text("Cancelled")),

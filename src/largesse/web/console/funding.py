@@ -24,20 +24,23 @@ from largesse.ledger.verification import prove
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up
 from largesse.web.console.context import PageContext, RequestContext
+from largesse.web.console.labels import Names
 from largesse.web.kit.query import INT64
 
 _AT_ONCE = 100
 _PRINTED = 2_000
 _MONTHS_SHOWN = 24
 _PAYMENTS_SHOWN = 50
-_KINDS = {
-    "order": text("Order"),
-    "refund": text("Refunded"),
-    "top_up": text("Top-up"),
-    "transfer": text("Transfer"),
-    "settlement": text("Payment"),
-    "correction": text("Correction"),
-}
+_KINDS = Names(
+    {
+        "order": text("Order"),
+        "refund": text("Refunded"),
+        "top_up": text("Top-up"),
+        "transfer": text("Transfer"),
+        "settlement": text("Payment"),
+        "correction": text("Correction"),
+    }
+)
 _COLUMNS = (
     *(text("Date (UTC)"), text("Kind"), text("Order"), text("Reference"), text("Amount"), text("Balance")),
     *(text("Currency"), text("Other account")),

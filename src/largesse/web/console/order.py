@@ -43,6 +43,7 @@ from largesse.reports.listing import ListedOrder, read_listed
 from largesse.web.console import order_timeline, order_words
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import LOCAL
+from largesse.web.console.labels import Names, StateNames
 from largesse.web.console.order_timeline import Claiming, Happening
 from largesse.web.console.order_words import RETURN_REASONS
 from largesse.web.kit.problems import spell_name
@@ -59,15 +60,17 @@ STEPS = {
     "lapsed": text("Not claimed in time"),
     "cancelled": text("Cancelled"),
 }
-DELIVERIES = {
-    "pending": ("still", text("Pending")),
-    "delivered": ("good", text("Delivered")),
-    "dropped": ("bad", text("Refused")),
-    "exhausted": ("bad", text("Given up")),
-    "cancelled": ("still", text("Cancelled")),
-}
+DELIVERIES = StateNames(
+    {
+        "pending": ("still", text("Pending")),
+        "delivered": ("good", text("Delivered")),
+        "dropped": ("bad", text("Refused")),
+        "exhausted": ("bad", text("Given up")),
+        "cancelled": ("still", text("Cancelled")),
+    }
+)
 _SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page shows elsewhere, or not at all
-ENTRIES = {"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")}
+ENTRIES = Names({"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")})
 _COLUMNS = (
     *(text("Number"), text("Name"), text("E-mail address"), text("Codes"), text("Codes claimed")),
     *(text("Codes cancelled"), text("State"), text("Mailed at (UTC)"), text("Mail server's answer")),

@@ -19,14 +19,12 @@ from largesse.db.pool import Connection
 from largesse.ledger.store import Holder, list_assignable, take_all_accounts
 from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.form import Choice, Email, Text
+from largesse.web.console.labels import Names
 from largesse.web.console.service_accounts import assign_to
 
-ROLE_NAMES = {
-    "admin": text("Administrator"),
-    "member": text("Member"),
-    "finance": text("Finance"),
-    "viewer": text("Viewer"),
-}
+ROLE_NAMES = Names(
+    {"admin": text("Administrator"), "member": text("Member"), "finance": text("Finance"), "viewer": text("Viewer")}
+)
 _LAST = text("A company needs an administrator. Make somebody else an administrator first.")
 MOST_NAME = 100
 _PAGE = 50
@@ -40,7 +38,7 @@ async def show(context: RequestContext) -> Response:
     """Shows people with their roles, and the form that invites."""
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
     listed = await context.read(list_page, context, context.person.customer_id)
-    return context.page("people.html", listed=listed, query=context.query, roles=roles, role_names=dict(roles))
+    return context.page("people.html", listed=listed, query=context.query, roles=roles, role_names=Names(roles))
 
 
 async def download(context: RequestContext) -> Response:

@@ -9,13 +9,16 @@ from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_acco
 from largesse.ledger.top_ups import MAX_WAITING, TopUp, cancel_top_up, find_top_up, list_top_ups, request_top_up
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.web.console.context import RequestContext, typed_amount
+from largesse.web.console.labels import StateNames
 
-STATES = {
-    "waiting": ("waiting", text("Waiting for the transfer")),
-    "expired": ("bad", text("Expired")),
-    "confirmed": ("good", text("Credited")),
-    "cancelled": ("still", text("Cancelled")),
-}
+STATES = StateNames(
+    {
+        "waiting": ("waiting", text("Waiting for the transfer")),
+        "expired": ("bad", text("Expired")),
+        "confirmed": ("good", text("Credited")),
+        "cancelled": ("still", text("Cancelled")),
+    }
+)
 _TOO_MANY = text("%(most)s top-ups are already waiting for a transfer. Cancel one of them first.")
 _CREDITED = text("The money has arrived. This top-up is credited and cannot be cancelled.")
 

@@ -11,18 +11,21 @@ from largesse.base.i18n.languages import text
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import CHANGED, Choices, Text
+from largesse.web.console.labels import StateNames
 from largesse.web.kit.query import INT64
 from largesse.webhooks import service
 from largesse.webhooks.delivery_store import AttemptRecord, DeliveryRecord, list_deliveries, order_references
 from largesse.webhooks.store import MAX_SUBSCRIPTIONS, SubscriptionRecord, list_subscription_records
 
-STATES = {
-    "pending": ("waiting", text("Pending")),
-    "delivered": ("good", text("Delivered")),
-    "dropped": ("bad", text("Refused permanently")),
-    "exhausted": ("bad", text("Given up")),
-    "cancelled": ("still", text("Cancelled")),
-}
+STATES = StateNames(
+    {
+        "pending": ("waiting", text("Pending")),
+        "delivered": ("good", text("Delivered")),
+        "dropped": ("bad", text("Refused permanently")),
+        "exhausted": ("bad", text("Given up")),
+        "cancelled": ("still", text("Cancelled")),
+    }
+)
 # Why an attempt got no response, by the name that `transport.name_of` returns.
 FAILURES = {
     "forbidden_address": text("address not allowed"),

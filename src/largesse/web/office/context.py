@@ -15,6 +15,7 @@ from largesse.staff.model import StaffMember
 from largesse.staff.sign_in import StaffSession, StaffSigningIn, staff_actor
 from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext
+from largesse.web.console.labels import Names
 from largesse.web.console.layout import Layout
 from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.page_services import Office
@@ -100,14 +101,16 @@ HERE = Path(__file__).parent
 CATALOGUES = HERE / "locale"
 TEMPLATES = HERE / "templates"
 
-ROLE_NAMES: Mapping[str, str] = {
-    "owner": text("Owner"),
-    "catalogue": text("Catalogue manager"),
-    "finance": text("Finance staff"),
-    "warehouse": text("Warehouse"),
-    "support": text("Support"),
-    "auditor": text("Auditor"),
-}
+ROLE_NAMES = Names(
+    {
+        "owner": text("Owner"),
+        "catalogue": text("Catalogue manager"),
+        "finance": text("Finance staff"),
+        "warehouse": text("Warehouse"),
+        "support": text("Support"),
+        "auditor": text("Auditor"),
+    }
+)
 
 
 class Group(Enum):

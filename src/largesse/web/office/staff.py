@@ -10,6 +10,7 @@ from largesse.base.i18n.languages import text
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, MOST_STAFF, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
+from largesse.web.console.labels import Names
 from largesse.web.console.people import hand_on
 from largesse.web.console.sign_in import new_password
 from largesse.web.office.context import ROLE_NAMES, OfficeContext
@@ -22,7 +23,7 @@ async def show(context: OfficeContext) -> Response:
     """Shows all members with their roles, and the form that invites."""
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
     return context.page(
-        "staff.html", members=await context.read(service.list_staff), roles=roles, role_names=dict(roles)
+        "staff.html", members=await context.read(service.list_staff), roles=roles, role_names=Names(roles)
     )
 
 
