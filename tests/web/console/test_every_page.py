@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from html import unescape
 
 import httpx
 import pytest
@@ -134,10 +135,14 @@ def _pages_are_light(walk: Walk) -> None:
 
 def _pages_are_built_alike(walk: Walk) -> None:
     """What those need who listen to a page, or go through it by keyboard."""
+    otherwise_called: dict[str, tuple[str, str]] = {}  # what a page is about, and what tabs and the history call it
     for path, page in html_of(walk):
         text = page.text
         assert text.count("<h1") == 1, path
-        assert re.search(r"<title>[^<]*\w", text), path
+        title, heading = (re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)[0] for tag in ("title", "h1"))
+        said = " ".join(unescape(re.sub(r'<(\w+)[^>]* aria-hidden="true".*?</\1>|<[^>]+>', "", heading)).split())
+        if said not in unescape(title):
+            otherwise_called[path] = (said, title)
         assert '<html lang="en" dir="ltr"' in text, path
         assert re.search(r'<body>\s*<a class="skip" href="#content">', text), path
         assert '<main id="content"' in text, path
@@ -149,6 +154,7 @@ def _pages_are_built_alike(walk: Walk) -> None:
             assert 'name="token"' in form, path
         for link in re.findall(r'(?:href|src|action)="([^"]*)"', text):
             assert link.startswith(("/app", "#", "?", "/pictures/", "/docs")) or not link, f"{path} leads to {link}"
+    assert not otherwise_called
 
 
 def _a_refusal_is_heard(text: str) -> None:

@@ -38,7 +38,7 @@ class Manager:
         self._browser = browser
         rows = service.sql("SELECT id FROM products WHERE key LIKE 'many-1__' ORDER BY id")
         self._paths = [f"/office/catalogue/{row['id']}" for row in rows]
-        self._seen: dict[int, str] = {}
+        self._forms: dict[int, dict[str, str]] = {}
 
     def list(self, number: int) -> None:
         self._shown(f"/office/catalogue?after=many-{number}0")
@@ -56,10 +56,11 @@ class Manager:
         hidden = started(self._browser, self._paths[number])
         typed = {**TYPED, **hidden, "name": f"Renamed {time.monotonic_ns()}"}
         assert self._browser.post(self._paths[number], **typed).status_code == 303
-        self._seen[number] = started(self._browser, self._paths[number])["seen"]
+        seen = started(self._browser, self._paths[number])["seen"]
+        self._forms[number] = {"seen": seen, "token": self._browser.token}
 
     def publish(self, number: int) -> None:
-        answer = self._browser.post(f"{self._paths[number]}/publish", seen=self._seen[number])
+        answer = self._browser.post(f"{self._paths[number]}/publish", **self._forms[number])
         assert answer.status_code == 303
 
     def _shown(self, path: str) -> None:
