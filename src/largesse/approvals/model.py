@@ -88,6 +88,14 @@ class Grant(msgspec.Struct, frozen=True):
         return is_same and {rule.id for rule in rules} <= self.rule_ids
 
 
+class Excess(msgspec.Struct, frozen=True):
+    """A budget that a send exceeds. `minor`, in minor units, is by how much the send is `over` it, or what it allows `per_gift`."""
+
+    kind: str
+    minor: int
+    budget: str
+
+
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A send that needs, or needed, approval. It has the id of its draft, which its order gets too."""
 
@@ -109,6 +117,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime
     ended_at: datetime | None
     is_sent: bool  # an order was placed with its id
+    excesses: tuple[Excess, ...] = ()  # when approval was requested
     has_draft: bool = True  # False once its draft is deleted, two weeks after its last change
 
     @property

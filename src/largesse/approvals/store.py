@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Grant
+from largesse.approvals.model import ApprovalRequest, ApprovalRule, Decision, Excess, Grant
 from largesse.base.email import email_key
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection, Row, coordinator_of
@@ -44,7 +44,7 @@ _GRANTS = """
 """
 _REQUEST_COLUMNS = Fragment("""
     r.customer_id, r.environment, r.id, r.round, r.user_id, r.state, r.rule_ids, r.quote, r.digest, r.total_minor, r.currency,
-    r.gift_name, r.code_count, r.draft_changed_at, r.asked_at, r.expires_at, r.ended_at,
+    r.gift_name, r.code_count, r.draft_changed_at, r.asked_at, r.expires_at, r.ended_at, r.excesses,
     EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent,
     EXISTS (SELECT FROM drafts d WHERE d.customer_id = r.customer_id AND d.environment = r.environment AND d.id = r.id) AS has_draft
 """)
@@ -74,12 +74,13 @@ _LIST = compose(
 _ASK = """
     INSERT INTO approval_requests AS known
         (customer_id, environment, id, user_id, state, rule_ids, quote, digest, total_minor, currency, gift_name, code_count,
-         draft_changed_at, asked_at, expires_at)
-    VALUES ($1, $2, $3, $4, 'waiting', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+         draft_changed_at, asked_at, expires_at, excesses)
+    VALUES ($1, $2, $3, $4, 'waiting', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (customer_id, environment, id) DO UPDATE SET
         round = known.round + 1, state = 'waiting', rule_ids = excluded.rule_ids, quote = excluded.quote, digest = excluded.digest,
         total_minor = excluded.total_minor, currency = excluded.currency, gift_name = excluded.gift_name, code_count = excluded.code_count,
-        draft_changed_at = excluded.draft_changed_at, asked_at = excluded.asked_at, expires_at = excluded.expires_at, ended_at = NULL
+        draft_changed_at = excluded.draft_changed_at, asked_at = excluded.asked_at, expires_at = excluded.expires_at, ended_at = NULL,
+        excesses = excluded.excesses
     WHERE known.user_id = excluded.user_id
     RETURNING round
 """
@@ -216,6 +217,7 @@ async def save_request(connection: Connection, request: ApprovalRequest) -> int 
         request.draft_changed_at,
         request.asked_at,
         request.expires_at,
+        [f"{one.kind}:{one.minor}:{one.budget}" for one in request.excesses],
     )
     return round_
 
@@ -283,4 +285,7 @@ def _rule(row: Row) -> ApprovalRule:
 
 
 def _request(row: Row) -> ApprovalRequest:
-    return ApprovalRequest(**{**row, "rule_ids": frozenset(row["rule_ids"])})
+    excesses = tuple(
+        Excess(kind, int(minor), name) for kind, minor, name in (one.split(":", 2) for one in row["excesses"])
+    )
+    return ApprovalRequest(**{**row, "rule_ids": frozenset(row["rule_ids"]), "excesses": excesses})

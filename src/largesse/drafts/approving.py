@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from largesse.approvals import store as approvals
-from largesse.approvals.model import MOST_DAYS, WAITING, ApprovalRequest
+from largesse.approvals.model import MOST_DAYS, WAITING, ApprovalRequest, Excess
 from largesse.approvals.service import submit
 from largesse.base.errors import InvalidRequest, QuoteChanged
 from largesse.customers.actor import Actor
@@ -19,6 +19,7 @@ from largesse.db.scope import for_customer
 from largesse.db.statements import read_now
 from largesse.drafts import store
 from largesse.drafts.service import DraftService, Placed
+from largesse.orders.quoter import Quote
 
 # A quote holds as long as a draft is stored after its last change. A decision takes at most MOST_DAYS of that time.
 QUOTE_HOLDS = timedelta(days=MOST_DAYS + 4)
@@ -77,9 +78,23 @@ async def ask_approval(
             expires_at=expires_at,
             ended_at=None,
             is_sent=False,
+            excesses=excesses(quote),
         )
         await submit(transaction, request, quote.rules)
     return request
+
+
+def excesses(quote: Quote) -> tuple[Excess, ...]:
+    """Returns the budgets that a quoted send exceeds."""
+    gift_minor = quote.total_minor // quote.code_count
+    found = []
+    for one in quote.budgets:
+        most = one.budget.per_gift_minor
+        if most is not None and gift_minor > most:
+            found.append(Excess("per_gift", most, one.budget.name))
+        if one.before_minor is not None and quote.total_minor > one.before_minor:
+            found.append(Excess("over", quote.total_minor - one.before_minor, one.budget.name))
+    return tuple(found)
 
 
 async def send_approved(drafts: DraftService, database: Database, request: ApprovalRequest) -> Placed:

@@ -244,6 +244,8 @@ def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -
     small = ready(cem, service, rows="email\none@example.com\n")
     assert "needs approval" not in cem.read(f"{small}/review")
     reference = asked(cem, service)
+    for page in (cem.text, ada.read(f"/app/approvals/{reference}")):
+        assert "This send exceeds the budget Own by £5.00." in page
     assert decided(ada, reference).status_code == 303
     assert len(orders_of(service, reference)) == 1
     assert service.sql("SELECT spent_minor FROM budget_periods")[0][0] == 20_00

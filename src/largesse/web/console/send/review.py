@@ -15,7 +15,7 @@ from largesse.campaigns.store import count_list, find_by_order, find_campaign
 from largesse.customers.customer_store import confirmed_above
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
-from largesse.drafts.approving import ask_approval
+from largesse.drafts.approving import ask_approval, excesses
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
 from largesse.ledger.store import list_funding_accounts
@@ -134,6 +134,7 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         lines=lines,
         to_mend=to_mend,
         request=request,
+        excesses=excesses(quote) if quote else (),
         approval=_approval(opened, quote, request),
         said=context.say(said) if said else None,
         claim_by=opened.draft.claim_by(opened.caller),
