@@ -291,7 +291,7 @@ def test_a_template_whose_gift_is_gone_is_refused_and_nothing_is_lost(service: S
     finally:
         service.sql("UPDATE templates SET value_minor = 1000 WHERE name = 'Welcome'")
     assert page.status_code == 422
-    assert 'id="template-error">The gift of this template cannot be sent any more.' in page.text
+    assert 'id="template-error">The gift of this template is gone, or has another price now.' in page.text
     assert "Keep this" in page.text
     assert service.sql("SELECT count(*) FROM campaigns WHERE ended_at IS NULL")[0][0] == 0
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import largesse_client
 import pytest
 from largesse_client.errors import ReferenceUsed
+from tests.distributed import IS_DISTRIBUTED
 from tests.orders.test_cancelling import claim
 from tests.web.api.conftest import OF_ORDER, Service
 from tests.web.claim.conftest import Recipient
@@ -226,6 +227,7 @@ def test_a_correction_is_in_the_timeline_once_its_recipient_is_erased(
         ada.headers["Accept-Language"] = "en"
 
 
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster does not add an interval to a column")
 def test_the_timeline_says_in_german_how_long_the_first_claim_took(
     ada: Browser, service: Service, filled: dict[str, str]
 ) -> None:

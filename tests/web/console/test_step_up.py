@@ -23,6 +23,7 @@ WITHOUT = {
     "/app/environment": "changes what pages are about and nothing else",
     "/app/security/sessions/{session:int}/end": "only takes access away, and must be quick",
     "/app/security/sessions/end": "only takes access away, and must be quick",
+    "/app/security/name": "changes how colleagues see a person, and the audit log has both names",
     "/app/security/preferences": "is about language and time alone",
     "/app/branding/logo": "changes how mail looks, not who it is from or where answers go",
     "/app/branding/logo/remove": "changes how mail looks, not who it is from or where answers go",
