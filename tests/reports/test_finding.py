@@ -356,7 +356,7 @@ async def test_a_page_of_orders_reads_them_alone_also_by_a_plan_for_any_customer
             """
             INSERT INTO orders (id, reference, customer_id, environment, service_account_id, source, gift_selection, country, currency,
                 value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
-            SELECT n, 'R' || n, CASE WHEN n <= 3000 THEN 1 ELSE n END, 'production', 1, 'api', 'gift', 'GB', 'GBP', 100, 100, 1, 1, 'send', 'default',
+            SELECT n, 'R' || n, CASE WHEN n <= 3000 THEN 1 ELSE 10 + n / 20 END, 'production', 1, 'api', 'gift', 'GB', 'GBP', 100, 100, 1, 1, 'send', 'default',
                    clock_now()
             FROM generate_series(1, 9000) AS n;
             ANALYZE orders
