@@ -98,7 +98,6 @@ def serve(
 
 def _serve_in_child(host: str, port: int, limit: int, opened: socket.socket, shared: bool, started: Connection) -> None:
     """Serves in one of several processes. Sends True to `started` once it does."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent ends its processes when the terminal closes
     try:
         app, options = create_app(), server_options(host, port, limit)
         server = _Server(app, options, lambda: started.send(True), shared=opened if shared else None)

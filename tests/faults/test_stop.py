@@ -105,10 +105,11 @@ def test_a_start_that_waits_for_a_silent_database_ends_well(command: str) -> Non
 def test_several_processes_end_together(start_installation: Any) -> None:
     installation = start_installation()
     service = installation.serve(extra=("--processes", "2"))
-    for process in psutil.Process(service.process.pid).children():  # of a terminal that closes
-        if "spawn_main" in " ".join(process.cmdline()):
-            process.send_signal(signal.SIGHUP)
-    service.process.send_signal(signal.SIGHUP)
+    parent = psutil.Process(service.process.pid)
+    parent.suspend()  # a terminal that closes tells all at once: none ends before the others know
+    for process in (parent, *_serving(parent)):
+        process.send_signal(signal.SIGHUP)
+    parent.resume()
     assert service.process.wait(45) == 0
     assert "serving_process_ended" not in service.log.read_text()
     assert "Traceback" not in service.log.read_text()

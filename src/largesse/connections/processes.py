@@ -51,7 +51,12 @@ def run_processes(
     def start() -> _Child:
         reader, writer = _spawn.Pipe(duplex=False)
         process = _spawn.Process(target=target, args=(*arguments, writer))
-        process.start()
+        # Inherited: when the terminal closes, this process ends the others, also one that has only begun to start.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         writer.close()
         return _Child(process, reader)
 
