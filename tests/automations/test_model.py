@@ -4,7 +4,10 @@ from datetime import date
 
 import pytest
 
+from largesse.automations import model
 from largesse.automations.model import AutomationRule, Days, gives_twice, has_day, keys_of, send_day
+from largesse.base.i18n.languages import DEFAULT
+from largesse.mail.people.automation_words import why
 
 RULE = AutomationRule(name="A", occasion="birthday", group_id=None, template_id=1, account_id=1, zone="UTC")
 
@@ -86,3 +89,26 @@ def test_two_automations_give_twice_for_the_same_day(
     one: dict[str, object], other: dict[str, object], twice: bool
 ) -> None:
     assert gives_twice(changed(**one), changed(**other)) is twice
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *(
+            model.BY_PERSON,
+            model.PAUSED,
+            model.CAP,
+            model.LEFT,
+            model.CHANGED,
+            model.AGAIN,
+            model.NOT_APPROVED,
+            model.BALANCE,
+        ),
+        *(f"{kind}:GBP:1500:Birthdays" for kind in (model.BUDGET, model.PER_GIFT)),
+        f"{model.APPROVAL}:Above £500",
+    ],
+)
+def test_each_reason_has_words(reason: str) -> None:
+    said = {why(reason, lambda text, **values: text % values, DEFAULT, is_failed) for is_failed in (False, True)}
+    assert reason not in said
+    assert len(said) == 1 + (reason == model.NOT_APPROVED)

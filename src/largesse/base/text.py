@@ -90,6 +90,11 @@ def has_words(text: str, words: Iterable[str]) -> bool:
     return all(word in searched for word in words)
 
 
+def plain_digits(text: str) -> str:
+    """Returns a text with the digits of any script as `0` to `9`."""
+    return text if text.isascii() else "".join(str(unicodedata.decimal(one, one)) for one in text)
+
+
 def like_containing(word: str) -> str:
     """Returns the pattern of SQL's LIKE for texts that contain the word. Wildcards in the word match themselves."""
     literal = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,7 +1,8 @@
 """Dates without marks between their numbers, or with those of Japan, China and Korea, as other dates have them."""
 
 import re
-import unicodedata
+
+from largesse.base.text import plain_digits
 
 # `1990年1月2日`, `平成2年1月2日`, `1月2日`, and the same in Korean.
 _EASTERN = re.compile(
@@ -13,7 +14,7 @@ _JOINED = re.compile(r"(?P<year>(?:19|20)\d{2})(?P<month>0[1-9]|1[0-2])(?P<day>\
 
 def normal_date(text: str) -> str:
     """Returns `1990-01-02` for `1990年1月2日`, `平成2年1月2日` or `19900102`, and `01-02` for `1月2日`. Other texts stay, with plain digits."""
-    plain = text if text.isascii() else "".join(str(unicodedata.decimal(one, one)) for one in text)
+    plain = plain_digits(text)
     found = _EASTERN.fullmatch(plain) or _JOINED.fullmatch(plain)
     if found is None:
         return plain

@@ -233,12 +233,11 @@ _STATES = {
 }
 
 
-def _read_state(typed: str) -> bool | msgspec.UnsetType:
-    """Returns whether a contact is active, from the word of a file of ours; UNSET for a blank text. Raises ContactFault."""
-    text = trimmed(typed).casefold()
-    if text and text not in _STATES:
+def _read_state(typed: str) -> bool:
+    """Returns whether a contact is active, from the word of a file of ours. Raises ContactFault."""
+    if (is_active := _STATES.get(typed.casefold())) is None:
         raise model.ContactFault("state", "state_wrong")
-    return _STATES.get(text, msgspec.UNSET)
+    return is_active
 
 
 def _read_group(typed: str) -> str:

@@ -2,11 +2,11 @@
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Collection
 
 import msgspec
 
+from largesse.base.text import plain_digits
 from largesse.drafts.mailboxes import common_domains, is_bare, read_mailboxes, suggested
 from largesse.drafts.own_files import fields_of
 from largesse.drafts.sheet import Sheet, SheetRow
@@ -25,19 +25,8 @@ _NAMES = {
     "worker", "nome", "nomecompleto", "colaborador", "nombrecompleto", "nombreyapellidos", "empleado", "nominativo", "naam", "namn", "氏名", "名前", "お名前", "姓名", "이름", "성명",
 }  # fmt: skip
 _FIRST_NAMES = {
-    "firstname",
-    "first",
-    "fname",
-    "givenname",
-    "forename",
-    "prenom",
-    "vorname",
-    "nombres",
-    "primeironome",
-    "voornaam",
-    "fornamn",
-    "名",
-}
+    "firstname", "first", "fname", "givenname", "forename", "prenom", "vorname", "nombres", "primeironome", "voornaam", "fornamn", "名",
+}  # fmt: skip
 _LAST_NAMES = {
     "lastname", "last", "lname", "surname", "familyname", "nom", "nomdefamille", "nachname", "familienname",
     "apellido", "apellidos", "sobrenome", "cognome", "achternaam", "efternamn", "姓",
@@ -167,9 +156,7 @@ def plain_quantity(cell: str) -> str:
 
     `2` for `2.0`, `two` and digits of any script, and `1000` for `1 000`. A dot or a comma before three digits may begin decimals, so it stays.
     """
-    if not cell.isascii():
-        cell = "".join(str(unicodedata.decimal(one, one)) for one in cell)
-    joined = _THOUSANDS.sub("", _IN_WORDS.get(cell.casefold(), cell))
+    joined = _THOUSANDS.sub("", _IN_WORDS.get(cell.casefold(), plain_digits(cell)))
     found = _DECIMALS.fullmatch(joined)
     return found[1] if found else joined
 

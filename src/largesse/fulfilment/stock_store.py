@@ -22,17 +22,15 @@ def _free(condition: Fragment, most: Fragment) -> Fragment:
 _UNEXPIRED = compose("use_by >= {today}", today=_TODAY)
 
 
-def _waiting() -> Fragment:
-    """Returns SQL that counts the recipients who wait for the product `p` at the value `level.value_minor`."""
-    return compose(
-        """
-        (SELECT count(*)::int FROM (
-            SELECT FROM voucher_waits WHERE product_id = p.id AND value_minor = level.value_minor AND NOT is_test
-            LIMIT {most} + 1) AS few)
-    """,
-        most=MOST_COUNTED,
-    )
-
+# Counts the recipients who wait for the product `p` at the value `level.value_minor`.
+_COUNT_WAITS = compose(
+    """
+    (SELECT count(*)::int FROM (
+        SELECT FROM voucher_waits WHERE product_id = p.id AND value_minor = level.value_minor AND NOT is_test
+        LIMIT {most} + 1) AS few)
+""",
+    most=MOST_COUNTED,
+)
 
 # Reads the first number in stock of each product and value, and the first recipient who waits for one. Then it counts each up to a limit,
 # once: without OFFSET the planner would count for the condition, too.
@@ -58,16 +56,15 @@ INVENTORY = compose(
     WHERE free > 0 OR waiting > 0
 """,
     free=_free(_UNEXPIRED, compose("{most} + 1", most=MOST_COUNTED)),
-    waiting=_waiting(),
+    waiting=_COUNT_WAITS,
 )
 
 # Enough to tell whether fewer are left than the warning says.
 _ENOUGH = compose("greatest({most} + 1, p.below)", most=MOST_COUNTED)
 
 
-def _values() -> Fragment:
-    """Returns SQL for the values at which the product `p` is in stock, and those at which it is sold."""
-    return compose("""
+# The values at which the product `p` is in stock, and those at which it is sold.
+_LEVELS = Fragment("""
     WITH RECURSIVE stocked AS (
         (SELECT value_minor FROM vouchers WHERE product_id = p.id AND order_id IS NULL ORDER BY value_minor LIMIT 1)
         UNION ALL
@@ -77,7 +74,6 @@ def _values() -> Fragment:
     SELECT value_minor FROM stocked
     UNION SELECT unnest(CASE WHEN cardinality(p.denominations_minor) > 0 THEN p.denominations_minor ELSE '{0}' END)
 """)
-
 
 # The product $1, or products after the product $3 by key, with the words $2 in key or name. A product with a range of amounts has one level.
 STOCKED = compose(
@@ -103,11 +99,11 @@ STOCKED = compose(
         GROUP BY 1) AS level
     ORDER BY p.key, level.value_minor
 """,
-    values=_values(),
+    values=_LEVELS,
     free=_free(_UNEXPIRED, _ENOUGH),
     expiring=_free(compose("use_by >= {today} AND use_by < {today} + $5::int", today=_TODAY), _ENOUGH),
     expired=_free(compose("use_by < {today}", today=_TODAY), _ENOUGH),
-    waiting=_waiting(),
+    waiting=_COUNT_WAITS,
 )
 COUNT_TAKEN = """
     SELECT count(*)::int FROM (
@@ -132,7 +128,7 @@ LOW = compose(
     WHERE p.active AND low.free < w.below ORDER BY low.free, p.key, low.value_minor LIMIT $1
 """,
     free=_free(_UNEXPIRED, Fragment("w.below")),
-    values=_values(),
+    values=_LEVELS,
 )
 SET_WARNING = """
     INSERT INTO stock_warnings (product_id, below) VALUES ($1, $2) ON CONFLICT (product_id) DO UPDATE SET below = excluded.below

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from largesse.base.confidential import Confidential
+from largesse.base.text import plain_digits
 from largesse.base.throttle import Rate, network_of
 from largesse.db.pool import Connection, Row, act_for, scope_of
 from largesse.db.scope import LOOKUP, for_customer
@@ -278,7 +279,7 @@ def read_typed_code(text: str) -> bytes | None:
 def read_typed_pin(text: str) -> str:
     """Returns the PIN that a person typed, without blanks and signs, and with digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", text[:64])
-    return "".join(str(unicodedata.decimal(character, character)) for character in folded if character.isalnum())
+    return plain_digits("".join(filter(str.isalnum, folded)))
 
 
 async def prune_guesses(connection: Connection) -> None:

@@ -1,7 +1,17 @@
 """The mail about gifts of an automation that were refused or missed says how they are when it is sent."""
 
 from tests.mail.conftest import text_of
-from tests.mail.people.test_sending import PUBLIC_URL, People, database, mailer, people, somebody, waiting, worker
+from tests.mail.people.test_sending import (
+    PUBLIC_URL,
+    People,
+    database,
+    mailer,
+    people,
+    set_automation,
+    somebody,
+    waiting,
+    worker,
+)
 
 from largesse.db.scope import OPERATOR
 from largesse.jobs import outbox
@@ -11,16 +21,7 @@ __all__ = ["database", "mailer", "people", "worker"]
 
 async def test_refused_gifts_of_an_automation_are_told_unless_they_were_sent_meanwhile(people: People) -> None:
     user_id, _ = await somebody(people.database, "una@acme.example")
-    automation_id = await people.database.fetchval(
-        OPERATOR,
-        """
-        INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
-                                 planned_through, plan_at)
-        SELECT customer_id, 'production', 'Jubilees', id, 'birthday', 1, 'Europe/London', 'before', 'keep', false, current_date, now()
-        FROM users WHERE id = $1 RETURNING id
-        """,
-        user_id,
-    )
+    automation_id = await set_automation(people.database, user_id)
     await people.database.execute(
         OPERATOR,
         """
@@ -35,7 +36,7 @@ async def test_refused_gifts_of_an_automation_are_told_unless_they_were_sent_mea
         user_id,
     )
     told = await people.sent(outbox.mail_refused_gifts, [user_id], automation_id, 0.0)
-    assert (told["To"], told["Subject"]) == ("una@acme.example", "3 gifts of “Jubilees” were not sent")
+    assert (told["To"], told["Subject"]) == ("una@acme.example", "3 gifts of “Birthdays” were not sent")
     assert "2 gifts were refused. The account's balance was too low." in text_of(told).replace("\r\n", "\n")
     assert "1 gift was missed" in text_of(told)
     assert f"{PUBLIC_URL}/app/automations/{automation_id}" in text_of(told)

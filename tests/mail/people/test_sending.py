@@ -99,6 +99,21 @@ async def somebody(database: Database, email: str) -> tuple[int, int]:
     return user_id, person_id
 
 
+async def set_automation(database: Database, user_id: int, *, asks_approval: bool = False) -> int:
+    """The id of an automation that sends as a user."""
+    return await database.fetchval(
+        OPERATOR,
+        """
+        INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
+                                 planned_through, plan_at)
+        SELECT customer_id, 'production', 'Birthdays', id, 'birthday', 1, 'UTC', 'before', 'keep', $2, current_date, now()
+        FROM users WHERE id = $1 RETURNING id
+        """,
+        user_id,
+        asks_approval,
+    )
+
+
 async def waiting(database: Database) -> int:
     return await database.fetchval(OPERATOR, "SELECT count(*) FROM people_mails")
 
@@ -341,16 +356,7 @@ async def test_an_automation_that_waits_for_approval_is_told_to_administrators(
     database: Database, mailer: PeopleMailer, mail_server: PostOffice
 ) -> None:
     (setter, _), (eve, _) = await somebody(database, "cem@acme.example"), await somebody(database, "eve@acme.example")
-    automation_id = await database.fetchval(
-        OPERATOR,
-        """
-        INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
-                                 planned_through, plan_at)
-        SELECT customer_id, 'production', 'Birthdays', id, 'birthday', 1, 'UTC', 'before', 'keep', true, current_date, now()
-        FROM users WHERE id = $1 RETURNING id
-        """,
-        setter,
-    )
+    automation_id = await set_automation(database, setter, asks_approval=True)
 
     async def is_sent() -> bool:
         async with database.transaction(OPERATOR) as connection:

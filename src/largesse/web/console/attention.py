@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from largesse.automations.store import list_automations
 from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
@@ -16,7 +17,11 @@ from largesse.ledger.top_ups import list_top_ups
 from largesse.reports.filters import OrderFilter, add_up
 from largesse.reports.sums import OrderState
 from largesse.reports.usage import count_setup_problems, list_failing_webhooks
+from largesse.templates.service import MOST_TEMPLATES
+from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
+from largesse.web.console.gifts.templates import is_sendable
+from largesse.web.console.send.opening import caller_and_catalogue
 
 UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90
@@ -79,6 +84,29 @@ async def of_parcels(context: RequestContext, connection: Connection) -> list[At
     more = context.say("The recipient sees it on the page of the gift, and is told to ask the sender.")
     path = f"/app/orders/{found[0]}"
     return [AttentionItem("package", "bad", said, more, context.say("See the newest"), path)]
+
+
+async def of_lost_gifts(context: RequestContext) -> list[AttentionItem]:
+    """Returns the item for running automations whose gift cannot be sent; none if the person may not see automations."""
+    if not context.person.may(Right.CONTACTS):
+        return []
+    running = [one for one in await context.read(list_automations, context.customer) if one.paused_at is None]
+    if not running:
+        return []
+    _, snapshot = await caller_and_catalogue(context)
+    templates = await context.read(list_templates, context.principal, offset=0, limit=MOST_TEMPLATES)
+    sent = {one.id for one in templates if is_sendable(context, snapshot, one)}
+    lost = [one.id for one in running if one.template_id not in sent]
+    if not lost:
+        return []
+    said = context.ngettext(
+        "%(count)s automation cannot send its gift any more",
+        "%(count)s automations cannot send their gift any more",
+        len(lost),
+    )
+    more = context.say("The gift of the template is gone, or has another price now. Save the template again.")
+    path = f"/app/automations/{lost[0]}"
+    return [AttentionItem("calendar-heart", "bad", said, more, context.say("See the automation"), path)]
 
 
 def of_accounts(context: RequestContext, accounts: Sequence[SeenAccount]) -> list[AttentionItem]:

@@ -24,12 +24,19 @@ from largesse.reports.listing import OrderPage, list_page
 from largesse.reports.sums import OrderState, Sums
 from largesse.reports.usage import FirstSteps, read_first_steps
 from largesse.web.console.approvals import of_approvals
-from largesse.web.console.attention import AttentionItem, of_accounts, of_orders, of_parcels, of_setup, of_top_ups
+from largesse.web.console.attention import (
+    AttentionItem,
+    of_accounts,
+    of_lost_gifts,
+    of_orders,
+    of_parcels,
+    of_setup,
+    of_top_ups,
+)
 from largesse.web.console.automations import of_automations
 from largesse.web.console.budgets import SeenBudget, own_budgets
 from largesse.web.console.charts import Figure, change_of, change_of_share, line
 from largesse.web.console.context import RequestContext
-from largesse.web.console.gifts.lost_gifts import of_lost_gifts
 from largesse.web.console.layout import is_zone_unknown
 from largesse.web.console.order_words import headline, state_of_order
 from largesse.web.console.periods import months_before, period_of
