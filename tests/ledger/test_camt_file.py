@@ -1,5 +1,7 @@
 """CAMT files as banks write them, in versions 2 and 8, and XML that is no such file."""
 
+import re
+
 import pytest
 
 from largesse.base.errors import FileRefused
@@ -79,6 +81,30 @@ def test_a_file_with_far_too_many_lines_is_not_read_to_its_end(content: bytes, m
         read_bank_file("november.xml", content, Columns(), most=10)
     assert len(made) == 11
     assert len(read_bank_file("november.xml", content, Columns(), most=50)) == 50
+
+
+def test_names_of_elements_have_no_namespace() -> None:
+    """The address of a namespace would be written into the name of every element: 1 MB of a file could stop the process for minutes."""
+    text = document(entry("1.00")).decode()
+    prefixed = re.sub("<(/?)([A-Z])", r"<\1bank:\2", text).replace("xmlns=", "xmlns:bank=")
+    for content in (text, prefixed):
+        root = bank_file._camt_root(content)
+        assert root is not None
+        assert {one.tag for one in root.iter()} >= {"Document", "Ntry", "TxDtls", "Ustrd"}
+    assert read_bank_file("prefixed.xml", prefixed.encode(), Columns()) == read(entry("1.00"))
+
+
+def test_what_transactions_share_is_read_once_and_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = f"<AcctSvcrRef>{'7' * 5_000}</AcctSvcrRef><NtryDtls>{'<TxDtls><Amt>1</Amt></TxDtls>' * 20}</NtryDtls>"
+    looked_at: list[str] = []
+    texts_in = bank_file._texts_in
+    monkeypatch.setattr(
+        bank_file, "_texts_in", lambda of: looked_at.append("" if of is None else of.tag) or texts_in(of)
+    )
+    rows = bank_file._camt_rows("november.xml", document(entry("20", shared)).decode(), 500)
+    assert len(rows) == 21
+    assert [looked_at.count(name) for name in ("AcctSvcrRef", "Sts")] == [1, 1]
+    assert max(len(cell) for _, cells in rows for cell in cells) < 200
 
 
 def test_an_empty_statement_has_no_lines() -> None:

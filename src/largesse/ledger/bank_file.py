@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import msgspec
 
@@ -63,9 +64,9 @@ NO_PAYMENT = (
 )
 # A CAMT file (ISO 20022: camt.052, camt.053 and camt.054) is read as the rows of a CSV file with this heading.
 _CAMT_HEADING = ("Amount", "Currency", "CdtDbtInd", "State", "Text")
-_CAMT_ENTRY, _CAMT_TRANSACTION = "*/*/{*}Ntry", "{*}NtryDtls/{*}TxDtls"
+_CAMT_ENTRY, _CAMT_TRANSACTION = "*/*/Ntry", "NtryDtls/TxDtls"
 # The amount of a transaction, by version of the format.
-_CAMT_AMOUNTS = ("{*}Amt", "{*}AmtDtls/{*}TxAmt/{*}Amt")
+_CAMT_AMOUNTS = ("Amt", "AmtDtls/TxAmt/Amt")
 # What banks offer beside CSV and CAMT, by how such files begin. An MT940 file may have lines of the bank before its first field.
 _OTHER_FORMATS = {
     "PDF": re.compile(rb"\s*%PDF-"),
@@ -305,41 +306,69 @@ def _is_camt(text: str) -> bool:
 
 def _camt_rows(name: str, text: str, most: int) -> list[tuple[int, tuple[str, ...]]]:
     """Returns the heading, and a row for each of the first `most` + 1 transactions with its number in the file. Raises FileRefused."""
-    try:
-        root = None if "<!DOCTYPE" in text else fromstring(text)  # noqa: S314 - without a DOCTYPE, no entity expands
-    except (ParseError, ValueError):
-        root = None
-    if root is None or root.tag.rpartition("}")[2] != "Document":
+    root = _camt_root(text)
+    if root is None or root.tag != "Document":
         raise FileRefused("no_camt", f"{name} is neither a CSV file nor a CAMT file")
     rows = chain.from_iterable(map(_camt_rows_of, root.iterfind(_CAMT_ENTRY)))
     # No row is blank, so one more than allowed is enough to refuse the file. It may have millions.
     return [(0, _CAMT_HEADING), *enumerate(islice(rows, most + 1), 1)]
 
 
+def _camt_root(text: str) -> Element | None:
+    """Returns the root of an XML file; None if it is not XML. The names of elements have no namespace.
+
+    The parser would write the address of a namespace into the name of every element: a file with a long one would take minutes, while the
+    process answers nobody.
+    """
+    if "<!DOCTYPE" in text:  # without it, no entity expands
+        return None
+    builder, parser = TreeBuilder(), ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = lambda name, attributes: builder.start(_local(name), attributes)
+    parser.EndElementHandler = lambda name: builder.end(_local(name))
+    parser.CharacterDataHandler = builder.data
+    try:
+        parser.Parse(text, True)
+    except (ExpatError, ValueError):
+        return None
+    return builder.close()
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
 def _camt_rows_of(entry: Element) -> Iterator[tuple[str, ...]]:
     """Yields a row for an entry; or for each of its transactions, if each has an amount of its own."""
+    direction = _short_text_in(entry.find("CdtDbtInd"))
+    is_booked = _texts_in(entry.find("Sts")) == "BOOK"
+    is_reversal = _texts_in(entry.find("RvslInd")) in {"true", "1"}
+    state = "reversed" if is_reversal else "" if is_booked else "pending"
     transactions = entry.findall(_CAMT_TRANSACTION)
+    # The whole text has the references, wherever the bank puts them, and its own number of the entry.
     if len(transactions) > 1 and all(_camt_amount(one) is not None for one in transactions):
-        for transaction in transactions:
-            yield _camt_row(entry, transaction, _camt_amount(transaction))
+        number = _short_text_in(entry.find("AcctSvcrRef"))
+        for one in transactions:
+            own = _texts_in(one.find("CdtDbtInd")) or direction
+            yield _camt_row(_camt_amount(one), own, state, f"{number}\n{_texts_in(one)}")
     else:
-        yield _camt_row(entry, entry, entry.find("{*}Amt"))
+        yield _camt_row(entry.find("Amt"), direction, state, _texts_in(entry))
 
 
 def _camt_amount(transaction: Element) -> Element | None:
     return next((found for path in _CAMT_AMOUNTS if (found := transaction.find(path)) is not None), None)
 
 
-def _camt_row(entry: Element, part: Element, amount: Element | None) -> tuple[str, ...]:
+def _camt_row(amount: Element | None, direction: str, state: str, texts: str) -> tuple[str, ...]:
     value, currency = ("", "") if amount is None else (_texts_in(amount), amount.get("Ccy", ""))
     if _THREE_DECIMALS.fullmatch(value):
         value += "0"
-    direction = _texts_in(part.find("{*}CdtDbtInd")) or _texts_in(entry.find("{*}CdtDbtInd"))
-    is_booked = _texts_in(entry.find("{*}Sts")) == "BOOK"
-    is_reversal = _texts_in(entry.find("{*}RvslInd")) in {"true", "1"}
-    # The whole text has the references, wherever the bank puts them, and its own number of the entry.
-    texts = _texts_in(part) if part is entry else f"{_texts_in(entry.find('{*}AcctSvcrRef'))}\n{_texts_in(part)}"
-    return value, currency, direction, "reversed" if is_reversal else "" if is_booked else "pending", texts
+    return value, currency, direction, state, texts
+
+
+def _short_text_in(element: Element | None) -> str:
+    """Returns the start of the texts of an element that all transactions of an entry share: a long one would be searched for each of them."""
+    return _texts_in(element)[:_LONGEST_CELL]
 
 
 def _texts_in(element: Element | None) -> str:
