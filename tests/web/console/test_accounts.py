@@ -200,7 +200,9 @@ def pay(service: Service) -> None:
 
 def test_an_invoiced_customer_sees_what_it_owes_by_month(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("ines@initech.example")
-    assert "The amount due for your orders appears here." in browser.read("/app/funding/owed")
+    for path in ("/app/funding", "/app/funding/owed"):
+        assert "The amount due for your orders appears here." in browser.read(path)
+    assert "You top it up" not in browser.read("/app/funding")
     for _ in range(3):
         sent = service.send("gift", "coffee", key="initech", account=None, value=5)
         assert sent.status_code == 200, sent.text

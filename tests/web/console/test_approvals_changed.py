@@ -243,6 +243,7 @@ def test_beyond_a_budget_others_may_approve(service: Service, sign_in: SignIn) -
     set_rule(ada, name="Beyond", above="", beyond_budget="yes")
     small = ready(cem, service, rows="email\none@example.com\n")
     assert "needs approval" not in cem.read(f"{small}/review")
+    assert "Over the budget Own £5.00" in cem.read(f"{ready(cem, service)}/review")
     reference = asked(cem, service)
     for page in (cem.text, ada.read(f"/app/approvals/{reference}")):
         assert "This send exceeds the budget Own by £5.00." in page

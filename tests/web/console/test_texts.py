@@ -90,6 +90,12 @@ COUNTED = re.compile(
 BY_HAND = re.compile(r"\{%-? if [^%]*== 1 -?%\}[^{]*\{% trans")
 
 
+def has_own_colon(path: Path) -> bool:
+    """Whether a template itself writes a colon behind a value."""
+    plain = re.sub(r"{% trans.*?{% endtrans %}", "{{ said }}", path.read_text(), flags=re.DOTALL)
+    return re.search(r'[}>]: |~ ": "', plain) is not None
+
+
 def test_what_is_counted_has_a_singular() -> None:
     counted = {text for text in texts() if isinstance(text, str) and (COUNTED.search(text) or "(s)" in text)}
     assert not counted, "say these by ngettext, or {% pluralize %}"
@@ -107,6 +113,11 @@ def test_every_text_in_a_template_can_be_translated() -> None:
     paths = sorted(TEMPLATES.rglob("*.html"))
     assert len(paths) > 70, "those of folders too"
     assert {path.name: words for path in paths if (words := untranslated(path))} == {}
+
+
+def test_a_colon_after_a_value_is_translated() -> None:
+    """French has a blank before it."""
+    assert [path.name for path in TEMPLATES.rglob("*.html") if has_own_colon(path)] == []
 
 
 def test_no_language_has_the_sentences_of_another() -> None:

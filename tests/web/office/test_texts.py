@@ -4,7 +4,16 @@ from itertools import combinations
 
 import pytest
 from babel.messages.extract import extract_from_dir
-from tests.web.console.test_texts import KEYWORDS, METHODS, OPTIONS, Text, is_of_a_field, said_in, untranslated
+from tests.web.console.test_texts import (
+    KEYWORDS,
+    METHODS,
+    OPTIONS,
+    Text,
+    has_own_colon,
+    is_of_a_field,
+    said_in,
+    untranslated,
+)
 
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.catalogue import content, editing, sheet
@@ -35,6 +44,10 @@ def test_a_catalogue_says_everything_and_nothing_else(tag: str) -> None:
 
 def test_every_text_in_a_template_can_be_translated() -> None:
     assert {path.name: words for path in TEMPLATES.rglob("*.html") if (words := untranslated(path))} == {}
+
+
+def test_a_colon_after_a_value_is_translated() -> None:
+    assert [path.name for path in TEMPLATES.rglob("*.html") if has_own_colon(path)] == []
 
 
 def test_no_language_has_the_words_of_another() -> None:

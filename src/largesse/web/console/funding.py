@@ -70,6 +70,7 @@ async def show(context: RequestContext) -> Response:
         top_ups = await list_top_ups(connection, context.customer, waiting=True)
         owed = await receivables.list_amounts_due(connection, context.customer) if person.may(Right.SEE_OWED) else []
     seen = {account.id for account in accounts}
+    is_invoiced = person.funding != "balance"  # such a company has no accounts, or some from before
     return context.page(
         "funding.html",
         accounts=accounts,
@@ -78,7 +79,8 @@ async def show(context: RequestContext) -> Response:
         top_ups=[(one, spelled_reference(one.reference)) for one in top_ups if one.account_id in seen],
         may_pay_in=person.may(Right.MOVE_FUNDS),
         may_transfer=person.may(Right.TRANSFER),
-        may_manage=person.may(Right.SETTINGS) and person.funding == "balance",  # an invoiced company has no accounts
+        may_manage=person.may(Right.SETTINGS) and not is_invoiced,
+        is_invoiced=is_invoiced,
     )
 
 
