@@ -9,9 +9,13 @@ import asyncpg
 import pytest
 from tests import parsed
 from tests.closing import closing
+from tests.distributed import IS_DISTRIBUTED
 
+from largesse.budgets.store import _USER_NAMES
+from largesse.customers.principal import Principal, person_principal
 from largesse.db.pool import Connection, Database, Row, act_for, connect_once, scope_of
-from largesse.db.scope import LOOKUP, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers
+from largesse.db.roles import Role
+from largesse.db.scope import LOOKUP, OFFICE, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers, for_person
 from largesse.orders.reading import BEGIN
 
 # What the database was told.
@@ -22,7 +26,17 @@ TOLD = """
 SOURCES = Path(__file__).parents[2] / "src/largesse"
 # What takes a connection, and which of its arguments, from 0, says for whom.
 _OF_DATABASE = {"at_once", "connection", "session", "transaction", "fetch", "fetchrow", "fetchval", "execute"}
-_SAID = {"LOOKUP", "OFFICE", "OPERATOR", "WORKER", "for_customer", "for_customers", "scope", "scope_of_orders"}
+_SAID = {
+    "LOOKUP",
+    "OFFICE",
+    "OPERATOR",
+    "WORKER",
+    "for_customer",
+    "for_customers",
+    "for_person",
+    "scope",
+    "scope_of_orders",
+}
 # What opens a connection of its own: those of the pool, and what has no scope, as migrations and the check at start.
 _OPENS = {"connect", "create_pool", "acquire", "dial"}
 
@@ -105,6 +119,46 @@ async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(dat
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         "COMMIT",
     ]
+
+
+async def test_what_pages_ask_is_planned_for_their_customer_and_nothing_else_is(database_url: str) -> None:
+    for role, scope, planned in (
+        (Role.APP, for_person(7, "staging"), "force_custom_plan"),
+        (Role.APP, for_customer(7, "staging"), "auto"),
+        (Role.APP, LOOKUP, "auto"),
+        (Role.WORKER, WORKER, "auto"),
+        (Role.OFFICE, OFFICE, "force_custom_plan"),
+    ):
+        async with closing(Database.connect(database_url, role=role)) as database:
+            assert await database.fetchval(scope, "SELECT current_setting('plan_cache_mode')") == planned
+    of_person = person_principal("staging", 7, "Acme", "pro", "balance", 1, "admin")
+    of_key = Principal(1, "staging", 7, "Acme", "pro", "balance", 1, "bot", True)
+    assert (of_person.scope, of_key.scope) == (for_person(7, "staging"), for_customer(7, "staging"))
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the coordinator's statistics are other ones")
+async def test_what_pages_ask_again_and_again_reads_the_named_rows(database_url: str) -> None:
+    """Among many customers with one person each, the names of 50 people of a large one took a read of all 3,000, from the sixth time on."""
+    async with closing(asyncpg.connect(database_url)) as connection:
+        await connection.execute(
+            """
+            SET session_replication_role = replica;
+            INSERT INTO users (id, customer_id, email, name, role) OVERRIDING SYSTEM VALUE
+            SELECT n, CASE WHEN n < 5000 THEN 7 ELSE n END, n || '@many.example', 'P', 'member' FROM generate_series(2000, 9000) AS n;
+            ANALYZE users
+            """
+        )
+    read: list[int] = []
+    async with closing(Database.connect(database_url, role=Role.APP, max_connections=1)) as database:
+        for _ in range(8):
+            async with database.connection(for_person(7, "staging")) as connection:
+                before = await connection.fetchval(_USERS_READ)
+                assert len(await connection.fetch(_USER_NAMES, 7, list(range(3000, 3050)))) == 50
+                read.append(await connection.fetchval(_USERS_READ) - before)
+    assert read == [50] * 8
+
+
+_USERS_READ = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'users'"
 
 
 async def test_what_is_asked_for_customers_is_one_transaction_that_tells_so(database: Database) -> None:

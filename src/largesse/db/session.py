@@ -296,6 +296,8 @@ class Dialer:
         self.is_pooled = address.is_pooled
         session = {"application_name": limits.name, "timezone": "UTC"}
         distribution = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
+        # The back office reads lists and sums, as the pages of people do (`Scope.plans_for_values`).
+        planning = {"plan_cache_mode": "force_custom_plan"} if role is Role.OFFICE else {}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,
             # Behind PgBouncer, each transaction may get another session of the server. So no statement is prepared for later,
@@ -303,7 +305,16 @@ class Dialer:
             "statement_cache_size": 0 if address.is_pooled else 100,
             "server_settings": session
             if address.is_pooled
-            else {**session, **_UNSAID, **_RELIED_ON, **_KEEPALIVE, **distribution, **limits.settings, "jit": "off"},
+            else {
+                **session,
+                **_UNSAID,
+                **_RELIED_ON,
+                **_KEEPALIVE,
+                **distribution,
+                **limits.settings,
+                **planning,
+                "jit": "off",
+            },
             "connection_class": Session if limits.cancels else _DroppedSession,
         }
 

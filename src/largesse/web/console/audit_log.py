@@ -14,7 +14,7 @@ from largesse.audit.service import LOOKED_AT_OF_CUSTOMER, AuditEvent, EventFilte
 from largesse.base.i18n.languages import text
 from largesse.customers.members import list_members
 from largesse.customers.roles import Right
-from largesse.db.scope import for_customer
+from largesse.db.scope import for_person
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.reports.names import Names, find_subjects, read_names
 from largesse.web.console.audit_words import KINDS, LABELS, NOTHING, SENTENCES, UNLIMITED, acts_of, kind_of
@@ -133,7 +133,7 @@ async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names
             user_ids.update(one for one in members.get("user_ids") or () if isinstance(one, int))
     names = Names()
     for environment in {event.environment or here for event in events}:
-        async with context.database.connection(for_customer(customer_id, environment)) as connection:
+        async with context.database.connection(for_person(customer_id, environment)) as connection:
             names.add(await read_names(connection, customer_id, subjects, user_ids))
     return names
 
