@@ -18,7 +18,7 @@ from largesse.base.errors import ApprovalRequired, BrokenRule, InvalidRequest, N
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
@@ -110,15 +110,18 @@ async def create_automation(actor: Actor, rule: model.AutomationRule) -> int:
     return automation_id
 
 
-async def change_automation(actor: Actor, automation_id: int, rule: model.AutomationRule) -> None:
+async def change_automation(
+    actor: Actor, automation_id: int, rule: model.AutomationRule, seen: model.Automation | None = None
+) -> None:
     """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule.
 
-    A rule that its person saves unchanged keeps its approval.
+    A rule that its person saves unchanged keeps its approval. Raises ReadAgain if its rule is not that of `seen` any more.
     """
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)
         before = await _locked(transaction, automation_id)
+        require_same(seen and _rule_of(seen), _rule_of(before))
         await _check(connection, actor, rule, automation_id)
         if before.user_id == actor.user_id and _rule_of(before) == _rule_of(rule):
             return
@@ -227,9 +230,11 @@ async def _ending_approvals(transaction: Transaction) -> AsyncIterator[None]:
         yield
 
 
-async def change_template(actor: Actor, template_id: int, content: TemplateContent) -> None:
-    """Changes a template, and ends the approvals of automations that send it. Raises NotFound."""
-    await templates.change_template(actor, template_id, content, _ending_approvals)
+async def change_template(
+    actor: Actor, template_id: int, content: TemplateContent, seen: Template | None = None
+) -> None:
+    """Changes a template, and ends the approvals of automations that send it. Raises NotFound, and ReadAgain if it is not `seen` any more."""
+    await templates.change_template(actor, template_id, content, _ending_approvals, seen)
 
 
 async def pause_automation(actor: Actor, automation_id: int, *, paused: bool) -> None:

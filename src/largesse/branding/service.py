@@ -13,7 +13,7 @@ from largesse.base.text import free_key, unfit
 from largesse.branding import model, store
 from largesse.catalogue.pictures import Picture, PictureRefused, read_picture
 from largesse.customers import customer_store
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
 from largesse.orders.options import ALIASES, WRAPPINGS
@@ -47,8 +47,8 @@ async def read_brand(connection: Connection, customer_id: int) -> model.Brand:
     return (await store.read_brands(connection, [customer_id])).get(customer_id, model.NO_BRAND)
 
 
-async def set_brand(actor: Actor, content: BrandContent) -> model.Brand:
-    """Saves the texts and the colour of a brand. Raises BrandFault with all faults."""
+async def set_brand(actor: Actor, content: BrandContent, seen: model.Brand | None = None) -> model.Brand:
+    """Saves the texts and the colour of a brand. Raises BrandFault with all faults, and ReadAgain if the brand is not `seen` any more."""
     read = _Reader()
     typed = model.Brand(
         colour=read.part(_colour, "colour", content.colour) if content.colour.strip() else None,
@@ -60,6 +60,7 @@ async def set_brand(actor: Actor, content: BrandContent) -> model.Brand:
     read.end()
     async with actor.transaction(Right.SETTINGS) as transaction:
         before = await _locked(transaction)
+        require_same(seen, before)
         brand = replace(typed, logo=before.logo, wrappings=before.wrappings, company=before.company)
         await _save(transaction, before, brand)
     return brand

@@ -18,7 +18,7 @@ from largesse.approvals.store import find_request
 from largesse.base.errors import BrokenRule, NotFound
 from largesse.campaigns import model, store
 from largesse.customers.access import is_own
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.authenticator import Caller
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.roles import Right
@@ -81,12 +81,14 @@ async def create_campaign(actor: Actor, caller: Caller, rule: model.CampaignRule
     return campaign
 
 
-async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: model.CampaignRule) -> None:
+async def change_campaign(
+    actor: Actor, caller: Caller, campaign_id: int, rule: model.CampaignRule, seen: model.CampaignRule | None = None
+) -> None:
     """Changes a campaign whose gifts are not ordered yet. It belongs to the actor from then on, who orders them.
 
     Makes the draft again if it was deleted, as drafts are after two weeks. Withdraws an approval, which was for the old settings.
 
-    Raises NotFound, IsReserved, and CampaignFault.
+    Raises NotFound, IsReserved, CampaignFault, and ReadAgain if its settings are not those `seen` any more.
     """
     async with actor.transaction(Right.SEND) as transaction:
         connection = transaction.connection
@@ -101,6 +103,7 @@ async def change_campaign(actor: Actor, caller: Caller, campaign_id: int, rule: 
         is_withdrawn = campaign.user_id != actor.user_id and await _take_over(transaction, campaign)
         try:
             draft = await read_draft(connection, actor, campaign.order_reference, lock=True)
+            require_same(seen, await read_rule(connection, campaign, draft.content))
             await save_draft(connection, actor, draft.id, content)
         except NotFound:
             if await store.read_order(connection, campaign) is not None:  # it was sent just now

@@ -16,7 +16,7 @@ from largesse.db.statements import Table
 _DETAILS = "SELECT id, description, how_to_redeem, terms FROM products WHERE id = ANY($1::int[])"
 _COUNT = "SELECT count(*) FROM collections WHERE customer_id = $1 AND active"
 LOCK_OWN = """
-    SELECT name, cardinality(product_ids) AS products FROM collections
+    SELECT name, cardinality(product_ids) AS products, product_ids FROM collections
     WHERE customer_id = $1 AND id = $2 AND active FOR NO KEY UPDATE
 """
 _INSERT = """

@@ -31,7 +31,7 @@ from largesse.contacts.model import (
     checked_change,
     group_key,
 )
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.encryption.vault import Vault
 from largesse.orders.recipients import MAX_ERRORS, count_more
 from largesse.reports.filters import GroupFilter, OrderFilter
@@ -93,10 +93,13 @@ async def create_contact(actor: Actor, vault: Vault, change: ContactChange) -> i
     return saved.ids[0]
 
 
-async def change_contact(actor: Actor, vault: Vault, contact_id: int, change: ContactChange) -> None:
-    """Changes a contact. Raises NotFound, and ContactFault as `create_contact` does."""
+async def change_contact(
+    actor: Actor, vault: Vault, contact_id: int, change: ContactChange, seen: Contact | None = None
+) -> None:
+    """Changes a contact. Raises NotFound, ContactFault as `create_contact` does, and ReadAgain if it is not `seen` any more."""
     async with changing_contacts(actor) as transaction:
         before = await store.read_contact(transaction.connection, actor.place, contact_id)
+        require_same(seen, before)
         saved = await _apply_one(transaction, vault, change, before)
         if saved.changed:
             said = [name for name in ContactChange.__struct_fields__ if getattr(change, name) not in (UNSET, (), {})]

@@ -30,6 +30,16 @@ from largesse.staff.model import StaffMember, StaffRight
 _MOST_NAME = 200  # characters of a file's name in the audit log
 
 
+class ReadAgain(Exception):
+    """Somebody else changed what the caller has read. Nothing was changed: read it again, and repeat the call."""
+
+
+def require_same(seen: object, now: object) -> None:
+    """Raises ReadAgain if what the caller has seen is not what is there, locked, now. A caller who depends on nothing has seen None."""
+    if seen is not None and seen != now:
+        raise ReadAgain
+
+
 class Transaction(msgspec.Struct, frozen=True):
     """An open transaction of an actor."""
 

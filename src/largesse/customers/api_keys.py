@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from largesse.base.errors import InvalidRequest
 from largesse.base.settings import Network
 from largesse.customers import key_store as store
-from largesse.customers.actor import Actor
+from largesse.customers.actor import Actor, require_same
 from largesse.customers.customer_store import ServiceAccount
 from largesse.customers.key_store import ApiKey, NameTaken
 from largesse.customers.roles import Right
@@ -104,16 +104,18 @@ async def narrow_key(
     *,
     scopes: Sequence[str] | EllipsisType | None = ...,
     networks: Sequence[Network] | EllipsisType | None = ...,
+    seen: ApiKey | None = None,
 ) -> ApiKey:
     """Sets what a key may be used for and from where, from its next request on. Returns the key as it is now. Raises NotFound.
 
-    None lifts a restriction; one that is not given stays.
+    None lifts a restriction; one that is not given stays. Raises ReadAgain if the restrictions are not those of `seen` any more.
     """
     async with actor.transaction(Right.SETTINGS) as transaction:
         await find_key(transaction.connection, actor, key_id)
         # Locked before it is read, so that two simultaneous changes do not undo each other.
         await store.lock_key(transaction.connection, key_id)
         old = await find_key(transaction.connection, actor, key_id)
+        require_same(seen and (seen.scopes, seen.networks), (old.scopes, old.networks))
         new = replace(
             old,
             scopes=old.scopes if isinstance(scopes, EllipsisType) else scopes,

@@ -8,7 +8,7 @@ import msgspec
 from largesse.base.email import email_key
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError, TooManyRequests
 from largesse.customers.access import LOCK_CUSTOMER, LOCK_USER
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.customer_store import find_customer
 from largesse.customers.principal import ADMIN, Principal
 from largesse.customers.roles import Right
@@ -251,12 +251,16 @@ async def invite_again(actor: Actor, user_id: int, *, mails: bool) -> Invitation
     return Invitation(member.email, secret)
 
 
-async def set_role(actor: Actor, user_id: int, role: str) -> Member:
-    """Changes the role of a member from their next request on. Returns the member as they were. Raises NotFound, LastAdministrator."""
+async def set_role(actor: Actor, user_id: int, role: str, seen: str | None = None) -> Member:
+    """Changes the role of a member from their next request on. Returns the member as they were.
+
+    Raises NotFound, LastAdministrator, and ReadAgain if their role is not the one `seen` any more.
+    """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         member = await _lock_member(transaction.connection, actor, user_id)
         if role == member.role:
             return member
+        require_same(seen, member.role)
         if role != ADMIN:
             await _require_other_admin(transaction.connection, actor, user_id, member.role)
         await set_user_role(transaction.connection, actor.customer_id, user_id, role)

@@ -6,11 +6,12 @@ account, or the account can be opened again.
 
 from collections.abc import Collection, Sequence
 from enum import Enum, auto
+from types import EllipsisType
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import label
 from largesse.base.text import free_key
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, ReadAgain, Transaction
 from largesse.customers.customer_store import lock_customer
 from largesse.customers.customers import create_customer
 from largesse.customers.members import Invitation, invite
@@ -148,11 +149,14 @@ async def assign_account(actor: Actor, holder: store.Holder, holder_id: int, acc
         await _assign(transaction, holder, holder_id, subject, accounts, account_ids)
 
 
-async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> None:
+async def watch_balance(
+    actor: Actor, account_id: int, watch: Watch | None, seen: Watch | EllipsisType | None = ...
+) -> None:
     """Sets who is notified when the balance falls below an amount; None notifies nobody.
 
     Does not notify anybody at once if the balance is low already. Raises NotFound for an account that is not the customer's in this
     environment, and InvalidRequest for an amount that is not positive, no people, more than MOST_WATCHERS, or a person who may not be notified.
+    With `seen`, also raises ReadAgain if the account is not watched so any more.
     """
     async with actor.transaction(Right.TRANSFER) as transaction:
         connection = transaction.connection
@@ -163,6 +167,8 @@ async def watch_balance(actor: Actor, account_id: int, watch: Watch | None) -> N
         if watch is not None:
             await _require_watch(transaction, watch)
         before = await find_watch(connection, actor.customer_id, account_id)
+        if not isinstance(seen, EllipsisType) and seen != before:
+            raise ReadAgain
         await save_watch(connection, actor.customer_id, account_id, watch, balance_minor)
         if watch != before:
             subject = f"account {account_id}"

@@ -6,7 +6,7 @@ import msgspec
 
 from largesse.base.errors import BrokenRule, StateConflict
 from largesse.customers import customer_store
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.statements import read_now
@@ -173,8 +173,11 @@ class RemindersTooLate(BrokenRule):
     rule = "The last reminder would leave after the claim-by date. Choose fewer days, or a later date."
 
 
-async def set_defaults(actor: Actor, defaults: FollowUpDefaults) -> None:
-    """Sets the customer's defaults for follow-ups, which apply to orders that it places from now on and that set none. Raises RemindersTooLate."""
+async def set_defaults(actor: Actor, defaults: FollowUpDefaults, seen: FollowUpDefaults | None = None) -> None:
+    """Sets the customer's defaults for follow-ups, which apply to orders that it places from now on and that set none.
+
+    Raises RemindersTooLate, and ReadAgain if the defaults are not those `seen` any more.
+    """
     days, reminders = defaults.claim_by_days, defaults.reminder_days
     if days is not None and reminders and reminders[-1] >= days:
         raise RemindersTooLate
@@ -182,6 +185,7 @@ async def set_defaults(actor: Actor, defaults: FollowUpDefaults) -> None:
         connection = transaction.connection
         await customer_store.lock_customer(connection, actor.customer_id)
         old = read_defaults(await customer_store.find_follow_up(connection, actor.customer_id))
+        require_same(seen, old)
         if old == defaults:
             return
         await customer_store.set_follow_up(connection, actor.customer_id, store_defaults(defaults))

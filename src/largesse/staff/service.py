@@ -3,7 +3,7 @@
 from largesse.audit.service import Acting
 from largesse.base.email import email_key
 from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError
-from largesse.customers.actor import Actor
+from largesse.customers.actor import Actor, require_same
 from largesse.customers.passwords import hash_of_nobody
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.sessions import forget_browsers
@@ -80,12 +80,13 @@ async def find_staff(actor: Actor, email: str) -> ListedStaff:
     raise OperatorError("no member of staff has that address")
 
 
-async def set_role(actor: Actor, staff_id: int, role: str) -> ListedStaff:
-    """Changes the role of a member. Raises NotFound, LastOwner."""
+async def set_role(actor: Actor, staff_id: int, role: str, seen: str | None = None) -> ListedStaff:
+    """Changes the role of a member. Raises NotFound, LastOwner, and ReadAgain if their role is not the one `seen` any more."""
     async with actor.transaction(StaffRight.STAFF, changes_access=True) as transaction:
         connection = transaction.connection
         member = await active_member(connection, staff_id)
         if member.role != role:
+            require_same(seen, member.role)
             await _require_other_owner(connection, member)
             await open_credentials(connection)
             await connection.execute(store.SET_ROLE, staff_id, role)

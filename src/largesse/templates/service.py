@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from msgspec.structs import astuple
 
 from largesse.base.errors import BrokenRule, NotFound
-from largesse.customers.actor import Actor, Transaction
+from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
 from largesse.templates import store
 from largesse.templates.store import Template, TemplateContent
@@ -38,14 +38,16 @@ async def change_template(
     template_id: int,
     content: TemplateContent,
     changing: Callable[[Transaction], AbstractAsyncContextManager[object]] = nullcontext,
+    seen: Template | None = None,
 ) -> None:
-    """Replaces the content of a template. Orders that were sent with it do not change. Raises NotFound.
+    """Replaces the content of a template. Orders that were sent with it do not change. Raises NotFound, and ReadAgain if it is not `seen` any more.
 
     Makes the change inside the context that `changing` returns, for packages that depend on templates.
     """
     async with actor.transaction(Right.TEMPLATES) as transaction:
         async with changing(transaction):
             before = await _lock(transaction, template_id)
+            require_same(seen, before)
             await transaction.connection.execute(store.UPDATE, actor.customer_id, template_id, *astuple(content))
         await transaction.record(
             "template.changed", f"template {template_id}", before=_audited(before), after=_audited(content)

@@ -1,15 +1,28 @@
 """Forms that are saved in a window which was opened before somebody else saved them: both people's changes are kept."""
 
+import asyncio
 import html
 import re
+from collections.abc import Callable
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
+import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser
+from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.gifts import WORLD, ada, gathered
 from tests.web.console.test_automations import set_one
 from tests.web.console.test_campaigns import set_one as set_campaign
+
+from largesse.automations import service as automations
+from largesse.campaigns import service as campaigns
+from largesse.catalogue import service as collections
+from largesse.contacts import service as contacts
+from largesse.customers import api_keys, members
+from largesse.ledger import accounts
+from largesse.web.console import branding, unclaimed
+from largesse.web.console.gifts import templates
 
 __all__ = ["WORLD", "ada"]
 
@@ -150,3 +163,135 @@ def test_a_contact_keeps_what_somebody_else_changed_meanwhile(service: Service, 
     assert (now["start_date"], now["address"]) == ("01/09/2019", "1 High St\nLondon")
     assert now["group"].split() == ["Paris", "Rome"]
     conflict(ada, path, old, "byron@example.com", email="king@example.com")
+
+
+@pytest.fixture
+def save_both(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Saves two windows. The second is saved after the handler of the first has read the object, and before it changes it."""
+
+    def save(path: str, module: ModuleType, operation: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+        one, other = sign_in("ada@acme.example"), sign_in("ada@acme.example")
+        carry_out = getattr(module, operation)
+
+        async def after_the_other(*given: Any, **named: Any) -> Any:
+            monkeypatch.undo()
+            assert (await asyncio.to_thread(other.post, path, **second)).status_code == 303
+            return await carry_out(*given, **named)
+
+        for browser in (one, other):
+            browser.get("/app")
+        monkeypatch.setattr(module, operation, after_the_other)
+        assert one.post(path, **first).status_code == 303
+
+    return save
+
+
+def test_both_changes_of_a_form_saved_at_the_same_moment_are_kept(
+    service: Service, ada: Browser, save_both: Callable[..., None]
+) -> None:
+    def keeps(path: str, module: ModuleType, operation: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+        old = window(ada, path)
+        save_both(path, module, operation, old | first, old | second)
+        now = window(ada, path)
+        assert {name: now[name] for name in first | second} == first | second
+
+    [template] = service.sql("SELECT id FROM templates WHERE name = 'Welcome' AND removed_at IS NULL LIMIT 1")
+    automation = f"{set_one(ada, service).headers['location']}/edit"
+    keeps(automation, automations, "change_automation", {"name": "Yearly"}, {"cap": "9"})
+    service.sql("UPDATE campaigns SET ended_at = clock_now() WHERE ended_at IS NULL")
+    set_campaign(ada, service)
+    [[campaign]] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL")
+    keeps(f"/app/campaigns/{campaign}/edit", campaigns, "change_campaign", {"name": "Spring party"}, {"gifts": "8"})
+    offered = {"wrapping_key": "default"}  # the one it had is not
+    of_template = offered | {"from_name": "Acme"}, offered | {"message": "Hello!"}
+    keeps(f"/app/templates/{template['id']}", templates, "change_template", *of_template)
+    keeps("/app/branding", branding, "set_brand", {"subject": "Hi"}, {"footer": "Acme Ltd"})
+    keeps("/app/unclaimed", unclaimed, "set_defaults", {"claim_by_days": "40"}, {"reminder_days": "6"})
+    new = {"name": "Bea", "email": "bea@example.com", "address": "1 High St\nLondon"}
+    contact = str(ada.submit("/app/contacts/new", "/app/contacts", **new).headers["location"])
+    keeps(contact, contacts, "change_contact", {"name": "Beatrice"}, {"birthday": "01/02"})
+    keeps(contact, contacts, "change_contact", {"name": "Bea"}, {"address": "2 High St\nLondon"})
+
+    coffee, shop, hamper = (str(service.ids["products"][key]) for key in ("coffee", "shop", "hamper"))
+    path = f"/app/collections/{gathered(service, ada, 'coffee', 'shop')}/edit"
+    old = window(ada, path)
+    second = {"product": [coffee, shop, hamper]}
+    first = {"product": [coffee, shop], "name": "Both"}
+    save_both(path, collections, "change_collection", old | first, old | second)
+    [row] = service.sql("SELECT product_ids FROM collections WHERE name = 'Both'")
+    assert row["product_ids"] == [int(coffee), int(shop), int(hamper)]
+
+
+def test_a_key_keeps_the_networks_that_somebody_else_set_meanwhile(
+    service: Service, ada: Browser, save_both: Callable[..., None]
+) -> None:
+    [[key]] = service.sql("SELECT id FROM api_keys WHERE key = 'hr'")
+    path = f"/app/keys/{key}"
+    old = window(ada, path)
+    scopes = old["scope"].split()
+    assert len(scopes) > 1
+    narrow = old | {"scope": scopes, "networks": "10.0.0.0/8"}
+    save_both(f"{path}/narrow", api_keys, "narrow_key", old | {"scope": scopes[:1]}, narrow)
+    [row] = service.sql("SELECT scopes, networks FROM api_keys WHERE id = $1", key)
+    assert (row["scopes"], [str(one) for one in row["networks"]]) == (scopes[:1], ["10.0.0.0/8"])
+    ada.get(path)
+    refused = ada.post(f"{path}/narrow", **{**old, "scope": scopes, "networks": "192.0.2.1"})
+    assert refused.status_code == 422
+    assert "Somebody else changed this meanwhile to: 10.0.0.0/8" in refused.text
+    assert "192.0.2.1" in refused.text
+
+
+def test_a_role_that_somebody_else_changed_meanwhile_stays(
+    service: Service, ada: Browser, save_both: Callable[..., None]
+) -> None:
+    [[mia]] = service.sql("SELECT id FROM users WHERE email = 'mia@acme.example'")
+    path, role = f"/app/people/{mia}/role", "SELECT role FROM users WHERE email = 'mia@acme.example'"
+    try:
+        save_both(
+            path, members, "set_role", {"role": "admin", "was_role": "member"}, {"role": "viewer", "was_role": "member"}
+        )
+        assert service.sql(role) == [("viewer",)]
+        assert 'name="was_role" value="viewer"' in ada.get("/app/people").text
+        assert ada.post(path, role="admin", was_role="member").status_code == 303
+        ada.get("/app/people")
+        ada.says("Somebody else changed this meanwhile to: Viewer")
+        assert service.sql(role) == [("viewer",)]
+        assert ada.post(path, role="finance", was_role="viewer").status_code == 303
+        assert service.sql(role) == [("finance",)]
+    finally:
+        service.sql("UPDATE users SET role = 'member' WHERE email = 'mia@acme.example'")
+
+
+def test_an_account_keeps_its_name_and_watch_of_meanwhile(
+    service: Service, ada: Browser, save_both: Callable[..., None]
+) -> None:
+    account, people = service.ids["funding_accounts"]["gbp"], service.sql("SELECT id FROM users WHERE role = 'admin'")
+    path = f"/app/funding/{account}"
+    old = was(ada, f"{path}/account")
+    [[own]] = service.sql("SELECT id FROM users WHERE email = 'ada@acme.example'")
+    assert people
+    watch = {"was_below": "", "was_who": "", "below": "10", "who": [str(own)]}
+    assert ada.post(f"{path}/watch", **watch).status_code == 303
+    window_of = {"was_below": "10.00", "was_who": str(own), "below": "10.00", "who": [str(own)]}
+    save_both(f"{path}/watch", accounts, "watch_balance", window_of, window_of | {"below": "20"})
+    assert was(ada, f"{path}/account")["was_below"] == "20.00"
+    ada.get(f"{path}/account")
+    assert ada.post(f"{path}/watch", **{**window_of, "below": "30"}).status_code == 422
+    assert ada.post(f"{path}/name", was_name=old["was_name"], name="New float").status_code == 303
+    ada.get(f"{path}/account")
+    conflicting = ada.post(f"{path}/name", was_name=old["was_name"], name="Other float")
+    assert "Somebody else changed this meanwhile to: New float" in conflicting.text
+    ada.get(f"{path}/account")
+    assert ada.post(f"{path}/name", was_name="New float", name=old["was_name"]).status_code == 303
+
+
+def test_groups_and_fields_keep_a_name_of_meanwhile(service: Service, ada: Browser) -> None:
+    for kind in ("groups", "fields"):
+        ada.submit(f"/app/contacts/{kind}", name=f"First of {kind}")
+        path = re.findall(rf'href="(/app/contacts/{kind}/[^"]+)"[^\n]*First of', ada.get(f"/app/contacts/{kind}").text)[
+            0
+        ]
+        old = window(ada, path)
+        save(ada, path, old, name=f"Second of {kind}")
+        conflict(ada, path, old, f"Second of {kind}", name="Third")
+        assert window(ada, path)["name"] == f"Second of {kind}"

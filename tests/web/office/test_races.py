@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.web.api.conftest import Service, held
 from tests.web.console.conftest import signed_in
-from tests.web.office.conftest import staff_in
+from tests.web.office.conftest import add_staff, staff_in
 from tests.web.office.test_money import FILES, balance, bank_file, service, wait_for
 from tests.web.office.test_privacy import SAM, take_in
 
@@ -133,3 +133,26 @@ def test_an_erasure_leaves_a_gift_alone_whose_address_is_corrected_meanwhile(
     assert sent_to[0][0][0] == "pat@example.com"
     assert SAM not in sent_to[1][0][0]
     assert [one for one in service.findings() if STAFF not in one] == []
+
+
+def test_what_somebody_else_set_meanwhile_stays(service: Service) -> None:
+    """In an old window, neither a role nor the warning of a gift is set back."""
+    fay = staff_in(service, "owner", "fay@largesse.example")
+    colleague = add_staff(service, "support", "ned@largesse.example")
+    customer = service.ids["customers"]["globex"]
+    [[user]] = service.sql("SELECT id FROM users WHERE customer_id = $1 AND role = 'admin' LIMIT 1", customer)
+    for path, now in (("/office/staff", "support"), (f"/office/customers/{customer}/people", "admin")):
+        number, said = (colleague, "Support") if now == "support" else (user, "Administrator")
+        assert f'name="was_role" value="{now}"' in fay.get(path).text
+        assert fay.post(f"{path}/{number}/role", role="finance", was_role="auditor").status_code == 303
+        assert f"Somebody else changed this meanwhile to: {said}" in fay.read(path)
+    roles = service.sql(
+        "SELECT role FROM staff WHERE id = $1 UNION ALL SELECT role FROM users WHERE id = $2", colleague, user
+    )
+    assert [row["role"] for row in roles] == ["support", "admin"]
+    [[product]] = service.sql("SELECT id FROM products WHERE is_digital ORDER BY id LIMIT 1")
+    here = f"/office/stock/{product}"
+    assert fay.submit(here, f"{here}/warning", was_below="", below="5").status_code == 303
+    fay.get(here)
+    conflict = fay.post(f"{here}/warning", was_below="", below="7")
+    assert (conflict.status_code, "Somebody else changed this meanwhile to: 5" in conflict.text) == (422, True)

@@ -66,6 +66,7 @@ async def show(context: RequestContext) -> Response:
 async def rename(context: RequestContext) -> Response:
     """Renames an account. Raises NotFound."""
     account = await _account(context)
+    context.form.keep_others({"name": account.name})
     name = context.form.text("name", accounts.LONGEST_NAME)
     if not context.form.errors:
         try:
@@ -99,13 +100,16 @@ async def _switch(context: RequestContext, act: Callable[[Actor, int], Awaitable
 async def set_watch(context: RequestContext) -> Response:
     """Sets who is notified when the balance falls below an amount, or turns that off. Raises NotFound."""
     account, form = await _account(context), context.form
+    seen = await context.read(find_watch, context.person.customer_id, account.id)
     watch = None
     if form["off"] != "yes":
+        form.keep_others({"below": _below(context, account, seen)})
+        form.keep_choices("who", [str(one) for one in seen.user_ids] if seen else [])
         below_minor = typed_amount(context, "below", account.currency)
         watch = Watch(below_minor, tuple(sorted(set(form.numbers("who")))))
     try:
         if not form.errors:
-            await accounts.watch_balance(context.actor, account.id, watch)
+            await accounts.watch_balance(context.actor, account.id, watch, seen)
     except InvalidRequest:
         form.error("who", context.say(_WHO, most=accounts.MOST_WATCHERS))
     if form.errors:
@@ -119,12 +123,12 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
         watched = await find_watch(connection, person.customer_id, account.id)
         watchers = await list_watchers(connection, person.customer_id)
         automations = await list_automations(connection, context.customer)
-    below = "" if watched is None else context.language.typed(watched.below_minor, account.currency)
     return context.page(
         "account.html",
         account=account,
         automations=[one for one in automations if one.account_id == account.id],
-        below=below,
+        below=_below(context, account, watched),
+        watched_by=[str(one) for one in (watched.user_ids if watched else ())],
         chosen=context.form.all("who")
         if "below" in context.form
         else [str(one) for one in (watched.user_ids if watched else ())],
@@ -132,6 +136,11 @@ async def _show(context: RequestContext, account: SeenAccount) -> Response:
         watchers=[(one.id, one.name, one.email) for one in watchers],
         may_manage=person.may(Right.SETTINGS),
     )
+
+
+def _below(context: RequestContext, account: SeenAccount, watch: Watch | None) -> str:
+    """Returns what the field of the amount shows."""
+    return "" if watch is None else context.language.typed(watch.below_minor, account.currency)
 
 
 async def _account(context: RequestContext) -> SeenAccount:

@@ -236,7 +236,7 @@ async def change(context: RequestContext) -> Response:
     await check_template(context)
     if not context.form.errors:
         try:
-            await service.change_automation(context.actor, automation.id, rule)
+            await service.change_automation(context.actor, automation.id, rule, automation)
             said = context.say("%(name)s was changed. These are its next days.", name=rule.name)
             return context.see(f"{HERE}/{automation.id}", said)
         except InvalidRequest as refusal:

@@ -96,11 +96,12 @@ async def show(context: RequestContext) -> Response:
 
 async def save(context: RequestContext) -> Response:
     """Saves the colour and the texts."""
-    context.form.keep_others(_now(await brand_of(context)))
+    brand = await brand_of(context)
+    context.form.keep_others(_now(brand))
     said = context.form.read(BrandForm)
     if not context.form.errors:
         try:
-            await set_brand(context.actor, BrandContent(**msgspec.structs.asdict(said)))
+            await set_brand(context.actor, BrandContent(**msgspec.structs.asdict(said)), brand)
         except BrandFault as fault:
             _note(context, fault)
     if context.form.errors:

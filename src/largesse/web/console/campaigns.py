@@ -156,7 +156,7 @@ async def change(context: RequestContext) -> Response:
     if context.form.errors:
         return await _form(context, campaign)
     try:
-        await service.change_campaign(context.actor, await person_as_caller(context), campaign.id, rule)
+        await service.change_campaign(context.actor, await person_as_caller(context), campaign.id, rule, before)
     except service.IsReserved:
         return context.see(f"{HERE}/{campaign.id}", context.say(_RESERVED))
     except InvalidRequest as refusal:

@@ -157,6 +157,12 @@ class Form:
             else:
                 self.error(name, self.say(CHANGED_TOO, value=(said or {}).get(value, value) or "\N{EN DASH}"))
 
+    def keep_choices(self, name: str, now: Collection[str]) -> None:
+        """Adds and removes, in the fields with that name, what others added to or removed from the selected values, which are now `now`."""
+        if f"was_{name}" in self:
+            kept = with_others(self.all(name), self[f"was_{name}"].split(), now)
+            self._fields = [*self.without({name}).fields, *((name, one) for one in kept)]
+
     def numbers_and_others(self, name: str, now: Collection[int]) -> list[int]:
         """Returns the numbers in the fields with that name, with the changes of others since the page was opened: their numbers added or removed.
 

@@ -9,7 +9,6 @@ from typing import Generic, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -27,6 +26,7 @@ from largesse.db.scope import LOOKUP
 from largesse.web.console.context import NotProved, PageContext, RequestContext
 from largesse.web.console.form import Form
 from largesse.web.console.layout import DEVICE, Layout
+from largesse.web.console.merging import carry_out
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ROUTES
 from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
@@ -204,7 +204,7 @@ class Guard(Generic[AnyContext, AnySession]):
         """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not valid."""
         route = self._route
         # The form may contain the fields of step-up too.
-        limits = replace(route.limits, most_bytes=(most_bytes or route.limits.most_bytes) + MOST_BYTES)
+        limits = msgspec.structs.replace(route.limits, most_bytes=(most_bytes or route.limits.most_bytes) + MOST_BYTES)
         parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
         with self._services.timeouts.suspended():
@@ -295,7 +295,7 @@ class Guard(Generic[AnyContext, AnySession]):
             return refusal
         if self._route.step_up:
             context.require_proof()
-        return await self._route.handler(context)
+        return await carry_out(context, self._route.handler)
 
     def _switched(self, context: AnyContext) -> Response:
         """Returns the page about a form of another company or environment. Contains the typed fields, unless a file came with them."""

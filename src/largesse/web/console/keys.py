@@ -128,17 +128,21 @@ async def one(context: RequestContext) -> Response:
     return context.page(
         "key.html",
         key=key,
+        now={"scope": " ".join(key.scopes or restrictions.SCOPES), "networks": networks_typed(key.networks)},
         pair=(first, key) if first else (key, second) if second else None,
         **_narrowing(context, key),
     )
 
 
 async def narrow(context: RequestContext) -> Response:
-    """Sets the scopes and networks of a key, from its next request on. Raises NotFound."""
+    """Sets the scopes and networks of a key, from its next request on. Keeps what others changed meanwhile. Raises NotFound."""
+    key = _found(await _keys(context), context.number("key"))
+    context.form.keep_others({"networks": networks_typed(key.networks)})
+    context.form.keep_choices("scope", key.scopes or restrictions.SCOPES)
     scopes, networks = read_scopes(context), read_networks(context)
     if context.form.errors:
         return await one(context)
-    key = await api_keys.narrow_key(context.actor, context.number("key"), scopes=scopes, networks=networks)
+    key = await api_keys.narrow_key(context.actor, key.id, scopes=scopes, networks=networks, seen=key)
     done = context.say("The key %(name)s was changed. The change applies from its next request.", name=key.key)
     return context.see(f"/app/keys/{key.id}", done)
 

@@ -107,16 +107,20 @@ async def ask_role(context: RequestContext) -> Response:
 
 
 async def give_role(context: RequestContext) -> Response:
-    """Changes the role of a member. Asks first if administrators give up their own. Raises NotFound."""
+    """Changes the role of a member, unless somebody else changed it meanwhile. Asks first if administrators give up their own. Raises NotFound."""
     person, role = context.person, context.form.choice("role", ROLES)
     if context.form.errors:
         return context.see("/app/people")
     people = of_list(context, "/app/people")
+    member = await _member(context)
+    context.form.keep_others({"role": member.role}, {name: context.say(said) for name, said in ROLE_NAMES.items()})
+    if context.form.errors:
+        return context.see(people, context.form.errors["role"])
     is_own = context.number("user") == person.user_id and role != ADMIN
     if is_own and context.form["sure"] != "yes":
         return context.see(f"/app/people/{person.user_id}/role?role={role}")
     try:
-        member = await members.set_role(context.actor, context.number("user"), role)
+        member = await members.set_role(context.actor, member.id, role, member.role)
     except InvalidRequest:
         return context.see(people, context.say(_LAST))
     said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))

@@ -29,13 +29,13 @@ class DefaultsForm(msgspec.Struct):
 
 async def show(context: RequestContext) -> Response:
     """Shows the settings."""
-    return context.page("unclaimed.html", now=await _now(context))
+    return context.page("unclaimed.html", now=_shown(await _defaults(context)))
 
 
 async def save(context: RequestContext) -> Response:
     """Saves the settings. They apply to orders placed from now on."""
-    form = context.form
-    form.keep_others(await _now(context))
+    form, seen = context.form, await _defaults(context)
+    form.keep_others(_shown(seen))
     read = form.read(DefaultsForm)
     days = form.number("claim_by_days") if read.claim_by_days else None
     if read.claim_by_days and not 0 < (days or 0) <= MAX_CLAIM_BY_DAYS:
@@ -45,16 +45,20 @@ async def save(context: RequestContext) -> Response:
         return await show(context)
     of_api = read.of_api and bool(days or reminders)
     try:
-        await set_defaults(context.actor, FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders))
+        defaults = FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders)
+        await set_defaults(context.actor, defaults, seen)
     except RemindersTooLate:
         form.error("reminder_days", context.say(_LATE))
         return await show(context)
     return context.see(_HERE, context.say("Saved. It applies to orders placed from now on."))
 
 
-async def _now(context: RequestContext) -> dict[str, str]:
+async def _defaults(context: RequestContext) -> FollowUpDefaults:
+    return read_defaults(await context.read(find_follow_up, context.person.customer_id))
+
+
+def _shown(defaults: FollowUpDefaults) -> dict[str, str]:
     """Returns what the fields show."""
-    defaults = read_defaults(await context.read(find_follow_up, context.person.customer_id))
     return {
         "claim_by_days": str(defaults.claim_by_days or ""),
         "reminder_days": ", ".join(map(str, defaults.reminder_days or ())),

@@ -71,12 +71,16 @@ async def send_again(context: OfficeContext) -> Response:
 
 
 async def give_role(context: OfficeContext) -> Response:
-    """Changes the role of a member. Raises NotFound."""
+    """Changes the role of a member, unless somebody else changed it meanwhile. Raises NotFound."""
     role = context.form.choice("role", ROLES)
     if context.form.errors:
         return context.see(_here(context))
+    member = await context.read(members.read_member, context.number("customer"), context.number("user"))
+    context.form.keep_others({"role": member.role}, dict(named(context, ROLE_NAMES)))
+    if context.form.errors:
+        return context.see(of_list(context, _here(context)), context.form.errors["role"])
     try:
-        member = await members.set_role(acting_for(context), context.number("user"), role)
+        member = await members.set_role(acting_for(context), member.id, role, member.role)
     except InvalidRequest:
         said = context.say("A customer needs an administrator: make somebody else one first.")
         return context.see(of_list(context, _here(context)), said)

@@ -63,12 +63,16 @@ async def send_invitation(context: OfficeContext) -> Response:
 
 
 async def give_role(context: OfficeContext) -> Response:
-    """Changes the role of a member. Raises NotFound."""
+    """Changes the role of a member, unless somebody else changed it meanwhile. Raises NotFound."""
     role = context.form.choice("role", STAFF_ROLES)
     if context.form.errors:
         return context.see(HERE)
+    member = await _member(context)
+    context.form.keep_others({"role": member.role}, {name: context.say(said) for name, said in ROLE_NAMES.items()})
+    if context.form.errors:
+        return context.see(HERE, context.form.errors["role"])
     try:
-        member = await service.set_role(context.actor, context.number("member"), role)
+        member = await service.set_role(context.actor, member.id, role, member.role)
     except service.LastOwner:
         return context.see(HERE, context.say(_LAST))
     said = context.say("The role of %(name)s is now %(role)s.", name=member.name, role=context.say(ROLE_NAMES[role]))

@@ -101,12 +101,14 @@ class WarningForm(msgspec.Struct):
 
 async def warn(context: OfficeContext) -> Response:
     """Sets or removes the warning of a gift. Raises NotFound."""
+    async with context.database.connection(OFFICE) as connection:
+        product = await stock.find_stocked(connection, context.number("product"))
+    context.form.keep_others({"below": str(product.below or "")})
     form = context.form.read(WarningForm)
     below = context.form.number("below", stock.MOST_BELOW)
     if form.below and not below:
         context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(stock.MOST_BELOW)))
     if context.form.errors:
         return await one(context)
-    product_id = context.number("product")
-    await stock.warn_below(context.actor, product_id, below)
-    return context.see(f"{HERE}/{product_id}", context.say("Warning saved."))
+    await stock.warn_below(context.actor, product.id, below)
+    return context.see(f"{HERE}/{product.id}", context.say("Warning saved."))

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import date
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, text
@@ -176,11 +178,16 @@ async def change(context: RequestContext) -> Response:
     """Changes a contact. Raises NotFound."""
     contact = await _contact(context)
     languages, countries = _offered(context)
-    context.form.keep_others(await _values(context, contact), dict([*languages, *countries]))
+    now = await _values(context, contact)
+    context.form.keep_others(now, dict([*languages, *countries]))
     said = await _read(context, contact)
+    if context.form["address"].replace("\r\n", "\n") == now["address"]:
+        said = replace(
+            said, address=UNSET
+        )  # somebody else may change it at this moment, and a contact does not show it
     if not context.form.errors:
         try:
-            await service.change_contact(context.actor, context.services.vault, contact.id, said)
+            await service.change_contact(context.actor, context.services.vault, contact.id, said, contact)
         except ContactFault as fault:
             _note(context, fault)
         except TooManyGroups as refusal:

@@ -42,8 +42,9 @@ async def one(context: RequestContext) -> Response:
 
 async def rename(context: RequestContext) -> Response:
     """Renames a group. Raises NotFound."""
-    group_id = context.number("group")
-    if not await _is_saved(context, MAX_GROUP, lambda name: groups.rename_group(context.actor, group_id, name)):
+    group = await _group(context)
+    context.form.keep_others({"name": group.name})
+    if not await _is_saved(context, MAX_GROUP, lambda name: groups.rename_group(context.actor, group.id, name)):
         return await one(context)
     return context.see("/app/contacts/groups", context.say("The group was renamed."))
 
@@ -74,8 +75,9 @@ async def show_field(context: RequestContext) -> Response:
 
 async def name_field(context: RequestContext) -> Response:
     """Renames a field. Raises NotFound."""
-    key = context.request.path_params["field"]
-    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: groups.rename_field(context.actor, key, name)):
+    field = await _field(context)
+    context.form.keep_others({"name": field.name})
+    if not await _is_saved(context, MAX_FIELD_NAME, lambda name: groups.rename_field(context.actor, field.key, name)):
         return await show_field(context)
     return context.see("/app/contacts/fields", context.say("The field was renamed."))
 

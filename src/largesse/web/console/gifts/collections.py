@@ -201,7 +201,7 @@ async def change(context: RequestContext) -> Response:
     chosen = _chosen(context, snapshot, terms, ticked)
     if form.errors:
         return await _show(context, snapshot, terms, ticked=chosen, collection=collection)
-    await service.change_collection(context.actor, collection.id, name, chosen)
+    await service.change_collection(context.actor, collection.id, name, chosen, collection)
     return context.see(f"/app/collections/{collection.id}", context.say(_SAVED))
 
 

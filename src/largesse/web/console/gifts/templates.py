@@ -154,7 +154,7 @@ async def change(context: RequestContext) -> Response:
     typed = await _typed(context, caller, snapshot, template)
     if typed.content is None or _looks(context):
         return await _show(context, typed.picked, typed.said, template=template)
-    await change_template(context.actor, template.id, typed.content)
+    await change_template(context.actor, template.id, typed.content, template)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
 
 
