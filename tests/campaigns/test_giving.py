@@ -14,7 +14,7 @@ from largesse.campaigns.model import CODES_OF_MAILBOX, State
 from largesse.campaigns.service import close_campaign, pause_campaign
 from largesse.campaigns.visiting import Outcome
 from largesse.db.scope import LOOKUP
-from largesse.lines.attempts import ASKS_ALLOWANCE, FAILURES_TO_PAUSE
+from largesse.lines.attempts import ASKS_ALLOWANCE
 from largesse.orders.acts import cancel_order, read_receipt
 
 HOST = "203.0.113.7"
@@ -202,27 +202,6 @@ def test_a_code_is_good_for_a_quarter_of_an_hour(service: Service) -> None:
 
 def wrong(code: str | None) -> str:
     return f"{(int(code or 0) + 1) % 1_000_000:06d}"
-
-
-@pytest.mark.long
-def test_wrong_codes_pause_a_mailbox_as_wrong_pins_pause_a_code(service: Service) -> None:
-    token = reserve(service)
-    ask(service, token, "zoe@acme.example")
-    code = code_of(service, "zoe@acme.example")
-    for _ in range(FAILURES_TO_PAUSE - 1):
-        assert take(service, token, "zoe@acme.example", wrong(code)).outcome is Outcome.REFUSED
-    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.GIVEN
-    for pause in (15, 30, 60):
-        ask(service, token, "zoe@acme.example")
-        code = code_of(service, "zoe@acme.example")
-        for _ in range(FAILURES_TO_PAUSE):
-            assert take(service, token, "zoe@acme.example", wrong(code)).outcome is Outcome.REFUSED
-        move(service, timedelta(minutes=pause, seconds=-20))
-        ask(service, token, "zoe@acme.example")
-        code = code_of(service, "zoe@acme.example")
-        assert take(service, token, "zoe@acme.example", code).outcome is Outcome.REFUSED, "even the right code waits"
-        move(service, timedelta(seconds=21))
-    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.HAD
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from largesse.db.statements import count_changed, read_now
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import add_gift_mail
-from largesse.lines.attempts import count_ask, forget_failures, read_guesses, record_failure
+from largesse.lines.attempts import count_ask, forget_wrong_codes, read_guesses, record_wrong_code
 from largesse.lines.claiming import RecipientSlots
 from largesse.lines.codes import claim_link, is_asked_code, open_code
 from largesse.lines.states import LineKey, lock_issued
@@ -202,7 +202,7 @@ class Visiting:
     async def take(self, token: str, email: str, typed: str, host: str) -> Visit:
         """Gives the mailbox of an address its gift if the code is right. Raises NotFound and TooManyRequests.
 
-        Wrong codes are counted as wrong PINs are.
+        Wrong codes are counted as wrong PINs are, for the mailbox and the network together, and for the mailbox alone.
         """
         network = network_of(host)
         if wait_s := self._slowed.left_s(network):
@@ -228,10 +228,10 @@ class Visiting:
             raise TooManyRequests("Too many wrong codes came from your network.", retry_after_s=wait_s)
         is_right = is_asked_code(self._vault, campaign.customer_id, ask_id, typed)
         if asked is None or not (is_right and asked["counts"]) or guesses.is_paused:
-            await record_failure(connection, guesses)
+            await record_wrong_code(connection, guesses)
             return Visit(Outcome.REFUSED)
         await commit_as_one(connection)
-        await forget_failures(connection, guesses)
+        await forget_wrong_codes(connection, guesses)
         return await self._give(connection, campaign, mailbox, asked)
 
     async def _give(self, connection: Connection, campaign: Campaign, mailbox: str, asked: Row) -> Visit:

@@ -3,6 +3,9 @@
 Five wrong PINs in a row pause a code, each time twice as long. A network address has an allowance of wrong answers that refills with
 time, which limits what it can try over many codes.
 
+A mailed code pauses for the network that typed five wrong ones in a row, because anybody who knows the address can type some. Twenty from
+all networks together pause it for everybody.
+
 An unknown code, a paused code and a wrong PIN run the same statements and the same cryptography, so that neither the answer nor its time
 tells them apart.
 """
@@ -19,6 +22,7 @@ import msgspec
 from largesse.base.confidential import Confidential
 from largesse.base.text import plain_digits
 from largesse.base.throttle import Rate, network_of
+from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row, act_for, scope_of
 from largesse.db.scope import LOOKUP, for_customer
 from largesse.encryption.vault import DecryptionFailed, Vault
@@ -27,6 +31,8 @@ from largesse.lines.states import Progress
 from largesse.lines.store import NO_LINE, Line, find_line, progress_from_row
 
 FAILURES_TO_PAUSE = 5
+# For a mailed code, of all networks together. That is at most 140 guesses at six digits on the first day, and 20 on each later one.
+FAILURES_TO_PAUSE_ALL = 20
 FIRST_PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
 _DOUBLINGS = 7  # 15 minutes doubled seven times is more than a day
@@ -48,19 +54,27 @@ _EXAMINE = """
     LEFT JOIN pin_failures f ON f.decoy = $4 AND f.key = $5
     LEFT JOIN claim_addresses a ON a.address = $6
 """
-_RECORD_FAILURE = """
+_COUNT_FAILURE = Fragment(
+    """
+    INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (decoy, key) DO UPDATE SET
+        (failures, pauses, paused_until, last_at)
+        = (excluded.failures, excluded.pauses, excluded.paused_until, excluded.last_at)
+    """
+)
+_RECORD_FAILURE = compose(
+    """
     WITH hurried AS (SELECT set_config('synchronous_commit', 'off', true)), counted AS (
-        INSERT INTO pin_failures (decoy, key, failures, pauses, paused_until, last_at)
-        VALUES ($1, $2, $3, $4, $5, $8)
-        ON CONFLICT (decoy, key) DO UPDATE SET
-            (failures, pauses, paused_until, last_at)
-            = (excluded.failures, excluded.pauses, excluded.paused_until, excluded.last_at))
-    INSERT INTO claim_addresses AS known (address, allowance, last_at) SELECT $6, $7 - 1, $8 FROM hurried
+        {count_failure})
+    INSERT INTO claim_addresses AS known (address, allowance, last_at) SELECT $7, $8 - 1, $6 FROM hurried
     ON CONFLICT (address) DO UPDATE SET
-        allowance = greatest(0, least($7, known.allowance
-            + $9 * greatest(0, extract(epoch FROM $8 - known.last_at))) - 1),
-        last_at = greatest(known.last_at, $8)
-"""
+        allowance = greatest(0, least($8, known.allowance
+            + $9 * greatest(0, extract(epoch FROM $6 - known.last_at))) - 1),
+        last_at = greatest(known.last_at, $6)
+""",
+    count_failure=_COUNT_FAILURE,
+)
 _FORGET_FAILURES = "DELETE FROM pin_failures WHERE (decoy, key) = ($1, $2)"
 # Removes old addresses, and all but the $2 latest.
 _PRUNE_ADDRESSES = """
@@ -81,9 +95,9 @@ class Failures(msgspec.Struct, frozen=True):
         """Returns whether no PIN is checked now, right or wrong."""
         return now < self.paused_until
 
-    def with_one_more(self, now: datetime) -> Failures:
+    def with_one_more(self, now: datetime, to_pause: int = FAILURES_TO_PAUSE) -> Failures:
         """Returns these after another wrong PIN, which may pause the code."""
-        if self.in_a_row + 1 < FAILURES_TO_PAUSE:
+        if self.in_a_row + 1 < to_pause:
             return Failures(self.in_a_row + 1, self.pauses, self.paused_until)
         pause = min(FIRST_PAUSE * 2 ** min(self.pauses, _DOUBLINGS), LONGEST_PAUSE)
         return Failures(0, min(self.pauses + 1, _DOUBLINGS), now + pause)
@@ -195,27 +209,46 @@ class CodeChecker:
         return hmac.compare_digest(code.pin_text.encode(), typed.encode()) and line is not None
 
 
+class MailedCodeGuesses(Guesses, frozen=True):
+    """The wrong answers of a network to a mailed code, and those of all networks."""
+
+    failures_of_all: Failures
+    key_of_all: tuple[bool, int]
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no answer of this network is checked now, right or wrong."""
+        return self.failures.is_paused(self.now) or self.failures_of_all.is_paused(self.now)
+
+
 _GUESSES = """
-    SELECT clock_now() AS now, f.failures, f.pauses, f.paused_until, a.allowance, a.last_at
+    SELECT clock_now() AS now, f.failures, f.pauses, f.paused_until, a.allowance, a.last_at,
+           w.failures AS failures_of_all, w.pauses AS pauses_of_all, w.paused_until AS paused_of_all
     FROM (VALUES (1)) AS one
     LEFT JOIN pin_failures f ON f.decoy = $1 AND f.key = $2
-    LEFT JOIN claim_addresses a ON a.address = $3
+    LEFT JOIN pin_failures w ON w.decoy = $3 AND w.key = $4
+    LEFT JOIN claim_addresses a ON a.address = $5
 """
 
 
-async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host: str) -> Guesses:
-    """Returns the wrong answers to the secret with that name. They are counted and limited like wrong PINs of a code."""
-    key = (False, vault.networks.lookup(b"guessed/" + secret))
-    address = vault.networks.lookup(b"address/" + network_of(host))
-    row = await connection.fetchrow(_GUESSES, *key, address)
+async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host: str) -> MailedCodeGuesses:
+    """Returns the wrong answers to the mailed code with that name, of the network of `host` and of all."""
+    network, named = network_of(host), b"guessed/" + secret
+    key_of_all = (False, vault.networks.lookup(named))
+    key = (False, vault.networks.lookup(b"%b/from/%b" % (named, network)))
+    address = vault.networks.lookup(b"address/" + network)
+    row = await connection.fetchrow(_GUESSES, *key, *key_of_all, address)
     assert row is not None, "an outer join on one row has a row"
-    return Guesses(*_counted(row), key, address)
+    of_all = _failures(row["failures_of_all"], row["pauses_of_all"], row["paused_of_all"])
+    return MailedCodeGuesses(*_counted(row), key, address, of_all, key_of_all)
+
+
+def _failures(in_a_row: int | None, pauses: int, paused_until: datetime) -> Failures:
+    return Failures() if in_a_row is None else Failures(in_a_row, pauses, paused_until)
 
 
 def _counted(row: Row) -> tuple[datetime, Failures, Allowance]:
-    failures, allowance = Failures(), Allowance()
-    if row["failures"] is not None:
-        failures = Failures(row["failures"], row["pauses"], row["paused_until"])
+    failures, allowance = _failures(row["failures"], row["pauses"], row["paused_until"]), Allowance()
     if row["allowance"] is not None:
         allowance = Allowance(row["allowance"], row["last_at"])
     return row["now"], failures, allowance
@@ -244,28 +277,40 @@ async def count_ask(connection: Connection, vault: Vault, host: str) -> float:
 
 async def record_failure(connection: Connection, examined: Guesses) -> None:
     """Counts a wrong answer against the code, unless it is paused, and against the address."""
-    now = examined.now
-    failures = examined.failures
-    if not failures.is_paused(now):
-        failures = failures.with_one_more(now)
+    failures = examined.failures if examined.is_paused else examined.failures.with_one_more(examined.now)
     # The commit does not wait for the disk, so guesses slow nobody down. A count that a crash loses helps nobody.
     await connection.execute(
         _RECORD_FAILURE,
-        *examined.key,
-        failures.in_a_row,
-        failures.pauses,
-        failures.paused_until,
+        *_as_row(examined.key, failures, examined.now),
         examined.address,
         ADDRESS_ALLOWANCE,
-        now,
         ADDRESS_ALLOWANCE / ADDRESS_REFILL.total_seconds(),
     )
+
+
+async def record_wrong_code(connection: Connection, guesses: MailedCodeGuesses) -> None:
+    """Counts a wrong mailed code as `record_failure` does, and against all networks together."""
+    await record_failure(connection, guesses)
+    if not guesses.is_paused:
+        of_all = guesses.failures_of_all.with_one_more(guesses.now, FAILURES_TO_PAUSE_ALL)
+        await connection.execute(_COUNT_FAILURE, *_as_row(guesses.key_of_all, of_all, guesses.now))
+
+
+def _as_row(key: tuple[bool, int], failures: Failures, now: datetime) -> tuple[object, ...]:
+    return *key, failures.in_a_row, failures.pauses, failures.paused_until, now
 
 
 async def forget_failures(connection: Connection, examined: Guesses) -> None:
     """Deletes the code's wrong PINs after a right one."""
     if examined.failures != Failures():
         await connection.execute(_FORGET_FAILURES, *examined.key)
+
+
+async def forget_wrong_codes(connection: Connection, guesses: MailedCodeGuesses) -> None:
+    """Deletes the wrong answers of the network and of all after a right mailed code. Another network that is paused stays paused."""
+    await forget_failures(connection, guesses)
+    if guesses.failures_of_all != Failures():
+        await connection.execute(_FORGET_FAILURES, *guesses.key_of_all)
 
 
 def read_typed_code(text: str) -> bytes | None:
