@@ -1,7 +1,7 @@
 """Places the due gifts of automations. Serving processes do this: one of them takes a run for some minutes.
 
 A run gets the state `placing` before its order is placed, and counts towards the cap from then on. If the process dies, another one takes the run
-again. The external reference of the order has rule, contact and day, so that it is not sent twice.
+again, if the gift is still due. The external reference of the order has rule, contact and day, so that it is not sent twice.
 """
 
 import asyncio
@@ -115,26 +115,20 @@ class AutomationRunner:
             used, before, again_at = 0, 0, None
             if automation.cap is not None:
                 used, before, again_at = await run_store.count_used(connection, key, run["send_on"])
-            if contact is None or run["state"] == model.WAITING:
-                given = await run_store.find_given(connection, key.customer_id, key.automation_id, [key.contact_id])
-                verdict = _verdict(
-                    automation,
-                    contact,
-                    key,
-                    now=run["now"],
-                    until=until,
-                    used=used,
-                    earlier=run["reason"],
-                    given=given.get(key.contact_id, ()),
-                )
-                if verdict is not None:
-                    state, reason = verdict
-                    await _record(connection, key, run, state, reason, run["now"] + _AGAIN_AFTER)
-                    return None
-                if automation.cap is not None and used + before >= automation.cap:  # earlier gifts come first
-                    look_at = max(again_at or run["now"], run["now"]) + _TURN
-                    await run_store.set_run(connection, key, model.WAITING, reason=run["reason"], look_at=look_at)
-                    return None
+            given = await run_store.find_given(connection, key.customer_id, key.automation_id, [key.contact_id])
+            days = given.get(key.contact_id, [])
+            if run["state"] == model.PLACING:  # a process died before it placed the order
+                days.remove(key.on_day)
+            verdict = _verdict(
+                automation, contact, key, now=run["now"], until=until, used=used, earlier=run["reason"], given=days
+            )
+            if verdict is not None:
+                await _record(connection, key, run, *verdict, run["now"] + _AGAIN_AFTER)
+                return None
+            if run["state"] == model.WAITING and automation.cap is not None and used + before >= automation.cap:
+                look_at = max(again_at or run["now"], run["now"]) + _TURN  # earlier gifts come first
+                await run_store.set_run(connection, key, model.WAITING, reason=run["reason"], look_at=look_at)
+                return None
             assert contact is not None, "without one, nothing is sent"
             try:
                 caller = await person_calls(
@@ -175,12 +169,10 @@ class AutomationRunner:
                 await store.lock_automation(connection, (key.customer_id, self._environment), key.automation_id)
             asks_again = refusal is not None and await ask_again(connection, automation, refusal)
             run = await run_store.lock_run(connection, key)
-            if run is None:
-                return
-            if reason is not None:
-                await _try_again(connection, key, run, until, model.NOT_APPROVED if asks_again else reason)
-            else:
+            if reason is None:  # also if another process decided meanwhile that it is not due any more
                 await run_store.set_run(connection, key, model.PLACED, order_reference=reference)
+            elif run is not None:
+                await _try_again(connection, key, run, until, model.NOT_APPROVED if asks_again else reason)
 
 
 async def _try_again(connection: Connection, key: model.RunKey, run: Row, until: datetime, reason: str) -> None:

@@ -31,6 +31,7 @@ _USED = """
     FROM (SELECT *, state = 'waiting' AND due_at <= (SELECT clock_now()) AND (send_on, on_day, contact_id) < ($3, $4, $5) AS is_before
           FROM automation_runs) AS r
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
+        AND (on_day, contact_id) <> ($4, $5)
 """
 # The next days of an automation, saved or not yet, with the decisions made about them. Leaves out days that `PLAN` never plans.
 # A Saturday whose gift is sent on the Monday counts as a next day until then.
@@ -168,7 +169,7 @@ async def read_contact(
 
 
 async def count_used(connection: Connection, key: RunKey, send_on: date) -> tuple[int, int, datetime | None]:
-    """Returns how many gifts of the automation were placed, or are being placed, in a run's month; how many are due before it; and when
+    """Returns how many other gifts of the automation were placed, or are being placed, in a run's month; how many are due before it; and when
     the first of those that were refused is tried again."""
     row = await connection.fetchrow(_USED, key.customer_id, key.automation_id, send_on, key.on_day, key.contact_id)
     assert row is not None, "counts are a row"
