@@ -212,7 +212,13 @@ async def test_lists_read_their_own_deliveries_among_many_small_webhooks(world: 
             world.principal.customer_id,
             mine,
         )
-        await connection.execute("RESET session_replication_role; ANALYZE deliveries")
+        await connection.execute(
+            """
+            INSERT INTO delivery_attempts (customer_id, delivery_id, number, started_at, duration_ms, status)
+            SELECT customer_id, id, n, now(), 1, 200 FROM deliveries, generate_series(1, 2) AS n
+            """
+        )
+        await connection.execute("RESET session_replication_role; ANALYZE deliveries, delivery_attempts")
     read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'deliveries'"
     async with world.database.transaction(for_customer(world.principal.customer_id, "production")) as connection:
         assert len(await store.list_subscription_records(connection, world.principal)) == 5
@@ -229,7 +235,9 @@ async def test_lists_read_their_own_deliveries_among_many_small_webhooks(world: 
                 connection, world.principal, mine[2], before=ids[1000], limit=10
             )
             assert [one.id for one in page] == ids[999:989:-1]
+            assert [[one.number for one in delivery.attempts] for delivery in page] == 10 * [[1, 2]]
         assert await connection.fetchval(read) - before == 7 * 10
+        assert await connection.fetchval(read.replace("'deliveries'", "'delivery_attempts'")) == 7 * 20
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on a node")

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime
+from operator import itemgetter
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -50,9 +51,10 @@ _DELIVERIES_OF_EVENT = compose(
     """,
     columns=_COLUMNS,
 )
+# Not sorted here: in a transaction that reads in the order of an index (IN_ORDER), that would read all attempts of the customer.
 _ATTEMPTS = """
     SELECT delivery_id, number, started_at, duration_ms, status, error, answer FROM delivery_attempts
-    WHERE customer_id = $1 AND delivery_id = ANY($2::bigint[]) ORDER BY delivery_id, number
+    WHERE customer_id = $1 AND delivery_id = ANY($2::bigint[])
 """
 _ORDERS_OF_EVENTS = "SELECT id, order_id FROM events WHERE customer_id = $1 AND id = ANY($2::bigint[])"
 _REFERENCES = "SELECT id, reference FROM orders WHERE customer_id = $1 AND id = ANY($2::int[])"
@@ -257,7 +259,7 @@ async def _read(connection: Connection, principal: Principal, delivery_id: int) 
 async def _with_attempts(connection: Connection, principal: Principal, deliveries: list[Row]) -> list[DeliveryRecord]:
     rows = await connection.fetch(_ATTEMPTS, principal.customer_id, [row["id"] for row in deliveries])
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
-    for row in rows:
+    for row in sorted(rows, key=itemgetter("delivery_id", "number")):
         attempts[row["delivery_id"]].append(
             AttemptRecord(
                 number=row["number"],

@@ -58,8 +58,10 @@ class Check(NamedTuple):
 async def show(context: OfficeContext) -> Response:
     """Shows the overview."""
     async with context.database.connection(OFFICE) as connection:
+        days = await read_days(
+            connection
+        )  # of all customers, so not by an index: that would look up each group of each
         await plan_by_index(connection)
-        days = await read_days(connection)
         items = await _items(context, connection)
         checks = [*await _processes(context, connection), *await _queues(context, connection)]
         server = await read_server(connection)
