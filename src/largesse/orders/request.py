@@ -176,7 +176,7 @@ class SendRequest(OptionMembers, frozen=True, kw_only=True, rename="camel"):
             bool,
             Meta(
                 description="Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it "
-                "is literal. An addition to the specification."
+                "is literal."
             ),
         ]
         | None

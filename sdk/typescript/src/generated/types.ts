@@ -572,7 +572,7 @@ export interface SendCollection {
   reminderDays?: readonly number[] | null | undefined;
   /** Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out */
   externalReference?: string | null | undefined;
-  /** Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it is literal. An addition to the specification. */
+  /** Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it is literal. */
   placeholders?: boolean | null | undefined;
   /** From POST /quote/…: the order is placed only as it was quoted, or else 409. A quote itself ignores it. */
   quote?: string | null | undefined;
@@ -610,7 +610,7 @@ export interface SendGift {
   reminderDays?: readonly number[] | null | undefined;
   /** Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out */
   externalReference?: string | null | undefined;
-  /** Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it is literal. An addition to the specification. */
+  /** Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it is literal. */
   placeholders?: boolean | null | undefined;
   /** From POST /quote/…: the order is placed only as it was quoted, or else 409. A quote itself ignores it. */
   quote?: string | null | undefined;
@@ -644,7 +644,7 @@ export interface SendTemplate {
   reminderDays?: readonly number[] | null | undefined;
   /** Idempotency key, at most 128 characters, surrounding blanks trimmed; blank opts out */
   externalReference?: string | null | undefined;
-  /** Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it is literal. An addition to the specification. */
+  /** Whether `message` has placeholders, such as `{first_name|there}`, which are filled in for each recipient; by default it is literal. */
   placeholders?: boolean | null | undefined;
   /** From POST /quote/…: the order is placed only as it was quoted, or else 409. A quote itself ignores it. */
   quote?: string | null | undefined;
@@ -674,7 +674,7 @@ export interface Subscribe {
   targetUrl: string;
   /** The event to deliver */
   event?: "order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}) | undefined;
-  /** Several events instead of one; null counts as left out. An addition to the specification. */
+  /** Several events instead of one; null counts as left out. */
   events?: readonly ("order.created" | "gift.sent" | "gift.bounced" | "gift.opened" | "gift.claimed" | "gift.fulfilled" | "gift.cancelled" | "gift.expired" | "account.low" | (string & {}))[] | null | undefined;
 }
 

@@ -31,7 +31,6 @@ from largesse.web.kit.services import Services
 
 Decoded = TypeVar("Decoded")
 _PARAMETER = re.compile(r"\{(\w+)\}")
-ADDITION = "An addition to the specification."
 # JSON schemas of parameters in paths, for `Operation.path_types`.
 ParameterTypes = dict[str, dict[str, Any]]
 ID_IN_PATH: ParameterTypes = {"id": {"type": "integer", "minimum": 1, "maximum": INT32, "examples": [1]}}

@@ -97,14 +97,14 @@ def _webhook(event: EventType[Any], payload: Json) -> Json:
 _DOCUMENT_DESCRIPTION = """\
 Place gift orders and issue redeemable codes.
 
-Every request but `GET /health` carries an API key, as `Authorization: Bearer …` or as `X-Api-Key: …`, never both.
-Members and parameters that the service does not know are ignored, and named in `X-Ignored`; those it knows must have the type and keep to the limits given here.
+Every request except `GET /health` needs an API key, as `Authorization: Bearer …` or as `X-Api-Key: …`, never both. Unless a key is limited to scopes, it may call every operation.
+Unknown members and parameters are ignored, and `X-Ignored` names them. Known ones must have the type and keep the limits given here.
 `HEAD` works wherever `GET` does.
 
 Money is a number in major units of its currency. An amount finer than the currency's minor unit is refused, never rounded.
 Errors are problem details (RFC 9457); the `type` of each is an address that explains it.
-Beside the answers listed with each operation, any other path answers 404 and any other method 405.
-What is sent to subscriptions is in [a document of its own](/openapi-events.json).
+Any other path is 404, and any other method 405.
+The requests that subscriptions receive are in [a document of their own](/openapi-events.json).
 """
 
 _TAGS = {
@@ -228,8 +228,8 @@ def _operation(operation: Operation, schema_of: dict[int, Json]) -> Json:
 
 
 def _scope(operation: Operation) -> str:
-    """Returns the sentence about the scope that a narrowed key needs."""
-    return f"Takes a key that is for `{operation.scope}`." if operation.scope is not None else ""
+    """Returns the sentence about the scope that the key needs."""
+    return f"Needs a key with the scope `{operation.scope}`." if operation.scope is not None else ""
 
 
 def _responses(operation: Operation, schema_of: dict[int, Json]) -> Iterator[tuple[str, Json]]:
@@ -241,7 +241,7 @@ def _responses(operation: Operation, schema_of: dict[int, Json]) -> Iterator[tup
         }
     yield str(operation.status), success
     for status, example in operation.also.items():
-        yield str(status), _response("The same, with other news", status, schema, example)
+        yield str(status), _response("The same members, with other values", status, schema, example)
     for status, problems in parts.by_status(operation.all_problems):
         if status not in operation.also:
             yield str(status), {"$ref": f"#/components/responses/{parts.response_name(problems)}"}

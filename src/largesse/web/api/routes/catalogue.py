@@ -17,7 +17,7 @@ from largesse.catalogue.store import read_details
 from largesse.customers.restrictions import READ
 from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.orders.request import DEFAULT_COUNTRY, Country
-from largesse.web.api.operation import ADDITION, ID_IN_PATH, Call, Operation
+from largesse.web.api.operation import ID_IN_PATH, Call, Operation
 from largesse.web.api.shapes import CollectionShape, ProductInFullShape, ProductShape, product_in_full
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -180,8 +180,7 @@ OPERATIONS = (
         "List the products that can be sent to a country",
         _products,
         at_once=_products_at_once,
-        description="Those that everybody may send, and those that are sold to this customer alone, in the order of their ids. A page with "
-        "fewer than `limit` is the last.",
+        description="In the order of their ids. Products that are sold to named customers appear only to them. A page with fewer than `limit` is the last.",
         shape=list[ProductShape],
         query=ProductsQuery,
         example=[_PRODUCT],
@@ -190,9 +189,9 @@ OPERATIONS = (
         "GET",
         "/products/{id}",
         "getProduct",
-        "Show one product",
+        "Get a product",
         _product,
-        description="As sent to `country`; a physical gift's `totalPrice` holds postage and VAT to there.",
+        description="As sent to `country`. The `totalPrice` of a physical gift includes postage and VAT to that country.",
         shape=ProductInFullShape,
         query=ProductQuery,
         path_types=ID_IN_PATH,
@@ -210,7 +209,7 @@ OPERATIONS = (
         "listCollections",
         "List curated collections and the customer's own",
         _collections,
-        description="Each is sent in a country and a currency of its own.",
+        description="Each has its own country and currency.",
         shape=list[CollectionShape],
         query=CollectionsQuery,
         example=[_COLLECTION],
@@ -219,7 +218,7 @@ OPERATIONS = (
         "GET",
         "/collections/{id}",
         "getCollection",
-        "Show one collection",
+        "Get a collection",
         _collection,
         description="A curated collection, or one of the customer's own.",
         shape=CollectionShape,
@@ -234,8 +233,7 @@ OPERATIONS = (
         "List the known wrappings",
         _wrappings,
         shape=list[WrappingShape],
-        description="How a gift can be wrapped: first the wrappings of your own, then those of everybody. Any other key is kept with the order, and looks like `default`. "
-        + ADDITION,
+        description="The customer's own wrappings, then those that everybody has. Any other `wrappingKey` is stored with the order and looks like `default`.",
         example=[
             {"key": "default", "label": "Default", "aliases": []},
             {"key": "confetti", "label": "Confetti", "aliases": ["celebration", "congratulations"]},

@@ -1,4 +1,4 @@
-"""GET, POST, PATCH and DELETE /contacts, and POST /contacts/bulk: additions to the specification."""
+"""GET, POST, PATCH and DELETE /contacts, and POST /contacts/bulk."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -17,7 +17,7 @@ from largesse.contacts.model import Contact, ContactChange
 from largesse.contacts.service import change_contact, create_contact, open_address, remove_contacts, save_contacts
 from largesse.contacts.store import Filter, list_by_id, read_contact, read_sealed_address
 from largesse.customers.restrictions import CONTACTS
-from largesse.web.api.operation import ADDITION, ID_IN_PATH, Call, Operation
+from largesse.web.api.operation import ID_IN_PATH, Call, Operation
 from largesse.web.api.shapes import shaped
 from largesse.web.kit.query import INT32
 from largesse.web.kit.replies import Reply, encode_json
@@ -285,7 +285,7 @@ OPERATIONS = (
         "listContacts",
         "List contacts",
         _contacts,
-        description=f"Those of the customer in the key's environment, without postal addresses. {ADDITION}",
+        description="The contacts of the customer in the key's environment, without postal addresses.",
         shape=list[ContactShape],
         query=ContactsQuery,
         example=[_EXAMPLE],
@@ -297,7 +297,7 @@ OPERATIONS = (
         "Create a contact",
         _create,
         status=201,
-        description=f"400 for an address or an external id that another contact has. {ADDITION}",
+        description="An `email` or `externalId` that another contact has is 400.",
         shape=ContactShape,
         example={**_EXAMPLE, "address": None},
         body=NewContact,
@@ -307,10 +307,10 @@ OPERATIONS = (
         "POST",
         "/contacts/bulk",
         "saveContacts",
-        "Create and change several contacts",
+        "Create or change several contacts",
         _bulk,
-        description="Each is found by its `externalId`, else by its address, and created where there is none. All are saved, or none: "
-        f"`errors` names what is wrong with each, of the first 100. {ADDITION}",
+        description="Each is found by its `externalId`, otherwise by its `email`, and created if there is none. All are saved, or none: "
+        "`errors` says what is wrong with each, the first 100.",
         shape=SavedContacts,
         example={"created": 1, "changed": 0, "ids": [1]},
         body=BulkContacts,
@@ -322,7 +322,7 @@ OPERATIONS = (
         "getContact",
         "Get a contact",
         _one,
-        description=ADDITION,
+        description="Includes the postal address.",
         shape=ContactShape,
         path_types=ID_IN_PATH,
         problems=(NotFound,),
@@ -334,7 +334,7 @@ OPERATIONS = (
         "changeContact",
         "Change a contact",
         _patch,
-        description=f"What is left out stays, and null removes it. {ADDITION}",
+        description="Members that you leave out stay as they are. Null removes a value.",
         shape=ContactShape,
         path_types=ID_IN_PATH,
         problems=(NotFound,),
@@ -348,7 +348,7 @@ OPERATIONS = (
         "deleteContact",
         "Delete a contact",
         _delete,
-        description=f"For good. Gifts that were sent stay as they are. {ADDITION}",
+        description="Deletes it for good. Gifts that were sent stay as they are.",
         status=204,
         path_types=ID_IN_PATH,
         problems=(NotFound,),

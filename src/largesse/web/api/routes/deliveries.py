@@ -1,4 +1,4 @@
-"""Deliveries of webhooks and mail: additions to the specification."""
+"""Deliveries of webhooks and mail."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.mail.recipients import list_order_deliveries
 from largesse.mail.resending import SentMeanwhileError
 from largesse.mail.service import resend_mail
-from largesse.web.api.operation import ADDITION, ORDER_IN_PATH, UUID_IN_PATH, Call, Operation, ParameterTypes
+from largesse.web.api.operation import ORDER_IN_PATH, UUID_IN_PATH, Call, Operation, ParameterTypes
 from largesse.web.api.reading import Paging
 from largesse.web.api.shapes import in_shape
 from largesse.web.kit.query import INT32, INT64
@@ -269,7 +269,7 @@ OPERATIONS = (
         "GET",
         "/webhooks/{id}/deliveries",
         "listWebhookDeliveries",
-        "List what was delivered to a subscription",
+        "List the deliveries of a subscription",
         _deliveries,
         "Webhooks",
         scope=WEBHOOKS,
@@ -277,14 +277,14 @@ OPERATIONS = (
         query=DeliveriesQuery,
         path_types=UUID_IN_PATH,
         problems=(NotFound,),
-        description=f"Newest first, with every attempt. Kept for 30 days. {ADDITION}",
+        description="Newest first, with every attempt, of the last 30 days.",
         example=[_EXAMPLE_DELIVERY],
     ),
     Operation(
         "POST",
         "/webhooks/{id}/deliveries/{deliveryId}/redeliver",
         "redeliverWebhook",
-        "Deliver once more",
+        "Redeliver an event",
         _redeliver,
         "Webhooks",
         scope=WEBHOOKS,
@@ -294,8 +294,7 @@ OPERATIONS = (
         problems=(NotFound,),
         description=(
             "Makes the next attempt due now. A delivery that had ended gets all its attempts again; "
-            "`webhook-id` stays the same. A customer asks for at most 60 redeliveries and samples a minute. "
-            f"{ADDITION}"
+            "`webhook-id` stays the same. A customer has at most 60 redeliveries and samples a minute."
         ),
         example=_EXAMPLE_DELIVERY,
     ),
@@ -303,7 +302,7 @@ OPERATIONS = (
         "POST",
         "/webhooks/{id}/test",
         "testWebhook",
-        "Deliver a signed sample",
+        "Send a sample to a subscription",
         _test,
         "Webhooks",
         scope=WEBHOOKS,
@@ -313,8 +312,8 @@ OPERATIONS = (
         query=SampleQuery,
         problems=(NotFound,),
         description=(
-            "A sample of the subscription's event, signed as every delivery is; the `id` of an order is 0. A subscription is sent at most 10 a "
-            f"minute. {ADDITION}"
+            "Delivers a sample of the subscription's event, signed like every delivery. The `id` of a sample order is 0. A subscription gets at most "
+            "10 a minute."
         ),
         example=_EXAMPLE_SAMPLE,
     ),
@@ -322,7 +321,7 @@ OPERATIONS = (
         "GET",
         "/orders/{reference}/deliveries",
         "listOrderDeliveries",
-        "Tell how the mail and the codes of an order are doing",
+        "List the deliveries of an order",
         _order_deliveries,
         "Orders",
         scope=READ,
@@ -331,8 +330,7 @@ OPERATIONS = (
         path_types=ORDER_IN_PATH,
         problems=(NotFound,),
         description=(
-            "One entry for each recipient, in the order they were given, with what became of their codes; in a code batch "
-            f"one for each code. {ADDITION}"
+            "The state of each recipient's mail and codes, in the order of the request; of a code batch, one entry for each code."
         ),
         example=[_EXAMPLE_RECIPIENT],
     ),
@@ -340,7 +338,7 @@ OPERATIONS = (
         "POST",
         "/orders/{reference}/resend",
         "resendOrderMail",
-        "Mail a recipient's codes once more",
+        "Mail a recipient's codes again",
         _resend,
         "Orders",
         scope=SEND,
@@ -349,7 +347,7 @@ OPERATIONS = (
         body=Resend,
         path_types=ORDER_IN_PATH,
         problems=(NotFound, OtherServiceAccount, TooManyRequests),
-        description=f"At most 5 times in 24 hours for each recipient, with a key of the service account that placed the order. {ADDITION}",
+        description="At most 5 times in 24 hours for each recipient. Needs a key of the service account that placed the order.",
         example={**_EXAMPLE_RECIPIENT, "state": "pending", "sentAt": None, "attempts": 0, "resends": 1},
         body_examples={"recipient": {"email": "sam@example.com"}},
     ),

@@ -1,4 +1,4 @@
-"""GET /events: the stream of events. An addition to the specification."""
+"""GET /events: the stream of events."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -73,10 +73,9 @@ OPERATIONS = (
         "Events",
         scope=READ,
         query=EventsQuery,
-        description=f"Every event of the last {DAYS} days in the key's environment: those that webhooks deliver, subscribed to or not. Without "
-        "`after` the newest first; with it the following ones, oldest first, so that a caller who goes on after the last `cursor` misses none. "
-        "The events of one gift come in the order in which they happened; if it is cancelled while its mail is on its way, either may come first. "
-        "An addition to the specification.",
+        description=f"Every event of the last {DAYS} days in the key's environment: the same that webhooks deliver, with or without a subscription. "
+        "Without `after`, newest first. With `after`, the events after that `cursor`, oldest first: continue with the last `cursor`, and you miss none. "
+        "The events of one gift come in the order in which they happened; if it is cancelled while its mail is on its way, either may come first.",
         shape=list[EventShape],
         example=[
             {

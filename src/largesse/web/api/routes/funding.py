@@ -56,8 +56,8 @@ OPERATIONS = (
         scope=READ,
         shape=list[FundingAccountShape],
         description="Accounts assigned to the key's service account and those open to all, of every currency. "
-        "An empty array means that orders are invoiced: omit `accountId` when sending. A customer that pays from a balance gets one "
-        "when no account is assigned to the service account; then sending answers 400, and the operator can assign one.",
+        "An empty array means that orders are invoiced: omit `accountId` when sending. If the customer pays from a balance, it means that no account "
+        "is assigned to the service account: a send is then 400, and an administrator or the operator can assign one.",
         example=[
             {
                 "id": 1,

@@ -46,13 +46,13 @@ OPERATIONS = (
         "GET",
         "/health",
         "getHealth",
-        "Tell whether the service can work",
+        "Check whether the service works",
         _health,
         "Service",
         shape=Health,
         example={"status": "pass", "version": __version__},
-        description='Needs no key. 503 with `{"status": "fail"}` while the database is away, and with why in `notes` while its disk is full. A `warn` says in `notes` what '
-        "needs an operator's hand, and reads work.",
+        description='Needs no key. 503 with `{"status": "fail"}` while the service cannot work; if the cause is known, such as a full disk, `notes` says it. With `warn`, `notes` says '
+        "what the operator must do; reading works.",
         also={503: {"status": "fail"}},
         needs_key=False,
     ),

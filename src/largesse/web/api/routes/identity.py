@@ -74,7 +74,7 @@ OPERATIONS = (
         "GET",
         "/me",
         "getMe",
-        "Show the service account that the key acts for",
+        "Get the identity of the key",
         _me,
         "Identity",
         at_once=_me_at_once,
@@ -86,7 +86,7 @@ OPERATIONS = (
             "serviceAccountName": "HR bot",
             "environment": "production",
         },
-        description="Answers for a service account that has been switched off, too: nothing else does.",
+        description="Returns the customer, service account and environment of the key. It is the only operation that works while the service account is switched off.",
         needs_active=False,
     ),
     Operation(

@@ -1,4 +1,4 @@
-"""The test lab, `/test/…`: additions to the specification that staging alone has."""
+"""The test lab, `/test/…`, which only staging has."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,14 +14,14 @@ from largesse.events.kinds import EVENTS, GIFT_CLAIMED, Sampled
 from largesse.jobs.registry import DueTimes
 from largesse.lab.clock import MOST_ADVANCE, advance_clock, read_clock
 from largesse.lab.service import claim_gift, trigger_event
-from largesse.web.api.operation import ADDITION, Call, Operation
+from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes import in_shape, shaped
 from largesse.web.kit.query import INT32
 from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _MOST_SECONDS = 2 * int(MOST_ADVANCE.total_seconds())  # larger ones could overflow a timedelta
-_ONLY_STAGING = f"Only in staging. {ADDITION}"
+_ONLY_STAGING = "Only in staging."
 _CLOCK: dict[str, Any] = {"now": "2030-01-02T09:00:00Z", "nextDueAt": "2030-01-02T09:00:04Z"}
 
 
@@ -158,8 +158,8 @@ OPERATIONS = (
         status=201,
         shape=TriggeredEventShape,
         body=Trigger,
-        description="Records a sample of an event: webhooks deliver it, and the stream returns it, as they do a real one. No order, gift or "
-        f"account stands behind it. A customer makes at most 60 of them a minute. {_ONLY_STAGING}",
+        description="Records a sample of an event: webhooks deliver it and the stream returns it, like a real one. There is no order, gift or "
+        f"account behind it. A customer can make at most 60 a minute. {_ONLY_STAGING}",
         example={
             "event": GIFT_CLAIMED.name,
             "data": msgspec.to_builtins(GIFT_CLAIMED.sample(Sampled(1, 1, datetime(2030, 1, 2, 9, tzinfo=UTC)))),
@@ -174,7 +174,7 @@ OPERATIONS = (
         _clock,
         scope=SEND,
         shape=ClockShape,
-        description="Returns when the first of what the customer waits for is due: a scheduled order, a retry of a webhook or a mail, a "
+        description="Returns when the next thing of the customer is due: a scheduled order, a retry of a webhook or a mail, a "
         f"claim-by date, the expiry of a claimed gift. {_ONLY_STAGING}",
         example=_CLOCK,
     ),

@@ -212,8 +212,8 @@ def _send_operation(
 
 _PLACING = (
     "The order is placed and paid whole, or not at all. Give `recipients` to have codes emailed, or `codeQuantity` "
-    "to get them in the answer. With an `externalReference` a repeated request is never placed twice: it gets 409. "
-    "With a `quote` it is placed only as it was quoted. A key that gets codes in the answer must be for `codes`, too."
+    "to get them in the response. With an `externalReference`, a repeated request is never placed twice: it gets 409. "
+    "With a `quote`, it is placed only as it was quoted. With `codeQuantity`, the key needs the scope `codes` too."
 )
 
 OPERATIONS = (
@@ -230,47 +230,46 @@ OPERATIONS = (
         "GET",
         "/orders",
         "listOrders",
-        "List the newest orders, those after one, or the one of a reference",
+        "List orders",
         _orders,
         "Orders",
         at_once=_orders_at_once,
         scope=READ,
         shape=list[OrderRecord],
         query=OrdersQuery,
-        description="Newest first, each with the members of the event `order.created`; for polling. With `after`, an addition to the "
-        "specification, oldest first: ask again with the last `id`, and you miss none. An order placed a "
-        "moment ago is left out while one with a lower `id` may still come. `externalReference`, an addition too, finds the order "
-        "that a request placed.",
+        description="The newest orders, newest first, with the members of the event `order.created`. With `after`: the orders after that `id`, oldest "
+        "first. Ask again with the last `id`, and you miss none: a new order is listed once no order with a lower `id` can still appear. With "
+        "`externalReference`: the order of that key.",
         example=[_RECORD],
     ),
     Operation(
         "GET",
         "/orders/{reference}",
         "getOrder",
-        "Give the send response of an order again",
+        "Get an order",
         _order,
         "Orders",
         scope=READ,
         shape=SendResponse,
         path_types=ORDER_IN_PATH,
         problems=(NotFound, errors.OtherServiceAccount),
-        description="Use it when you lost the answer. The codes of a batch are included: only a key of the service account "
-        "that placed it gets them, it must be for `codes` too, and reading them is recorded.",
+        description="Returns the response of the send again, for example after a timeout. That of a code batch includes the codes: only keys of the service "
+        "account that placed it may read it, and they need the scope `codes` too. Each such reading is recorded.",
         example=_RESPONSE,
     ),
     Operation(
         "GET",
         "/orders/{reference}/request",
         "getOrderRequest",
-        "Tell what was asked for with an order",
+        "Get the request of an order",
         _order_request,
         "Orders",
         scope=READ,
         shape=OrderRequest,
         path_types=ORDER_IN_PATH,
         problems=(NotFound,),
-        description="Use it after a 409 to learn whether the order that holds the `externalReference` is the one you just "
-        "sent. It has the members of a send body, without codes. An addition to the specification.",
+        description="After a 409, it shows whether the order that has the `externalReference` is the one you just sent. It has the members of "
+        "a send body, without codes.",
         example={
             "reference": _RESPONSE["reference"],
             "isOwn": True,
@@ -298,7 +297,7 @@ OPERATIONS = (
         "POST",
         "/orders/{reference}/cancel",
         "cancelOrder",
-        "Void and refund the codes nobody has claimed",
+        "Cancel an order",
         _cancel,
         "Orders",
         scope=SEND,
@@ -306,9 +305,9 @@ OPERATIONS = (
         path_types=ORDER_IN_PATH,
         problems=(NotFound, errors.OtherServiceAccount),
         description=(
-            "Codes not claimed yet are void from then on, and what they cost goes back to where the order was paid "
-            "from, once: repeating the request changes nothing. Claimed ones stay their recipients'. Of a scheduled "
-            "order no mail goes out any more. For a key of the service account that placed the order. An addition to the specification."
+            "Voids the codes that nobody has claimed, and refunds what they cost to where the order was paid from. It does so once: a repeated "
+            "request changes nothing. Claimed gifts stay as they are. A scheduled order is not mailed any more. Needs a key of "
+            "the service account that placed the order."
         ),
         example={
             "reference": _EXAMPLE.reference,

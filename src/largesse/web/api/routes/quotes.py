@@ -42,9 +42,9 @@ _EXAMPLE = {
     "quote": "AAAAAHDb8kQAAAAAAAAD6EdCUA",
 }
 _DESCRIPTION = (
-    "The body is that of the send. The answer says what would be charged; nothing is placed, charged, stored or reserved. What the "
-    "send would be refused for is answered in the same way, and `errors` names all of it at once. A send that carries "
-    "`quote` is placed only while request and price are what was quoted, and gets 409 otherwise."
+    "The body is that of the send. The response says what would be charged. Nothing is placed, charged, stored or reserved. If the send "
+    "would be refused, you get the same error, and `errors` names everything that is wrong at once. A send with "
+    "this `quote` is placed only if request and price are as quoted, and gets 409 otherwise."
 )
 
 
@@ -159,9 +159,7 @@ def _quote_operation(what: str, body: type[SendRequest], summary: str, member: d
 
 
 OPERATIONS = (
-    _quote_operation("gift", SendGift, "Tell what sending one product would cost", {"productId": 1, "value": 10.0}),
-    _quote_operation(
-        "collection", SendCollection, "Tell what sending a collection would cost", {"collectionId": 1, "value": 10.0}
-    ),
-    _quote_operation("template", SendTemplate, "Tell what sending a template would cost", {"templateId": 1}),
+    _quote_operation("gift", SendGift, "Quote a product", {"productId": 1, "value": 10.0}),
+    _quote_operation("collection", SendCollection, "Quote a collection", {"collectionId": 1, "value": 10.0}),
+    _quote_operation("template", SendTemplate, "Quote a template", {"templateId": 1}),
 )

@@ -52,7 +52,7 @@ class Subscribe(msgspec.Struct, rename="camel"):
             Meta(
                 min_length=1,
                 max_length=_MOST_EVENTS,
-                description="Several events instead of one; null counts as left out. An addition to the specification.",
+                description="Several events instead of one; null counts as left out.",
                 examples=[[ORDER_CREATED.name, GIFT_CLAIMED.name]],
             ),
         ]
@@ -152,8 +152,7 @@ OPERATIONS = (
         status=201,
         shape=SubscriptionShape,
         body=Subscribe,
-        description="The secret signs every delivery and is shown in this answer alone. A customer holds at most "
-        "100 subscriptions.",
+        description="The secret signs every delivery. It is shown only in this response. A customer has at most 100 subscriptions.",
         example={"id": _EXAMPLE_ID, "event": ORDER_CREATED.name, "targetUrl": _EXAMPLE_URL, "secret": "whsec_…"},
         body_examples={"subscription": {"targetUrl": _EXAMPLE_URL, "event": ORDER_CREATED.name}},
     ),
@@ -178,9 +177,9 @@ OPERATIONS = (
         "DELETE",
         "/webhooks/{id}",
         "deleteWebhook",
-        "Stop deliveries to a subscription",
+        "Delete a subscription",
         _unsubscribe,
-        description="Nothing more is sent to it.",
+        description="Ends the subscription: nothing more is sent to it.",
         status=204,
         path_types=UUID_IN_PATH,
         problems=(NotFound,),
@@ -194,9 +193,8 @@ OPERATIONS = (
         shape=RotatedSecretShape,
         path_types=UUID_IN_PATH,
         problems=(NotFound,),
-        description="For 24 hours deliveries carry signatures by both secrets: two in `webhook-signature`; in `X-Service-Signature` that of the "
-        "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once. "
-        "An addition to the specification.",
+        description="For 24 hours, deliveries are signed with both secrets: two signatures in `webhook-signature`; in `X-Service-Signature` that of the "
+        "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once.",
         example={"id": _EXAMPLE_ID, "secret": "whsec_…", "previousUntil": "2030-01-03T09:00:00Z"},
     ),
 )
