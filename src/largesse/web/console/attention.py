@@ -20,7 +20,7 @@ from largesse.reports.usage import count_setup_problems, list_failing_webhooks
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
-from largesse.web.console.gifts.templates import is_sendable
+from largesse.web.console.gifts.prices import is_sendable
 from largesse.web.console.send.opening import caller_and_catalogue
 
 UNCLAIMED_DAYS = 30
@@ -95,7 +95,7 @@ async def of_lost_gifts(context: RequestContext) -> list[AttentionItem]:
         return []
     _, snapshot = await caller_and_catalogue(context)
     templates = await context.read(list_templates, context.principal, offset=0, limit=MOST_TEMPLATES)
-    sent = {one.id for one in templates if is_sendable(context, snapshot, one)}
+    sent = {one.id for one in templates if is_sendable(snapshot, context.person.customer_id, one)}
     lost = [one.id for one in running if one.template_id not in sent]
     if not lost:
         return []

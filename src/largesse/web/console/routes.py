@@ -98,6 +98,7 @@ GIFTS = (
     _page("/app/templates/new", templates.ask, Right.TEMPLATES, text("New template")),
     _page(_OF_ONE, templates.edit, Right.TEMPLATES, _TEMPLATE),
     _form(_OF_ONE, templates.change, Right.TEMPLATES, _TEMPLATE),
+    _form(f"{_OF_ONE}/price", templates.take_price, Right.TEMPLATES),
     _page(f"{_OF_ONE}/remove", templates.ask_removal, Right.TEMPLATES, text("Delete a template")),
     _form(f"{_OF_ONE}/remove", templates.remove, Right.TEMPLATES),
     _page("/app/collections", collections.show, Access.MEMBER, _COLLECTIONS, Group.GIFTS, "library"),

@@ -4,6 +4,7 @@ Beside the form of a template are previews of what its recipients will see. They
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import Response
@@ -11,7 +12,6 @@ from starlette.responses import Response
 from largesse.automations.service import change_template, list_in_both
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES, Language, language_of_country, text
-from largesse.catalogue.model import can_be_sent, gift_price
 from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.drafts.model import Draft, DraftContent
@@ -20,13 +20,14 @@ from largesse.mail.people.automation_words import GONE
 from largesse.orders.options import MAX_FROM_NAME, MAX_MESSAGE
 from largesse.orders.order import Gift
 from largesse.orders.placeholders import unknown_placeholders
-from largesse.orders.request import DEFAULT_COUNTRY, OrderSpec, TemplateChoice, read_send, send_request
+from largesse.orders.request import OrderSpec, TemplateChoice, read_send, send_request
 from largesse.reports.usage import MOST_COUNTED, template_uses
 from largesse.templates import service
 from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
+from largesse.web.console.gifts.prices import NewPrice, cost_minor, is_sendable, new_price
 from largesse.web.console.send import message
 from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen, person_as_caller
 from largesse.web.console.send.preview import held
@@ -39,6 +40,7 @@ async def show(context: RequestContext) -> Response:
     """Shows the templates, newest first."""
     caller, snapshot = await caller_and_catalogue(context)
     principal, page = caller.principal, page_number(context)
+    customer_id = principal.customer_id
     async with context.database.connection(principal.scope) as connection:
         found = await list_templates(connection, principal, offset=(page - 1) * _SHOWN, limit=_SHOWN + 1)
         shown = found[:_SHOWN]
@@ -46,10 +48,11 @@ async def show(context: RequestContext) -> Response:
     return context.page(
         "gifts/templates.html",
         templates=shown,
-        costs={one.id: _cost_minor(context, snapshot, one) for one in shown},
+        costs={one.id: cost_minor(snapshot, customer_id, one) for one in shown},
+        new_prices={one.id: new_price(snapshot, customer_id, one) for one in shown},
         uses=uses,
         most_counted=MOST_COUNTED,
-        gone={one.id for one in shown if not is_sendable(context, snapshot, one)},
+        gone={one.id for one in shown if not is_sendable(snapshot, customer_id, one)},
         older=context.here(page=page + 1) if len(found) > _SHOWN else None,
         newer=context.here(page=page - 1) if page > 1 else None,
     )
@@ -87,6 +90,8 @@ def called(template: Template) -> str:
 _NO_DAYS = text("Type a number of days from 1 to %(most)s, or leave it empty.")
 _TOO_MANY = text("You have reached the limit of %(most)s templates. Delete one first.")
 _SAVED = text("The template was saved. You can send it now.")
+_PRICE_SAVED = text("The template has today's price.")
+_PRICE_CHANGED = text("The price has changed again since you saw it. Nothing was saved: look at it again.")
 _CHOOSE = text("Choose a template from the list.")
 _UNKNOWN = text(
     "The message of this template has placeholders that do not exist: %(placeholders)s. Change the template first."
@@ -156,6 +161,22 @@ async def change(context: RequestContext) -> Response:
         return await _show(context, typed.picked, typed.said, template=template)
     await change_template(context.actor, template.id, typed.content, template)
     return context.see(f"/app/templates/{template.id}", context.say(_SAVED))
+
+
+async def take_price(context: RequestContext) -> Response:
+    """Saves a template with today's price of its gift, if that is the price that was shown. Raises NotFound."""
+    template, form = await read_own(context), context.form
+    _, snapshot = await caller_and_catalogue(context)
+    found, path, said = new_price(snapshot, context.person.customer_id, template), f"/app/templates/{template.id}", None
+    if form["sends"]:
+        path = f"/app/send/gift?{urlencode({'template': template.id, 'draft': form['draft']})}"
+    if found is not None:
+        said = _PRICE_SAVED if found.seen == form["seen"] else _PRICE_CHANGED
+    if found is not None and said is _PRICE_SAVED:
+        now = {name: getattr(template, name) for name in TemplateContent.__struct_fields__}
+        content = TemplateContent(**{**now, "value_minor": found.value_minor})
+        await change_template(context.actor, template.id, content, template)
+    return context.see(path, context.say(said) if said else None)
 
 
 def _now(context: RequestContext, template: Template) -> dict[str, str]:
@@ -272,6 +293,7 @@ async def _show(
         "gifts/template.html",
         saved=template,
         saved_name=called(template) if template else "",
+        new_price=await _new_price(context, template),
         amounts=amount_values(context, picked) if picked else None,
         gift=picked and (picked.product or picked.collection),
         name=context.say("Copy of %(name)s", name=name)[: service.MAX_NAME] if like else name,
@@ -291,6 +313,11 @@ async def _show(
     if shown:
         response.headers.update(with_styles(shown.styles))
     return response
+
+
+async def _new_price(context: RequestContext, template: Template | None) -> NewPrice | None:
+    _, snapshot = await caller_and_catalogue(context)
+    return new_price(snapshot, context.person.customer_id, template) if template else None
 
 
 def _shown_in(context: RequestContext, said: Chosen | None) -> Language:
@@ -313,28 +340,10 @@ async def offered_templates(
     _, snapshot = await caller_and_catalogue(context)
     first = accounts[0].currency if accounts else None
     in_order = sorted(templates, key=lambda one: first is not None and one.currency != first)
-    costs = [context.language.amount(_cost_minor(context, snapshot, one), one.currency) for one in in_order]
+    costs = [
+        context.language.amount(cost_minor(snapshot, context.person.customer_id, one), one.currency) for one in in_order
+    ]
     return [(str(one.id), f"{called(one)} ({cost})") for one, cost in zip(in_order, costs, strict=True)]
-
-
-def is_sendable(context: RequestContext, snapshot: Snapshot, template: Template) -> bool:
-    """Returns whether the gift of a template can be sent, at its value."""
-    customer_id, country = context.person.customer_id, template.country or DEFAULT_COUNTRY
-    gift = (
-        snapshot.product(template.product_id, country, customer_id)
-        if template.product_id
-        else snapshot.collection(template.collection_id or 0, customer_id)
-    )
-    return gift is not None and can_be_sent(gift, customer_id, country, template.currency, template.value_minor)
-
-
-def _cost_minor(context: RequestContext, snapshot: Snapshot, template: Template) -> int:
-    """Returns what the gift of a template costs, with delivery; its value if it cannot be sent."""
-    country = template.country or DEFAULT_COUNTRY
-    product = snapshot.product(template.product_id or 0, country, context.person.customer_id)
-    if product is None or not is_sendable(context, snapshot, template):
-        return template.value_minor
-    return gift_price(product, country, template.value).unit_cost_minor
 
 
 async def find_gift(context: RequestContext, caller: Caller, template_id: int) -> tuple[Gift, OrderSpec] | None:

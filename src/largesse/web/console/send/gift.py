@@ -16,6 +16,7 @@ from largesse.templates.store import Template, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import CARDS, delivered, page_number, pictured, products_found, search_values
 from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
+from largesse.web.console.gifts.prices import cost_minor, new_price
 from largesse.web.console.send.opening import caller_and_catalogue, change, open_draft
 
 TABS = ("gifts", "collections", "templates")
@@ -69,7 +70,7 @@ def _recent(context: RequestContext, found: Sequence[Product], lately: Sequence[
 async def amount(context: RequestContext) -> Response:
     """Shows the picked gift, and the values for which it can be sent. Raises NotFound."""
     caller, snapshot = await caller_and_catalogue(context)
-    return _amount(context, await read_picked(context, caller, snapshot, context.query))
+    return _amount(context, snapshot, await read_picked(context, caller, snapshot, context.query))
 
 
 async def take(context: RequestContext) -> Response:
@@ -78,7 +79,7 @@ async def take(context: RequestContext) -> Response:
     picked = await read_picked(context, caller, snapshot, context.form.__getitem__)
     choice, _ = await priced(context, caller, picked)
     if context.form.errors:
-        return _amount(context, picked)
+        return _amount(context, snapshot, picked)
     content = DraftContent().chosen(choice)
     if context.form["draft"]:
         opened = await open_draft(context, context.form["draft"])
@@ -96,10 +97,16 @@ async def drop(context: RequestContext) -> Response:
     return context.see("/app/send", context.say("The draft was deleted."))
 
 
-def _amount(context: RequestContext, picked: Picked) -> Response:
-    draft_id = context.form["draft"] or context.query("draft")
-    amounts = amount_values(context, picked)
-    return context.page("send/amount.html", amounts=amounts, picked=picked, draft_id=draft_id)
+def _amount(context: RequestContext, snapshot: Snapshot, picked: Picked) -> Response:
+    draft_id, customer_id = context.form["draft"] or context.query("draft"), context.person.customer_id
+    return context.page(
+        "send/amount.html",
+        amounts=amount_values(context, picked),
+        picked=picked,
+        draft_id=draft_id,
+        new_price=new_price(snapshot, customer_id, picked.template) if picked.template else None,
+        cost_minor=cost_minor(snapshot, customer_id, picked.template) if picked.template else None,
+    )
 
 
 def _pictures(snapshot: Snapshot, customer_id: int, tab: str, items: Sequence[Any]) -> dict[int, list[str]]:

@@ -14,7 +14,9 @@ from largesse.drafts.model import Draft, DraftContent
 from largesse.drafts.store import read_draft
 from largesse.orders.options import Options
 from largesse.orders.order import Gift
+from largesse.templates.store import Template, read_template
 from largesse.web.console.context import RequestContext
+from largesse.web.console.gifts.prices import NewPrice, new_price
 
 STEPS = (
     ("gift", text("Gift")),
@@ -38,6 +40,13 @@ class Chosen(msgspec.Struct, frozen=True):
     product: Product | None
     collection: Collection | None
     claim_by: datetime | None = None  # the claim-by date of its order
+
+
+class Repriced(msgspec.Struct, frozen=True):
+    """The template of a draft, whose gift has another price than when the template was saved."""
+
+    template: Template
+    new_price: NewPrice
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -124,6 +133,8 @@ async def step(
 ) -> Response:
     """Returns the page of a step, or a further page of a step."""
     at = _BELONGING.get(name, name)
+    campaign = values.pop("campaign", None)
+    gift = values.pop("chosen", None) or await chosen(context, opened)
     return context.page(
         f"send/{name}.html",
         status=status,
@@ -132,8 +143,17 @@ async def step(
         step_title=context.say(dict(STEPS)[at]),
         draft=opened.draft,
         content=opened.content,
-        chosen=values.pop("chosen", None) or await chosen(context, opened),
-        campaign=values.pop("campaign", None),
+        chosen=gift,
+        repriced=None if gift or campaign else await _repriced(context, opened),
+        campaign=campaign,
         send_path=opened.path,
         **values,
     )
+
+
+async def _repriced(context: RequestContext, opened: Open) -> Repriced | None:
+    """Returns the template of the draft if its gift has another price now."""
+    principal, template_id = opened.caller.principal, opened.content.template_id
+    template = await context.read(read_template, principal, template_id) if template_id else None
+    found = new_price(opened.snapshot, principal.customer_id, template) if template else None
+    return Repriced(template, found) if template and found else None
