@@ -227,7 +227,12 @@ TABLES: Mapping[str, Writes] = {
         app="INSERT, UPDATE", office="INSERT, UPDATE(active), UPDATE(limits)", operator="INSERT, UPDATE"
     ),
     "sessions": Writes(app="INSERT, UPDATE", worker="DELETE", operator="UPDATE"),
-    "shipments": Writes(app="INSERT", worker="UPDATE(sealed_address)", office="UPDATE", operator="UPDATE"),
+    "shipments": Writes(
+        app="INSERT, UPDATE(sealed_address), UPDATE(requested_at)",
+        worker="UPDATE(sealed_address)",
+        office="UPDATE",
+        operator="UPDATE",
+    ),
     "sign_in_allowances": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE"),
     "sign_in_links": Writes(
         app="INSERT, UPDATE", worker="INSERT, DELETE", office="INSERT, UPDATE(used_at)", operator="INSERT, UPDATE"

@@ -19,7 +19,7 @@ from largesse.db.statements import read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.notifications import seal_email
-from largesse.fulfilment.shipments import Shipped, read_address, read_shipment, request_shipment
+from largesse.fulfilment.shipments import Shipped, correct_address, read_address, read_shipment, request_shipment
 from largesse.fulfilment.vouchers import Allocated, Provider, allocate_waiting, read_allocated, settle_product
 from largesse.lines.claiming import RecipientSlots
 from largesse.lines.states import LineKey, Progress, State, has_left_email, record_email, record_language, record_move
@@ -77,6 +77,16 @@ class ClaimedGift(Confidential, frozen=True):
     has_email: bool
     note: str | None  # the thank-you note that the recipient wrote
     may_thank: bool
+
+    @property
+    def may_correct_address(self) -> bool:
+        """Whether its parcel came back, and the recipient can correct the address."""
+        return (
+            self.step is GiftStep.PARCEL
+            and self.address is not None
+            and self.shipped is not None
+            and self.shipped.may_correct
+        )
 
 
 class NotPossible(Exception):
@@ -136,6 +146,13 @@ class ClaimedGifts:
             await request_shipment(connection, self._vault, gift.line, gift.product.id, address, at)
             if email is not None:
                 await record_email(connection, key, seal_email(self._vault, email, key))
+
+    async def correct_address(self, key: LineKey, address: Mapping[str, str]) -> None:
+        """Replaces the address of a parcel that came back, until it is packed again. Raises NotPossible."""
+        async with self._changing(key, GiftStep.PARCEL, None) as (connection, _, at):
+            is_corrected = await correct_address(connection, self._vault, key, address, at)
+        if not is_corrected:
+            raise NotPossible
 
     async def tell(self, key: LineKey, email: str, language: str | None) -> None:
         """Mails `email` when the voucher is ready. Raises NotPossible."""

@@ -52,6 +52,11 @@ class Parcel(msgspec.Struct, frozen=True):
     is_erased: bool  # its address was erased
 
     @property
+    def is_corrected(self) -> bool:
+        """Whether its recipient corrected the address after it last came back."""
+        return self.returned_at is not None and self.requested_at > self.returned_at
+
+    @property
     def state(self) -> ParcelState:
         """Whether it waits, was sent, or came back."""
         if self.shipped_at is None or self.again_at is not None:

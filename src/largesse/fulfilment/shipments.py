@@ -56,6 +56,8 @@ class Shipped(msgspec.Struct, frozen=True):
     tracking_number: str | None
     is_back: bool  # whether it came back after it was last sent
     goes_again: bool  # whether it came back and waits to be sent again
+    is_corrected: bool  # whether its recipient corrected the address after it came back
+    may_correct: bool  # whether it came back, and was not packed again
 
 
 class PackedParcel(Confidential, frozen=True):
@@ -123,6 +125,17 @@ async def request_shipment(
         vault.addresses.seal(_encode(dict(address)), address_context(line.key)),
         at,
     )
+
+
+async def correct_address(
+    connection: Connection, vault: Vault, line: LineKey, address: Mapping[str, str], at: datetime
+) -> bool:
+    """Replaces the address of the line's parcel, which came back. Returns False if it is not back, was packed again, or its address was erased.
+
+    The parcel then counts as requested at `at`.
+    """
+    sealed = vault.addresses.seal(_encode(dict(address)), address_context(line))
+    return await connection.fetchval(store.CORRECT_ADDRESS, *line, sealed, at) is not None
 
 
 async def read_shipment(connection: Connection, line: LineKey) -> Shipped | None:

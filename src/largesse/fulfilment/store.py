@@ -102,10 +102,17 @@ INSERT_SHIPMENT = """
         (customer_id, order_id, number, environment, product_id, country, sealed_address, requested_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """
+# A parcel that came back is at a person's desk until it is packed again: until then, its recipient can correct the address.
 SHIPMENT = """
     SELECT requested_at, shipped_at, carrier, tracking_number, coalesce(returned_at >= shipped_at, false) AS is_back,
-           again_at IS NOT NULL AS goes_again
+           again_at IS NOT NULL AS goes_again, coalesce(requested_at > returned_at, false) AS is_corrected,
+           coalesce(returned_at >= shipped_at AND (again_at IS NULL OR exported_at IS NULL), false) AS may_correct
     FROM shipments WHERE customer_id = $1 AND order_id = $2 AND number = $3
+"""
+CORRECT_ADDRESS = """
+    UPDATE shipments SET sealed_address = $4, requested_at = $5
+    WHERE customer_id = $1 AND order_id = $2 AND number = $3 AND sealed_address IS NOT NULL
+        AND returned_at >= shipped_at AND (again_at IS NULL OR exported_at IS NULL) RETURNING id
 """
 # The parcels of an order that came back, and are not sent again.
 BACK = """

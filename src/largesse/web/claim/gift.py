@@ -222,18 +222,22 @@ class GiftPages:
         return self._layout.see_gift(session.handle, "#open")
 
     async def address(self, request: Request) -> Response:
-        """Saves the delivery address, or shows the form again with its errors."""
+        """Saves the delivery address, or the corrected one of a parcel that came back. With errors, shows the form again."""
         session, form = await self._posted(request)
         gift = await self._services.gifts.read(session.line)
-        if gift is None or gift.step is not GiftStep.ADDRESS:
+        if gift is None or not (gift.step is GiftStep.ADDRESS or gift.may_correct_address):
             return self._layout.see_gift(session.handle)
         checked = check_address(gift.line.country, form)
         errors = dict(checked.errors)
-        email = None if gift.has_email else _typed_email(form, errors, is_required=False)
+        asks_email = gift.step is GiftStep.ADDRESS and not gift.has_email
+        email = _typed_email(form, errors, is_required=False) if asks_email else None
         if errors:
             typed = {**checked.address, "email": form.get("email", "")}
             return await self._show(request, session, gift, status=422, typed=typed, errors=errors)
-        await self._services.gifts.deliver_to(session.line, checked.address, email, chosen_tag(request))
+        if gift.may_correct_address:
+            await self._services.gifts.correct_address(session.line, checked.address)
+        else:
+            await self._services.gifts.deliver_to(session.line, checked.address, email, chosen_tag(request))
         return self._layout.see_gift(session.handle)
 
     async def email(self, request: Request) -> Response:
@@ -290,7 +294,8 @@ class GiftPages:
         errors: Mapping[str, str] | None = None,
         **values: Any,
     ) -> Response:
-        is_form, expires_at = gift.step is GiftStep.ADDRESS, gift.progress.expires_at
+        is_form = gift.step is GiftStep.ADDRESS or gift.may_correct_address
+        expires_at = gift.progress.expires_at
         if gift.step is GiftStep.EXPIRED and expires_at is not None and expires_at > await self._services.gifts.now():
             expires_at = None  # it ended early, as its recipient's address was erased
         return await self._layout.page_of(
@@ -308,7 +313,7 @@ class GiftPages:
             gift_address=self._layout.gift_address(session.handle),
             form_key=form_key(self._services.vault, session.cookie),
             fields=address_fields(gift.line.country) if is_form else [],
-            typed=typed if typed is not None else {"name": gift.line.recipient_name or ""},
+            typed=typed if typed is not None else gift.address or {"name": gift.line.recipient_name or ""},
             errors=errors or {},
             most_of_note=MOST_CHARACTERS,
             **values,
