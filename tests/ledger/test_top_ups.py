@@ -12,6 +12,8 @@ from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.ledger import top_ups
+from largesse.ledger.low_balance_store import Watch, save_watch
+from largesse.ledger.store import find_funding_account
 from largesse.ledger.transfer_references import new_transfer_reference
 
 __all__ = ["database"]
@@ -167,3 +169,41 @@ async def test_limits(database: Database) -> None:
 async def test_an_unknown_one_is_not_confirmed(database: Database) -> None:
     with pytest.raises(OperatorError, match="there is no top-up RF"):
         await confirm(database, new_transfer_reference())
+
+
+async def mailed(database: Database) -> list[tuple[Any, ...]]:
+    """Who is mailed that money arrived: user, account and amount."""
+    rows = await database.fetch(
+        OPERATOR,
+        "SELECT user_id, account_id, credited_minor FROM people_mails WHERE kind = 'credited' ORDER BY id, user_id",
+    )
+    return [tuple(row) for row in rows]
+
+
+async def test_who_asked_for_it_and_who_watches_the_account_are_mailed_once(database: Database) -> None:
+    async with database.transaction(OPERATOR) as connection:
+        finn = await connection.fetchval(
+            "INSERT INTO users (customer_id, email, name, role) VALUES ($1, 'f@x.example', 'Finn', 'finance') RETURNING id",
+            ACME,
+        )
+        await save_watch(connection, ACME, FLOAT, Watch(50_00, (ADA, finn)), 0)
+    asked = await ask(database)
+    assert await mailed(database) == []
+    await asyncio.gather(*(confirm(database, asked.reference, 90_00) for _ in range(3)))
+    assert await mailed(database) == [(ADA, FLOAT, 90_00), (finn, FLOAT, 90_00)]
+
+
+async def test_money_without_a_request_is_mailed_to_those_who_watch(database: Database) -> None:
+    actor = await actor_on(database, VAULT)
+    async with database.transaction(OPERATOR) as connection:
+        await save_watch(connection, ACME, FLOAT, Watch(50_00, (ADA,)), 0)
+        account = await find_funding_account(connection, str(FLOAT))
+    for _ in range(2):
+        await top_ups.credit_account(actor, account, 10_00, "INVOICE-7")
+    assert await mailed(database) == [(ADA, FLOAT, 10_00)]
+
+
+async def test_an_account_that_nobody_watches_mails_nobody(database: Database) -> None:
+    asked = await ask(database, customer_id=GLOBEX, account_id=THEIRS)
+    await confirm(database, asked.reference)
+    assert await mailed(database) == []

@@ -70,6 +70,9 @@ _HOLD_MESSAGES = compose(
 )
 _MAIL_INVITATION = "INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)"
 _MAIL_LOW_BALANCE = "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2"
+_MAIL_CREDIT = """
+    INSERT INTO people_mails (kind, user_id, account_id, credited_minor) SELECT 'credited', unnest($1::int[]), $2, $3
+"""
 _MAIL_APPROVAL = """
     INSERT INTO people_mails (kind, user_id, request_id, due_at)
     SELECT $1, unnest($2::int[]), $3, clock_now() + $4 * interval '1 second'
@@ -212,6 +215,11 @@ async def mail_invitation(connection: Connection, user_id: int) -> None:
 async def mail_low_balance(connection: Connection, account_id: int, user_ids: Sequence[int]) -> None:
     """Sends users a mail about a low balance."""
     await connection.execute(_MAIL_LOW_BALANCE, user_ids, account_id)
+
+
+async def mail_credit(connection: Connection, account_id: int, amount_minor: int, user_ids: Sequence[int]) -> None:
+    """Notifies users by mail that an account was credited with an amount. Call it inside the transaction that credits it."""
+    await connection.execute(_MAIL_CREDIT, user_ids, account_id, amount_minor)
 
 
 async def mail_approval(

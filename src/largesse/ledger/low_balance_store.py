@@ -21,6 +21,7 @@ _WATCHERS = """
     SELECT id, name, email FROM users
     WHERE customer_id = $1 AND is_active AND role = ANY($2::text[]) ORDER BY lower(name), id
 """
+_WATCHING = "SELECT user_id FROM account_watchers WHERE customer_id = $1 AND account_id = $2"
 _WATCH = """
     SELECT w.below_minor, ARRAY(
         SELECT user_id FROM account_watchers x
@@ -55,6 +56,11 @@ async def list_watchers(connection: Connection, customer_id: int) -> list[Watche
     """Returns the people of a customer who may be notified of a low balance, by name."""
     rows = await connection.fetch(_WATCHERS, customer_id, list(NOTIFIED_ROLES))
     return [Watcher(**row) for row in rows]
+
+
+async def list_watching(connection: Connection, customer_id: int, account_id: int) -> list[int]:
+    """Returns the ids of the users who watch an account."""
+    return [row["user_id"] for row in await connection.fetch(_WATCHING, customer_id, account_id)]
 
 
 async def find_watch(connection: Connection, customer_id: int, account_id: int) -> Watch | None:

@@ -15,7 +15,9 @@ from largesse.customers.roles import Right
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
+from largesse.jobs.outbox import mail_credit
 from largesse.ledger import posting
+from largesse.ledger.low_balance_store import list_watching
 from largesse.ledger.posting import Credit
 from largesse.ledger.store import lock_account, no_such_account
 from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
@@ -76,7 +78,7 @@ _CANCEL = """
     WHERE customer_id = $1 AND environment = $2 AND reference = $3 AND state = 'waiting'
     RETURNING true
 """
-_LOCK = "SELECT customer_id, environment, bank_line FROM top_ups WHERE reference = $1 FOR UPDATE"
+_LOCK = "SELECT customer_id, environment, bank_line, requested_by FROM top_ups WHERE reference = $1 FOR UPDATE"
 _CONFIRM = """
     UPDATE top_ups SET state = 'confirmed', credited_minor = $3, ended_at = clock_now(), bank_line = $4
     WHERE customer_id = $1 AND reference = $2
@@ -200,7 +202,9 @@ async def confirm_top_up(
                 named = spelled_reference(reference)
                 raise OperatorError(f"top-up {named} is confirmed already: it may have been paid twice")
             return top_up
-        await posting.top_up(connection, transaction.entries, top_up.account_id, amount_minor, reference)
+        credit = await posting.top_up(connection, transaction.entries, top_up.account_id, amount_minor, reference)
+        if credit.is_new:
+            await _mail(connection, (top_up.customer_id, top_up.account_id), amount_minor, row["requested_by"])
         await connection.execute(_CONFIRM, top_up.customer_id, reference, amount_minor, bank_line)
         return await _record(transaction, "top_up.confirmed", reference)
 
@@ -219,7 +223,14 @@ async def credit_account(actor: Actor, account: Row, amount_minor: int, referenc
         if credit.is_new:
             after = {"amount_minor": amount_minor, "reference": reference, "balance_minor": credit.balance_minor}
             await transaction.record("account.topped_up", f"account {account['id']}", after=after)
+            await _mail(transaction.connection, (account["customer_id"], account["id"]), amount_minor, None)
     return credit
+
+
+async def _mail(connection: Connection, account: tuple[int, int], amount_minor: int, requested_by: int | None) -> None:
+    """Mails those who watch the credited account, and the user who requested the top-up, each once."""
+    user_ids = {*await list_watching(connection, *account), *([] if requested_by is None else [requested_by])}
+    await mail_credit(connection, account[1], amount_minor, sorted(user_ids))
 
 
 async def _find(transaction: Transaction, reference: str) -> TopUp:

@@ -171,10 +171,10 @@ END_CLAIMING = "UPDATE captured_mail SET claims = false WHERE customer_id = $1 A
 # Mail to people who sign in. What only workers of the next release can write, while it is rolled out, is left to them.
 TAKE_PEOPLE_MAILS = """
     SELECT m.id, m.kind, m.user_id, m.person_id, m.attempts + 1 AS attempts, host(m.address) AS address, m.browser,
-           m.created_at, clock_now() - m.created_at > interval '3 days' AS is_old, m.account_id, m.content, m.change, m.request_id, m.note_order_id, m.automation_id
+           m.created_at, clock_now() - m.created_at > interval '3 days' AS is_old, m.account_id, m.credited_minor, m.content, m.change, m.request_id, m.note_order_id, m.automation_id
     FROM people_mails m
     WHERE m.due_at <= clock_now()
-        AND m.kind IN ('invitation', 'reset', 'new_device', 'second_step', 'low_balance', 'approval_asked', 'approval_ended',
+        AND m.kind IN ('invitation', 'reset', 'new_device', 'second_step', 'low_balance', 'credited', 'approval_asked', 'approval_ended',
                        'automation_asked', 'automation_refused', 'thank_you', 'test')
         AND coalesce(m.change, 'app_on') IN ('app_on', 'app_off', 'passkey_added', 'passkey_removed', 'recovery_codes', 'forgotten')
     ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
@@ -199,6 +199,12 @@ LOW_BALANCE = """
     JOIN account_watches w ON w.customer_id = x.customer_id AND w.account_id = x.account_id
     JOIN accounts a ON a.customer_id = w.customer_id AND a.id = w.account_id
     WHERE u.id = $1 AND a.id = $2 AND u.is_active AND u.role = ANY($3::text[]) AND a.balance_minor < w.below_minor
+"""
+# The content of a mail about money that arrived, to a user who may see the account's statement.
+CREDITED = """
+    SELECT a.name AS account, a.environment, a.currency, a.balance_minor
+    FROM users u JOIN accounts a ON a.customer_id = u.customer_id AND a.id = $2
+    WHERE u.id = $1 AND u.is_active AND u.role = ANY($3::text[])
 """
 # The content of a mail to an administrator about an automation that still waits for approval.
 ASKED_AUTOMATION = """

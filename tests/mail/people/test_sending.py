@@ -352,6 +352,25 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
     assert len(mail_server.messages()) == 1, "who is no longer of those who may be told"
 
 
+async def test_money_that_arrived_is_told_to_who_may_still_see_the_account(
+    database: Database, mailer: PeopleMailer, mail_server: PostOffice
+) -> None:
+    users = [(await somebody(database, f"{name}@acme.example"))[0] for name in ("ada", "vic")]
+    await database.execute(OPERATOR, "UPDATE users SET role = 'viewer' WHERE id = $1", users[1])
+    async with database.transaction(OPERATOR) as connection:
+        account = await connection.fetchval(
+            "INSERT INTO accounts (customer_id, environment, kind, key, name, currency, balance_minor) "
+            "SELECT customer_id, 'production', 'funding', 'credited', 'Float', 'GBP', 4000 FROM users WHERE id = $1 RETURNING id",
+            users[0],
+        )
+        await outbox.mail_credit(connection, account, 2500, users)
+    while await mailer.step():
+        pass
+    [told] = mail_server.messages()
+    assert (told["To"], told["Subject"]) == ("ada@acme.example", "£25.00 arrived in Float")
+    assert f"{PUBLIC_URL}/app/funding/{account}\n" in text_of(told).replace("\r\n", "\n")
+
+
 async def test_an_automation_that_waits_for_approval_is_told_to_administrators(
     database: Database, mailer: PeopleMailer, mail_server: PostOffice
 ) -> None:

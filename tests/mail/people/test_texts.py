@@ -34,6 +34,7 @@ KINDS = (
     "new_device",
     "second_step",
     "low_balance",
+    "credited",
     "approval_asked",
     "approval_ended",
     "automation_asked",
@@ -79,6 +80,7 @@ def a_people_mail(kind: str, tag: str = "en") -> writing.PeopleMail:
                 writing.RefusedGifts(None, is_failed=False, count=1, until=None),
             ],
         ),
+        writing.Credited("Acme & Co float", "staging", "GBP", 12_345, 10_000),
     )
 
 

@@ -101,9 +101,11 @@ class PeopleMailer:
         assert to is not None, "there is always one"
         if to["is_removed"]:
             return None
-        low = approval = thanks = automation = refused = None
+        low = credited = approval = thanks = automation = refused = None
         if row["kind"] == "low_balance":
             low = await writing.read_low_balance(connection, row["user_id"], row["account_id"])
+        elif row["kind"] == "credited":
+            credited = await writing.read_credited(connection, row["user_id"], row["account_id"], row["credited_minor"])
         elif row["request_id"] is not None:
             approval = await writing.read_approval(
                 connection, to["customer_id"], row["user_id"], row["kind"], row["request_id"]
@@ -120,13 +122,14 @@ class PeopleMailer:
             automation = await writing.read_automation(connection, row["user_id"], row["automation_id"])
         abouts = ("account_id", "request_id", "note_order_id", "automation_id")
         is_about = any(row[about] is not None for about in abouts)
-        if is_about and not any((low, approval, thanks, automation, refused)):
+        if is_about and not any((low, credited, approval, thanks, automation, refused)):
             return None
         return writing.PeopleMail(
             **members_of(writing.PeopleMail, row),
             **members_of(writing.PeopleMail, to),
             link=await self._address(connection, row, thanks),
             low=low,
+            credited=credited,
             approval=approval,
             thanks=thanks,
             automation=automation,
@@ -139,6 +142,8 @@ class PeopleMailer:
             return None
         if row["kind"] == "low_balance":
             return f"{self._public_url}/app/funding?account={row['account_id']}"
+        if row["kind"] == "credited":
+            return f"{self._public_url}/app/funding/{row['account_id']}"
         if thanks is not None:
             return f"{self._public_url}/app/orders/{thanks.reference}"
         if row["request_id"] is not None:

@@ -44,6 +44,16 @@ class LowBalance(msgspec.Struct, frozen=True):
     below_minor: int
 
 
+class Credited(msgspec.Struct, frozen=True):
+    """An account to which money was credited, with its balance now. Amounts are in minor units."""
+
+    account: str
+    environment: str
+    currency: str
+    balance_minor: int
+    credited_minor: int
+
+
 class AskedApproval(msgspec.Struct, frozen=True):
     """A request for approval, as it is now. Amounts are in minor units."""
 
@@ -161,6 +171,12 @@ async def read_low_balance(connection: Connection, user_id: int, account_id: int
     return None if row is None else LowBalance(**row)
 
 
+async def read_credited(connection: Connection, user_id: int, account_id: int, credited_minor: int) -> Credited | None:
+    """Returns the content of the mail to a user about money that arrived; None if the user can no longer see the account."""
+    row = await connection.fetchrow(store.CREDITED, user_id, account_id, list(RIGHTS[Right.MOVE_FUNDS]))
+    return None if row is None else Credited(**row, credited_minor=credited_minor)
+
+
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -168,7 +184,7 @@ class PeopleMail(Confidential, frozen=True):
     """A due mail. It has no repr, as its link gives access."""
 
     id: int
-    kind: str  # invitation, reset, new_device, second_step, low_balance, approval_asked, approval_ended, automation_asked, automation_refused, thank_you or test
+    kind: str  # invitation, reset, new_device, second_step, low_balance, credited, approval_asked, approval_ended, automation_asked, automation_refused, thank_you or test
     email: str
     language: str | None
     customer_name: str | None
@@ -184,6 +200,7 @@ class PeopleMail(Confidential, frozen=True):
     thanks: ThankYou | None = None  # only for thank_you
     automation: AskedAutomation | None = None  # only for automation_asked
     refused: RefusingAutomation | None = None  # only for automation_refused
+    credited: Credited | None = None  # only for credited
 
 
 def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
