@@ -227,3 +227,30 @@ def test_a_column_that_is_not_there_does_not_fit() -> None:
     read = sheet("ada@example.com,Ada\n")
     assert not ContactColumns(Columns(0), {"birthday": 2}).fits(read)
     assert not ContactColumns(Columns(None), {}).fits(read)
+
+
+def address_in(text: str) -> object:
+    """The postal address of the only contact in a file."""
+    (row,) = checked(text).rows
+    return row.change.address
+
+
+def test_all_columns_of_a_postal_address_are_its_lines() -> None:
+    german = (
+        "E-Mail;Straße;Hausnr.;Adresszusatz;PLZ;Ort;Bundesland\nzoe@acme.example;Ring;7a;Hinterhaus;20095;Hamburg;HH\n"
+    )
+    assert address_in(german) == "Ring 7a\nHinterhaus\n20095\nHamburg\nHH"
+    english = "Email,House number,Street,Address line 2,City,State,ZIP\nzoe@acme.example,1600,High Street,,Springfield,IL,62701\n"
+    assert address_in(english) == "1600 High Street\n62701\nSpringfield\nIL"
+    read = sheet(english.replace("Street,,", "Street,Suite 5,"))
+    assert guess_contact_columns(read, ()).unread(read) == []
+
+
+def test_a_state_of_employment_is_no_part_of_an_address() -> None:
+    assert (
+        address_in("Email,Street,City,State\nzoe@acme.example,1 High Street,Leeds,Active\n") == "1 High Street\nLeeds"
+    )
+
+
+def test_a_house_number_or_a_state_alone_is_no_address() -> None:
+    assert address_in("Email,House number,State\nzoe@acme.example,7,IL\n") is UNSET

@@ -34,19 +34,28 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
     "groups": frozenset({"group", "groups", "team", "department", "departement", "groupe", "groupes", "equipe", "gruppe", "gruppen", "abteilung", "departamento", "equipo", "reparto", "dipartimento", "afdeling", "部署", "部門", "部门", "부서"}),
     "external_id": frozenset({"externalid", "id", "employeeid", "employeenumber", "personalnummer", "personalnr", "persnr", "mitarbeiternummer", "mitarbeiternr", "matricule", "yourid", "ihrekennung", "votreidentifiant", "numeroempleado", "社員番号", "従業員番号", "工号", "사번"}),
     "state": frozenset(),
-    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse", "strassenr", "strassehausnummer", "strasseundhausnummer", "addressline1", "homestreet", "businessstreet", "homeaddress", "direccion", "endereco", "indirizzo", "adres", "住所"}),
+    "address": frozenset({"address", "postaladdress", "street", "streetaddress", "adresse", "adressepostale", "rue", "anschrift", "strasse", "strassenr", "strassehausnummer", "strasseundhausnummer", "addressline1", "address1", "street1", "streetaddress1", "adresse1", "adresseligne1", "homestreet", "businessstreet", "homeaddress", "direccion", "endereco", "indirizzo", "adres", "住所"}),
+    "address_number": frozenset({"housenumber", "houseno", "housenr", "streetnumber", "streetno", "hausnummer", "hausnr", "numerodevoie", "numerodanslavoie", "numeroderue", "numerorue", "huisnummer", "civico", "numerocivico", "numerodecalle", "numeroexterior"}),
+    "address_line": frozenset({"addressline2", "address2", "street2", "streetaddress2", "homestreet2", "businessstreet2", "secondaddressline", "adresszusatz", "adressezusatz", "adresszeile2", "strasse2", "adresse2", "adresseligne2", "complementadresse", "complementdadresse", "direccion2", "complemento", "indirizzo2"}),
     "address_2": frozenset({"postcode", "postalcode", "zip", "zipcode", "codepostal", "plz", "postleitzahl", "homepostalcode", "businesspostalcode", "codigopostal", "cep", "cap", "郵便番号"}),
     "address_3": frozenset({"city", "town", "ville", "stadt", "ort", "homecity", "businesscity", "ciudad", "cidade", "citta", "plaats"}),
+    "address_region": frozenset({"state", "province", "county", "stateprovince", "stateorprovince", "stateregion", "stateprovinceregion", "homestate", "businessstate", "bundesland", "kanton", "canton", "provincia", "prefecture", "都道府県"}),
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
 _ALL_HEADINGS = frozenset().union(*_HEADINGS.values())
-_BELOW_STREET = ("address_2", "address_3")  # no address without its street
+_BELOW_STREET = (
+    "address_number",
+    "address_line",
+    "address_2",
+    "address_3",
+    "address_region",
+)  # no address without its street
 OWN = "fields."
 _DATES = ("birthday", "start_date")
 DAY, MONTH = "day", "month"
 # What Outlook saves if there is no date, and what spreadsheets show if a formula copied a blank date.
 _NO_DATE = re.compile(r"0?0([-/.])0?0\1(?:00|0000)|0000-00-00|0?0([/.])0?1\2(?:19)?00|0?1/0?0/(?:19)?00|1900-01-00")
-_ADDRESS_PARTS = ("address", "address_2", "address_3")
+_LINES = ("address_line", "address_2", "address_3", "address_region")  # the lines of an address after the first one
 
 
 class ContactColumns(msgspec.Struct, frozen=True):
@@ -125,7 +134,11 @@ def guess_contact_columns(sheet: Sheet, own: Sequence[model.OwnField]) -> Contac
     parts: dict[str, int] = {}
     for part, known in _HEADINGS.items():
         at = _first(headings, known, taken)
-        if at is not None and (part not in _BELOW_STREET or "address" in parts):
+        if (
+            at is not None
+            and (part not in _BELOW_STREET or "address" in parts)
+            and not _is_state_of_work(part, sheet, at)
+        ):
             parts[part] = at
             taken.add(at)
     return ContactColumns(base, parts, fields)
@@ -201,8 +214,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str],
             said["is_active" if part == "state" else part] = read(
                 reader, model.with_day_first(typed) if part in month_first else typed
             )
-    address = "\n".join(filter(None, (_cell(row, columns.parts.get(part)) for part in _ADDRESS_PARTS)))
-    if address:
+    if address := _address(row, columns.parts):
         said["address"] = read(partial(_read_text, "address", model.MAX_ADDRESS, lines=True), address)
     groups = model.read_groups(_cell(row, columns.parts.get("groups")))
     said["more_groups"] = tuple(found for one in groups if (found := read(_read_group, one)))
@@ -215,6 +227,19 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str],
     return CheckedContact(
         row.number, said["email"] or typed_email, name, model.ContactChange(**said), tuple(dict.fromkeys(faults))
     )
+
+
+def _address(row: SheetRow, parts: Mapping[str, int]) -> str:
+    """Returns the lines of a postal address. The house number stands before or after the street, as its column does."""
+    first = sorted(at for part in ("address", "address_number") if (at := parts.get(part)) is not None)
+    lines = [" ".join(filter(None, (_cell(row, at) for at in first)))]
+    return "\n".join(filter(None, [*lines, *(_cell(row, parts.get(part)) for part in _LINES)]))
+
+
+def _is_state_of_work(part: str, sheet: Sheet, at: int) -> bool:
+    """Returns whether a column `State` says who works there and who has left, and is no part of an address."""
+    cells = {_cell(row, at).casefold() for row in sheet.rows[1:]}
+    return part == "address_region" and not cells.isdisjoint(_NO_REGION)
 
 
 def _read_text(field: str, most: int, typed: str, *, lines: bool = False) -> str | None:
@@ -231,6 +256,8 @@ _STATES = {
     **dict.fromkeys(("active", "aktiv", "actif", "true"), True),
     **dict.fromkeys(("has left", "ausgeschieden", "parti", "false"), False),
 }
+
+_NO_REGION = {*_STATES, "inactive", "inaktiv", "inactif", "left", "terminated", "on leave"}
 
 
 def _read_state(typed: str) -> bool:

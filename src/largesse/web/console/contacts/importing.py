@@ -47,8 +47,11 @@ _PART_NAMES = {
     "external_id": text("Your ID"),
     "state": text("State"),
     "address": text("Postal address"),
-    "address_2": text("Postal address, second part"),
-    "address_3": text("Postal address, third part"),
+    "address_number": text("Postal address, house number"),
+    "address_line": text("Postal address, second line"),
+    "address_2": text("Postal address, postcode"),
+    "address_3": text("Postal address, town"),
+    "address_region": text("Postal address, state or province"),
 }
 _FIELD = "field_"
 _rows = msgspec.json.Decoder(list[tuple[int, list[str]]])
