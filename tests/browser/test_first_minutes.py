@@ -70,7 +70,7 @@ def sent_two_hundred(page: Any, url: str, file: Path) -> None:
     page.get_by_role("link", name=re.compile("Coffee")).first.click()
     page.get_by_label(re.compile("Amount for each")).select_option("5.00")
     page.get_by_role("button", name="Next: recipients").click()
-    page.get_by_label("CSV or Excel").set_input_files(file)
+    page.get_by_label("CSV, Excel").set_input_files(file)
     page.get_by_role("button", name="Read the file").click()
     page.get_by_role("link", name="To fix 3").wait_for()
     page.get_by_role("button", name="Use all 3 corrections").click()

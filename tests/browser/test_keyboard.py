@@ -80,7 +80,7 @@ def find_order(keys: Keys, asked: str, shown: str) -> None:
 def test_a_file_is_mended_and_sent_and_the_order_found_corrected_and_cancelled(keys: Keys) -> None:
     begin_gift(keys)
     rows = "email,name\nada@keys.example,Ada\ngrace.keys.example,Grace\nnobody,No\n"
-    keys.hand_in("^CSV or Excel", "people.csv", rows)
+    keys.hand_in("^CSV, Excel", "people.csv", rows)
     keys.press("^Read the file")
     keys.page.get_by_role("link", name="To fix 2").wait_for()
     keys.type("^E-mail address, 3", "grace@keys.example")

@@ -23,7 +23,7 @@ def draft(demo: Any, one: Any, rows: str, tmp_path: Path, *, check: bool = False
         one.check("3-recipients")
     file = tmp_path / "people.csv"
     file.write_bytes(data or rows.encode())
-    page.get_by_label("CSV or Excel").set_input_files(file)
+    page.get_by_label("CSV, Excel").set_input_files(file)
     page.get_by_role("button", name="Read the file").click()
 
 
@@ -131,7 +131,7 @@ def test_addresses_in_lists_are_in_one_line_or_break_after_the_at(
     file.write_text(
         "email,birthday\n" + "".join(f"a{n}@acme.example,12/25/1990 or some other day of that year\n" for n in range(2))
     )
-    page.get_by_label("CSV or Excel").set_input_files(file)
+    page.get_by_label("CSV, Excel").set_input_files(file)
     page.get_by_role("button", name="Read the file").click()
     assert page.locator("th.long").first.evaluate(FIRST_LINE) == "a0@acme.example"
 

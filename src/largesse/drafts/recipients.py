@@ -61,7 +61,7 @@ class RecipientService:
         file_name: str | None = None,
         taking: Taking = Taking.REPLACE,
     ) -> Unseen:
-        """Reads the recipients from a CSV or XLSX file, or without a file name from typed or pasted cells.
+        """Reads the recipients from a CSV, XLSX or ODS file, or without a file name from typed or pasted cells.
 
         Takes the sheet of a workbook that has the most addresses. Returns the parts that the page does not show. Raises SheetRefused.
         """

@@ -36,7 +36,7 @@ REFUSALS = {
     "more_emails": "Row {row} has a second e-mail address in a column that is not read.",
     "encoding": "It is text in an encoding that is neither UTF-8 nor Windows-1252.",
     "quotes": "A quotation mark of row {row} is not closed, or stands inside a cell.",
-    "kind": "It is neither a CSV file nor an XLSX workbook: save it as one of them.",
+    "kind": "It is neither a CSV file nor an XLSX or ODS workbook: save it as one of them.",
     "old": "It is a workbook of an older kind, or protected by a password: save it as XLSX without one.",
     "unpacked": "The workbook has more than {limit} bytes when it is unpacked.",
     "broken": "The workbook cannot be read.",

@@ -1,4 +1,4 @@
-"""Reads the sheets of XLSX workbooks in a separate process (`workbook_process`)."""
+"""Reads the sheets of XLSX and ODS workbooks in a separate process (`workbook_process`)."""
 
 import asyncio
 import contextlib

@@ -28,6 +28,16 @@ _MAX_SHEETS = 20
 _OLD = b"\xd0\xcf\x11\xe0"  # the first bytes of files of Excel before 2007, and of encrypted workbooks
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 _RELATIONS = "xl/_rels/workbook.xml.rels"
+# An OpenDocument workbook (ODS) says what it is in the part `mimetype`, and has all its sheets in the part `content.xml`.
+_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.spreadsheet"
+_CONTENT = "content.xml"
+_ATTRIBUTES = rb"""((?:\s+[\w:.-]+=(?:"[^"<]*"|'[^'<]*'))*)\s*"""
+_OPEN_CELL = re.compile(rb"<((?:\w+:)?)table-cell" + _ATTRIBUTES + rb"(/?>)(</\1table-cell\s*>)?")
+_NO_TEXT = re.compile(rb"""\soffice:string-value=(?:""|'')""")
+_OPEN_ROW = re.compile(rb"<(?:\w+:)?(?:table(?=\s)|table-row(?=[\s/>]))" + _ATTRIBUTES)
+# Errors in a cell of an OpenDocument workbook without a name of their own.
+_NUMBERED_ERROR = re.compile(r"Err:[0-9]{3}")
+_MOST_ROWS = 1_048_576
 # The type of a cell with an error, such as `#N/A`.
 _ERROR_TYPE = re.compile(rb"""(<(?:\w+:)?c\s[^<>]*?\bt=["'])e(?=["'])""")
 # A cell with a formula and no value, from a program that computes no values. A formula whose value is an empty text has `t="str"`.
@@ -80,12 +90,20 @@ def _check(data: bytes) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             parts = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            is_known = "xl/workbook.xml" in archive.namelist() or _is_open_document(archive)
+    except _BROKEN:
         raise _Refused("kind", 0) from None
-    if "xl/workbook.xml" not in {part.filename for part in parts}:
+    if not is_known:
         raise _Refused("kind", 0)
     if len(parts) > _MAX_PARTS or sum(part.file_size for part in parts) > _MAX_UNPACKED:
         raise _Refused("unpacked", _MAX_UNPACKED)
+
+
+def _is_open_document(archive: zipfile.ZipFile) -> bool:
+    names = archive.namelist()
+    if "mimetype" not in names or _CONTENT not in names or archive.getinfo("mimetype").file_size > len(_OPEN_DOCUMENT):
+        return False
+    return archive.read("mimetype") == _OPEN_DOCUMENT
 
 
 def _with_errors(data: bytes) -> bytes:
@@ -93,7 +111,9 @@ def _with_errors(data: bytes) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = dict.fromkeys(archive.namelist())
-            sheets = {name: archive.read(name) for name in names if name.startswith("xl/worksheets/")}
+            sheets = {
+                name: archive.read(name) for name in names if name.startswith("xl/worksheets/") or name == _CONTENT
+            }
             changed = {name: new for name, xml in sheets.items() if (new := _named_errors(xml)) != xml}
             if not changed:
                 return data
@@ -107,9 +127,21 @@ def _with_errors(data: bytes) -> bytes:
 
 
 def _named_errors(xml: bytes) -> bytes:
-    """Returns a sheet with errors as texts. A formula without a value counts as an error too."""
+    """Returns a sheet, or the sheets of an OpenDocument workbook, with errors as texts. A formula without a value counts as an error too."""
+    xml = _OPEN_CELL.sub(_computed, xml)
     typed = _ERROR_TYPE.sub(rb"\1str", xml)
     return _NOT_COMPUTED.sub(rb'<\1c\2 t="str"><\1v>#CALC!</\1v></\1c>', typed)
+
+
+def _computed(cell: re.Match[bytes]) -> bytes:
+    """Returns the opening tag of a cell of an OpenDocument workbook, or a blank cell, so that its error is read. A formula without a value has one."""
+    prefix, attributes, end, closing = cell.groups()
+    if b'value-type="error"' in attributes:  # the error is in the cell's paragraph
+        return b"<%btable-cell%b%b%b" % (prefix, _NO_TEXT.sub(b"", attributes), end, closing or b"")
+    if b":formula=" not in attributes or b"office:value-type=" in attributes or not (closing or end == b"/>"):
+        return cell[0]
+    said = b'office:value-type="string"><text:p>#CALC!</text:p>'
+    return b"<%btable-cell%b %b</%btable-cell>" % (prefix, attributes, said, prefix)
 
 
 def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
@@ -138,6 +170,8 @@ def _hidden_rows(data: bytes) -> dict[str, set[int]]:
     hidden: dict[str, set[int]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if _is_open_document(archive):
+                return _hidden_rows_of_open_document(archive.read(_CONTENT))
             parts = {
                 _attribute(tag, b"Id"): _attribute(tag, b"Target")
                 for tag in _tags(archive, _RELATIONS, b"Relationship")
@@ -149,6 +183,22 @@ def _hidden_rows(data: bytes) -> dict[str, set[int]]:
                 hidden[_attribute(tag, b"name")] = {int(number) for number in numbers if number.isdecimal()}
     except (KeyError, *_BROKEN):
         pass  # calamine reports what is wrong with the file
+    return hidden
+
+
+def _hidden_rows_of_open_document(content: bytes) -> dict[str, set[int]]:
+    hidden: dict[str, set[int]] = {}
+    numbers: set[int] = set()
+    number = 0  # of the row before
+    for tag in _OPEN_ROW.finditer(content):
+        if b"table-row" not in tag[0]:
+            numbers, number = hidden.setdefault(_attribute(tag[0], rb"\w+:name"), set()), 0
+            continue
+        times = _attribute(tag[0], rb"\w+:number-rows-repeated")
+        last = min(number + (int(times) if times.isdecimal() and len(times) < 9 else 1), _MOST_ROWS)
+        if _attribute(tag[0], rb"\w+:visibility") in {"collapse", "filter"}:
+            numbers.update(range(number + 1, last + 1))
+        number = last
     return hidden
 
 
@@ -202,7 +252,7 @@ def _rows(sheet: CalamineSheet, limits: _Limits, characters: int) -> Iterator[tu
 def _text(value: Any) -> str:
     """Returns the text of a cell's value, as a spreadsheet shows it without a special format."""
     if isinstance(value, str):
-        return value.strip()
+        return "#VALUE!" if _NUMBERED_ERROR.fullmatch(value) else value.strip()
     if isinstance(value, float) and value.is_integer() and abs(value) < 10**15:
         return str(int(value))
     if isinstance(value, datetime | time):

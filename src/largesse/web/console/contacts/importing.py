@@ -64,7 +64,7 @@ async def ask(context: RequestContext) -> Response:
 
 
 async def read(context: RequestContext) -> Response:
-    """Reads a CSV or XLSX file, and shows its rows and columns."""
+    """Reads a CSV, XLSX or ODS file, and shows its rows and columns."""
     data = context.files.get("file", b"")
     if not data:
         note_no_file(context)

@@ -44,7 +44,9 @@ _REFUSED = {
     ),
     "encoding": text("The text of the file cannot be read. Save it as CSV in UTF-8, or as XLSX."),
     "quotes": text("A quotation mark in row %(row)s is not closed, or is inside a cell."),
-    "kind": text("This is neither a CSV file nor an Excel workbook (XLSX). Save the list as one of them."),
+    "kind": text(
+        "This is neither a CSV file nor a workbook of Excel (XLSX) or OpenDocument (ODS). Save the list as one of them."
+    ),
     "old": text("This workbook is of an older kind, or has a password. Save it as XLSX without one."),
     "unpacked": text("The workbook is too large when it is unpacked."),
     "broken": text("The workbook cannot be read. Save it again, or as CSV."),

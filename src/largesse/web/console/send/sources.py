@@ -28,7 +28,7 @@ async def take_typed(context: RequestContext) -> Response:
 
 
 async def take_file(context: RequestContext) -> Response:
-    """Reads a CSV or XLSX file."""
+    """Reads a CSV, XLSX or ODS file."""
     opened = await open_draft(context)
     data = context.files.get("file", b"")
     if not data:
