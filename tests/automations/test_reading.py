@@ -5,15 +5,18 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from tests.automations.conftest import work
+from tests.automations.conftest import add_contact, move_to, work
 from tests.distributed import IS_DISTRIBUTED
 from tests.plans import ROUNDED, rows_read
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import run_store, store
 from largesse.automations.service import MOST_LISTED, preview
-from largesse.automations.tasks import _AT_ONCE
+from largesse.automations.tasks import _AT_ONCE, plan
+from largesse.db.pool import Database
 from largesse.db.roles import Role
+from largesse.encryption.vault import Vault
+from largesse.jobs.registry import WorkerContext
 
 MANY = 5_000
 ZONES = store.zone_columns([("GB", "Europe/London")])
@@ -166,6 +169,41 @@ def test_a_step_plans_some_automations(service: Service, automation: Callable[..
     service.sql("UPDATE automations SET plan_at = '2000-01-01Z'")
     work(service, places=False)
     assert service.sql("SELECT count(*) FROM automations WHERE plan_at < clock_now()")[0][0] == 1
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="a cluster allows no triggers of this kind on its tables")
+def test_large_automations_that_take_too_long_together_are_planned_one_by_one(
+    service: Service, automation: Callable[..., int]
+) -> None:
+    """Twenty with 100,000 contacts each took more than the ten seconds of a statement, were tried for ever, and kept those of all customers waiting."""
+    move_to(service, "2050-03-01 06:00Z")
+    add_contact(service, "Ada", birthday=302)
+    for number in range(5):
+        automation(name=f"A{number}", occasion="birthday")
+    service.sql(
+        """
+        CREATE FUNCTION takes_too_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF (SELECT count(DISTINCT automation_id) FROM added) > 1 THEN
+                RAISE query_canceled USING MESSAGE = 'canceling statement due to statement timeout';
+            END IF;
+            RETURN NULL;
+        END $$
+        """
+    )
+    service.sql(
+        """
+        CREATE TRIGGER takes_too_long AFTER INSERT ON automation_runs REFERENCING NEW TABLE AS added
+        FOR EACH STATEMENT EXECUTE FUNCTION takes_too_long()
+        """
+    )
+
+    async def run(database: Database, vault: Vault) -> None:
+        context = WorkerContext(database, vault, lambda *_: None)
+        while await plan(context):
+            pass
+
+    service.on_pool(run, role=Role.WORKER)
+    assert service.sql("SELECT count(DISTINCT automation_id) FROM automation_runs")[0][0] == 5
 
 
 def test_the_gifts_of_a_year_are_those_that_were_sent_in_it(service: Service, automation: Callable[..., int]) -> None:

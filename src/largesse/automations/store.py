@@ -107,6 +107,7 @@ _SHARING = """
         SELECT FROM contact_members a JOIN contact_members b ON b.customer_id = a.customer_id AND b.contact_id = a.contact_id
         WHERE a.customer_id = $1 AND a.group_id = $2 AND b.customer_id = $1 AND b.group_id = g.id)
 """
+_TAKE_TIME = "SELECT set_config('statement_timeout', $1, true)"
 # Plans the automations that are due, some days ahead. Recent days that are over are planned too, including the weekend before a recent Monday:
 # their gifts are sent late, or are `missed`.
 PLAN = compose(
@@ -304,10 +305,22 @@ async def unskip_day(connection: Connection, automation: Automation, contact_id:
 
 
 async def plan_due(
-    connection: Connection, zones: Sequence[tuple[str, str]], *, most: int, ahead: int, back: int
+    connection: Connection,
+    zones: Sequence[tuple[str, str]],
+    *,
+    most: int,
+    ahead: int,
+    back: int,
+    time_s: int | None = None,
 ) -> tuple[int, int]:
-    """Plans the due automations. Returns how many, and how many runs were new. `zones` has the time zones of countries."""
-    row = await connection.fetchrow(PLAN, *zone_columns(zones), most, ahead, back)
+    """Plans the due automations. Returns how many, and how many runs were new. `zones` has the time zones of countries.
+
+    With `time_s`, it may take so many seconds instead of those of the session. Call it inside a transaction then.
+    """
+    if time_s is not None:
+        await connection.execute(_TAKE_TIME, f"{time_s}s")
+    timeout_s = None if time_s is None else time_s + 1.0
+    row = await connection.fetchrow(PLAN, *zone_columns(zones), most, ahead, back, timeout=timeout_s)
     assert row is not None, "an aggregate has a row"
     return row["automations"], row["runs"]
 

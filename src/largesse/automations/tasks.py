@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from asyncpg import QueryCanceledError
+
 from largesse.automations import store
 from largesse.automations.model import MADE_UP_DAYS, PLANNED_DAYS
 from largesse.automations.service import country_zones
@@ -10,15 +12,38 @@ from largesse.db.scope import WORKER
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext
 
 _AT_ONCE = 20  # automations per statement, which must end in time: each may have gifts for 200,000 contacts
+_ALONE_S = 300  # the time limit of a statement for a single automation
 
 
-async def plan(context: WorkerContext) -> bool:
-    """Plans the due automations: each once an hour, so that new contacts are included."""
-    async with context.database.transaction(WORKER) as connection:
-        planned, _ = await store.plan_due(
-            connection, country_zones(), most=_AT_ONCE, ahead=PLANNED_DAYS, back=MADE_UP_DAYS
-        )
-    return planned > 0
+class _Planner:
+    """Plans the due automations. After a statement that took too long, the next ones plan fewer, so that large customers stop no others."""
+
+    def __init__(self) -> None:
+        self._at_once = _AT_ONCE
+
+    async def step(self, context: WorkerContext) -> bool:
+        """Plans some due automations: each once an hour, so that new contacts are included. Returns whether there may be more."""
+        alone = self._at_once == 1
+        try:
+            async with context.database.transaction(WORKER) as connection:
+                planned, _ = await store.plan_due(
+                    connection,
+                    country_zones(),
+                    most=self._at_once,
+                    ahead=PLANNED_DAYS,
+                    back=MADE_UP_DAYS,
+                    time_s=_ALONE_S if alone else None,
+                )
+        except (QueryCanceledError, TimeoutError):
+            if alone:
+                raise
+            self._at_once //= 2
+            return True
+        self._at_once = min(2 * self._at_once, _AT_ONCE)
+        return planned > 0
+
+
+plan = _Planner().step
 
 
 async def plan_before_clock(connection: Connection, customer_id: int, by: timedelta) -> None:
