@@ -31,16 +31,25 @@ class Actor(Enum):
     OPERATOR = auto()
 
 
-class Scope(msgspec.Struct, frozen=True):
-    """The scope of transactions. `customers` are pairs of id and environment, empty unless customers act.
+class Planning(Enum):
+    """How statements are planned among many customers with few rows, where the planner expects few of each. The value is the SQL that sets it.
 
-    With `plans_for_values`, each statement is planned for its arguments. Without it, a statement may have a plan for any arguments from the
-    sixth time on. That plan expects few rows of a customer, and reads all rows of a large one.
+    With `FOR_VALUES`, each statement is planned for its arguments. Otherwise a statement may have a plan for any arguments from the sixth time
+    on, which reads all rows of a large customer. With `IN_ORDER`, rows are read in the order of an index. Otherwise the first rows of a large
+    customer may be found by reading and sorting all of them.
     """
+
+    USUAL = ""
+    FOR_VALUES = " SET LOCAL plan_cache_mode = force_custom_plan;"
+    IN_ORDER = " SET LOCAL enable_sort = off;"
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The scope of transactions. `customers` are pairs of id and environment, empty unless customers act."""
 
     actor: Actor
     customers: frozenset[Place] = frozenset()
-    plans_for_values: bool = False
+    planning: Planning = Planning.USUAL
 
     def __post_init__(self) -> None:
         if (self.actor is Actor.CUSTOMERS) is not bool(self.customers):
@@ -60,14 +69,11 @@ class Scope(msgspec.Struct, frozen=True):
             return ""
         customers = ",".join(str(int(number)) for number in sorted({number for number, _ in self.customers}))
         environments = ",".join(sorted({environment for _, environment in self.customers}))
-        planned = _PLANNED_FOR_VALUES if self.plans_for_values else ""
         return (
             f"SET LOCAL largesse.customers = '{{{customers}}}'; SET LOCAL largesse.environments = '{{{environments}}}';"
-            f"{planned}"
+            f"{self.planning.value}"
         )
 
-
-_PLANNED_FOR_VALUES = " SET LOCAL plan_cache_mode = force_custom_plan;"
 
 LOOKUP = Scope(Actor.LOOKUP)
 WORKER = Scope(Actor.WORKER)
@@ -85,9 +91,9 @@ def for_person(customer_id: int, environment: str) -> Scope:
 
     Planning takes a page a few milliseconds. Requests of API keys and recipients do without.
     """
-    return Scope(Actor.CUSTOMERS, frozenset(((customer_id, environment),)), plans_for_values=True)
+    return Scope(Actor.CUSTOMERS, frozenset(((customer_id, environment),)), Planning.FOR_VALUES)
 
 
-def for_customers(customers: Iterable[Place]) -> Scope:
+def for_customers(customers: Iterable[Place], planning: Planning = Planning.USUAL) -> Scope:
     """Returns the scope of some customers, each an id and an environment. Raises ValueError if there are none."""
-    return Scope(Actor.CUSTOMERS, frozenset(customers))
+    return Scope(Actor.CUSTOMERS, frozenset(customers), planning)

@@ -296,7 +296,7 @@ class Dialer:
         self.is_pooled = address.is_pooled
         session = {"application_name": limits.name, "timezone": "UTC"}
         distribution = SESSION_SETTINGS if limits.cancels else {**SESSION_SETTINGS, **SERVICE_SETTINGS}
-        # The back office reads lists and sums, as the pages of people do (`Scope.plans_for_values`).
+        # The back office reads lists and sums, as the pages of people do (`Planning.FOR_VALUES`).
         planning = {"plan_cache_mode": "force_custom_plan"} if role is Role.OFFICE else {}
         self._options: dict[str, Any] = {
             "command_timeout": limits.answer_s,

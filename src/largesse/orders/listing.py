@@ -16,7 +16,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose, each, grouped, names
 from largesse.db.pool import Connection, Database, Row, is_distributed
-from largesse.db.scope import Place, for_customers
+from largesse.db.scope import Place, Planning, for_customers
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments, at_node
 from largesse.events.kinds import OrderRecord
@@ -164,7 +164,7 @@ class OrderLists:
         records: list[list[OrderRecord]] = []
         # On a cluster, each list is read from its customer's node.
         for at_once in [[one] for one in lists] if self._database.is_distributed else [lists]:
-            scope = for_customers((one.customer_id, one.environment) for one in at_once)
+            scope = for_customers(((one.customer_id, one.environment) for one in at_once), Planning.IN_ORDER)
             pin = (at_once[0].customer_id,) if self._database.is_distributed else ()
             rows = await self._database.fetch(
                 scope, queries[bool(pin)], *map(list, zip(*at_once, strict=True)), *arguments, *pin
