@@ -141,6 +141,20 @@ def test_a_filter_closes_with_escape_and_with_a_click_elsewhere(
     assert filters.count() == 0
 
 
+def test_paper_is_light_and_has_nothing_to_press(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
+    order = demo.send("gift", "Autumn hamper")["reference"]
+    page = visit("desktop", "dark", storage_state=admin).page
+    for path in ("/app/orders?period=this-month", f"/app/orders/{order}", "/app/reports"):
+        page.goto(demo.url + path)
+        page.emulate_media(media="screen")
+        pressed = page.locator("main :is(input, button, summary, a.chip):not([type=hidden], [aria-current])")
+        assert any(one.is_visible() for one in pressed.all()), path
+        page.emulate_media(media="print")
+        assert not any(one.is_visible() for one in pressed.all()), path
+        colour = page.locator("main").evaluate("(one) => getComputedStyle(one).getPropertyValue('--panel')")
+        assert colour == "#ffffff", path
+
+
 def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
     reader = demo.reader(admin)
     reader.get("/app/orders?state=waiting")

@@ -23,7 +23,7 @@ LINES = [("edge", "panel"), ("edge", "ground"), ("plot", "panel")]
 
 
 def colours(scheme: str) -> dict[str, str]:
-    light, dark = CSS.split("@media (prefers-color-scheme: dark)")
+    light, dark = CSS.split("@media screen and (prefers-color-scheme: dark)")
     found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
     return found | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", dark)) if scheme == "dark" else found
 

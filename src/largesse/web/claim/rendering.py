@@ -90,7 +90,7 @@ def brand_styles(brand: Brand, wrapping: str | None) -> str:
         return ribbon
     return ribbon + (
         f":root:root{{--accent:{colours.fill};--accent-ink:{colours.ink};--link:{colours.link}}}"
-        f"@media (prefers-color-scheme:dark){{:root:root{{--link:{colours.dark_link}}}}}"
+        f"@media screen and (prefers-color-scheme:dark){{:root:root{{--link:{colours.dark_link}}}}}"
         "button:not(.quiet),.button{border-color:currentcolor}"
     )
 
