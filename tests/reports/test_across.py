@@ -13,7 +13,7 @@ from tests.reports.conftest import Pooled
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OFFICE, OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import draw_codes, open_code
 from largesse.reports import across
@@ -132,3 +132,35 @@ async def test_a_search_does_not_look_each_customer_up(database_url: str) -> Non
                     one,
                     table,
                 )
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="the rows are read on nodes")
+@pytest.mark.parametrize("customers", [0, 3000])
+async def test_a_customers_reference_is_found_without_a_look_up_for_each_of_many(
+    database_url: str, customers: int
+) -> None:
+    """With 100,000 customers of ten orders each, the look-ups read 600,000 blocks. The whole index has 9,000."""
+    async with closing(asyncpg.connect(database_url)) as connection:
+        await connection.execute("SET session_replication_role = replica")
+        await connection.execute(
+            f"""
+            INSERT INTO customers (id, key, name, plan, funding) OVERRIDING SYSTEM VALUE
+            SELECT n, 'more' || n, 'C', 'pro', 'invoiced' FROM generate_series(1000, 1001 + {customers}) AS n;
+            INSERT INTO orders (id, reference, external_reference, customer_id, environment, service_account_id, source, gift_selection, country, currency,
+                value_minor, total_minor, code_count, recipient_count, delivery_mode, wrapping_key, created_at)
+            SELECT 1000000 + n, 'MORE' || n, 'own' || n / 2, 1000 + n % 2, 'production', 1, 'api', 'gift', 'GB', 'GBP', 100, 100, 1, 1, 'send', 'default',
+                clock_now() + n * interval '1 second'
+            FROM generate_series(1, 6000) AS n;
+            ANALYZE customers, orders
+            """
+        )
+    read = "SELECT (seq_tup_read + idx_tup_fetch)::int FROM pg_stat_xact_user_tables WHERE relname = 'customers'"
+    async with (
+        closing(Database.connect(database_url, role=Role.OFFICE, max_connections=1)) as database,
+        database.transaction(OFFICE) as connection,
+    ):
+        before = await connection.fetchval(read) or 0
+        found = await across.find_by_reference(connection, "own2000")
+        looked_at = await connection.fetchval(read) - before
+    assert [one.reference for one in found] == ["MORE4001", "MORE4000"], "the newest first"
+    assert looked_at <= 20

@@ -1,6 +1,6 @@
 """Finds gifts of all customers, for members of staff: by address, reference, the caller's reference, code or tracking number.
 
-Indexes of all customers' rows find references and addresses. The reference of a customer is searched for in the index of each customer in turn.
+Indexes of all customers' rows find references and addresses. The reference of a customer is searched for in the index of orders by customer.
 Finds a code by its look-up number, without decrypting it.
 The audit log of the installation has each search and each look at a gift. The log of the customer has each look at its gifts.
 """
@@ -17,6 +17,7 @@ from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor
 from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, is_distributed
+from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import CodeError, parse_code
 from largesse.reports.search import whole
@@ -32,11 +33,21 @@ _BY_REFERENCE = """
     WITH o AS MATERIALIZED (SELECT * FROM orders WHERE reference = $1 LIMIT $2)
     SELECT {columns}, NULL::int AS number FROM o JOIN customers c ON c.id = o.customer_id
 """
+# The index of the callers' references begins with the customer. Either it is read whole, or a place in it is looked up for each customer and
+# environment, at three pages each: whichever reads less.
+_READS_WHOLE_INDEX = """
+    SELECT i.relpages <= 2 * 3 * c.reltuples FROM pg_class i, pg_class c
+    WHERE i.oid = 'orders_external_reference'::regclass AND c.oid = 'customers'::regclass
+"""
 _BY_EXTERNAL_REFERENCE = """
+    WITH o AS MATERIALIZED (SELECT * FROM orders WHERE external_reference = $1 ORDER BY created_at DESC LIMIT $2)
+    SELECT {columns}, NULL::int AS number FROM o JOIN customers c ON c.id = o.customer_id ORDER BY o.created_at DESC
+"""
+_BY_EXTERNAL_REFERENCE_OF_EACH = """
     SELECT {columns}, NULL::int AS number FROM customers c CROSS JOIN (VALUES ('production'), ('staging')) AS e (environment) CROSS JOIN LATERAL (
         SELECT * FROM orders
         WHERE customer_id = c.id AND environment = e.environment AND external_reference = $1 {apart}) AS o
-    LIMIT $2
+    ORDER BY o.created_at DESC LIMIT $2
 """
 _BY_ADDRESS = """
     WITH found AS MATERIALIZED (
@@ -82,9 +93,12 @@ async def find_by_reference(connection: Connection, reference: str) -> list[Foun
     """Returns the order with a reference; if there is none, the newest orders with that external reference, at most MOST_FOUND."""
     if found := await _find(connection, compose(_BY_REFERENCE, columns=_COLUMNS), reference.upper()):
         return found
-    return await _find(
-        connection, compose(_BY_EXTERNAL_REFERENCE, columns=_COLUMNS, apart=_apart(connection)), reference
-    )
+    if not await connection.fetchval(_READS_WHOLE_INDEX):
+        statement = compose(_BY_EXTERNAL_REFERENCE_OF_EACH, columns=_COLUMNS, apart=_apart(connection))
+        return await _find(connection, statement, reference)
+    async with connection.transaction():
+        await plan_by_index(connection)
+        return await _find(connection, compose(_BY_EXTERNAL_REFERENCE, columns=_COLUMNS), reference)
 
 
 async def find_by_address(connection: Connection, email: str) -> list[FoundOrder]:
