@@ -93,7 +93,7 @@ def test_the_send_form_shows_the_new_price_instead_of_its_button(service: Servic
     service.sql("UPDATE products SET denominations_minor = '{1400}' WHERE key = 'cinema'")
     ada.sees(
         f"/app/send/gift?template={template}",
-        "When this template was saved, its gift cost £12.50. Now it costs £14.00.",
+        "When this template was saved, its gift cost £12.50. Now it costs £14.00. It cannot be sent until the template has today's price.",
         "Use today's price: £14.00",
     )
     assert "Next: recipients" not in ada.text
