@@ -89,7 +89,8 @@ SQL = re.compile(r"\b(SELECT\s|INSERT INTO\s|DELETE FROM\s|UPDATE \w+ SET\s)")
 # What begins a transaction that writes, sends a statement, or adds an entry to the audit log.
 ACTS = re.compile(r"(?<!\breport)\.(record|writing|transaction|execute|executemany|fetch|fetchrow|fetchval)\($")
 CALLED = re.compile(r"\.(record|writing|transaction|execute|executemany|fetch|fetchrow|fetchval)\(")
-F_STRING_OF_SQL = re.compile(r"""\b[rR]?[fF][rR]?["']""")
+F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")
+SQL_WORD = re.compile(r"\b(SELECT|INSERT|DELETE|UPDATE)\b")
 MOST_MODULES_THAT_ASK = 2
 # A room's files are model.py, store.py, service.py and tasks.py, and others by their subjects. These name no subject, or one of the four.
 VAGUE_NAMES = re.compile(
@@ -170,7 +171,7 @@ def interpolated_statements(text: str) -> list[str]:
     """Returns the SQL in a module's f-strings: `compose` puts statements together."""
     return [
         ast.unparse(node)[:60]
-        for node in (parsed.nodes(text) if F_STRING_OF_SQL.search(text) else ())
+        for node in (parsed.nodes(text) if F_STRING.search(text) and SQL_WORD.search(text) else ())
         if isinstance(node, ast.JoinedStr)
         and SQL.search("".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.values))
     ]
