@@ -92,7 +92,18 @@ def key_in(welcome: str, prefix: str = "lgs_live_") -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
+@pytest.mark.timeout(240)  # four starts
 def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None:
+    """At last it takes its own installation for another's, tried out in the same folder.
+
+    It would change that one's customers, stop its clock and catch its mail.
+    """
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "largesse", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert run("migrate").returncode == 0  # an empty one is welcome
     with demo(tmp_path, signal.SIGINT) as welcome:
         commands = re.findall(r"^curl .*?\n(?=\n)", welcome, re.DOTALL | re.MULTILINE)
         sent, batch = (paste(command) for command in commands)
@@ -120,22 +131,10 @@ def test_what_it_prints_works_and_a_second_start_goes_on(tmp_path: Path) -> None
         api, _ = re.findall(r"^  API +(http://127\.0\.0\.2:\d+)$", welcome, re.MULTILINE)
         assert ask(f"{api}/me", first_key)[0] == 401
         assert ask(f"{api}/me", key_in(welcome))[0] == 200
-
-
-def test_it_leaves_an_installation_that_is_not_its_own_alone(tmp_path: Path) -> None:
-    """One that was tried out in the same folder. The demo would change its customers, stop its clock and catch its mail."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "largesse", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-
-    assert run("migrate").returncode == 0  # an empty one is welcome
-    with demo(tmp_path, signal.SIGTERM):
-        pass
-    assert run("customers", "list", "--csv").stdout.count("\n") > 1
     for mark in (tmp_path / "largesse-data").glob("demo*"):
         mark.unlink()
     before = run("audit", "--json").stdout
+    assert "customer" in before
     refused = run("demo", "--port", "1")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == (
