@@ -5,8 +5,9 @@ A loop, a thread and a connection for each statement that a test asks cost more 
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import cache
 from typing import Any
 
@@ -34,6 +35,43 @@ def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
     thread.start()
     thread.join()
     return result.result()
+
+
+class Beside:
+    """What work beside a test needs: opened for the first that asks for it, in a loop and a thread of its own, and left open until the end."""
+
+    def __init__(self) -> None:
+        self._opened: dict[Hashable, asyncio.Future[Any]] = {}
+        self._stack = AsyncExitStack()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="beside")
+        self._thread.start()
+
+    def run(
+        self,
+        name: Hashable,
+        opening: Callable[[], AbstractAsyncContextManager[Any]],
+        work: Callable[[Any], Coroutine[Any, Any, Any]],
+    ) -> Any:
+        """The result of `work`, given what `opening` opened by that name; raises what it raises."""
+
+        async def open_and_work() -> Any:
+            if name not in self._opened:
+                self._opened[name] = asyncio.ensure_future(self._stack.enter_async_context(opening()))
+            return await work(await self._opened[name])
+
+        return asyncio.run_coroutine_threadsafe(open_and_work(), self._loop).result()
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        await self._stack.aclose()
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()
 
 
 @cache

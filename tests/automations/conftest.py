@@ -19,7 +19,7 @@ from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
-from largesse.main import open_services
+from largesse.web.kit.services import Services
 
 __all__ = ["perform", "problem", "start_service"]
 
@@ -101,13 +101,15 @@ def work(service: Service, *, places: bool = True) -> None:
 
     async def run(database: Database, vault: Vault) -> None:
         await plan(WorkerContext(database, vault, lambda *_: None))
-        if places:
-            async with open_services(service.settings) as services:
-                runner = AutomationRunner(services.database, services.orders, service.settings.environment)
-                while await runner.step():
-                    pass
+
+    async def place(services: Services) -> None:
+        runner = AutomationRunner(services.database, services.orders, service.settings.environment)
+        while await runner.step():
+            pass
 
     service.on_pool(run, role=Role.WORKER)
+    if places:
+        service.on_services(place)
 
 
 def runs(service: Service) -> list[tuple[str, date, str]]:

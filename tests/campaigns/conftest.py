@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.orders.builder import open_session
-from tests.web.api.conftest import Service, ServiceFactory, on_database, problem, start_service, work_off
+from tests.web.api.conftest import Service, ServiceFactory, problem, start_service, work_off
 
 from largesse.audit.service import Acting, by_person
 from largesse.campaigns.model import CampaignRule
@@ -16,11 +17,12 @@ from largesse.campaigns.tasks import end_campaigns, mail_codes
 from largesse.customers.actor import Actor, person_actor
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.customers.sessions import Person
-from largesse.db.scope import for_customer
+from largesse.db.pool import Database
+from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault
 from largesse.lines.codes import asked_code
-from largesse.main import open_services
 from largesse.web.kit.page_services import PageServices, page_services
+from largesse.web.kit.services import Services
 
 __all__ = ["problem", "start_service"]
 
@@ -95,29 +97,29 @@ def on_desk(
 ) -> Any:
     """Runs `work` as somebody who is signed in."""
 
-    async def run(connection: Any) -> Any:
-        row = await connection.fetchrow(
-            "SELECT u.*, c.name AS customer, c.plan, c.funding FROM users u JOIN customers c ON c.id = u.customer_id WHERE u.email = $1",
-            email,
-        )
-        session_id = await open_session(connection, row["id"])
-        async with open_services(service.settings) as services:
-            async with services.database.connection(for_customer(row["customer_id"], environment)) as own:
-                caller = await person_calls(
-                    own,
-                    user_id=row["id"],
-                    customer_id=row["customer_id"],
-                    environment=environment,
-                    session_id=session_id,
-                )
-            person = Person(
-                session_id, row["person_id"], row["id"], email, row["name"], row["role"], row["customer_id"], row["customer"], row["plan"],
-                row["funding"], environment, is_proved=True,
-            )  # fmt: skip
-            acting = Acting(by_person(row["id"], email, None, None), services.chains)
-            return await work(Desk(page_services(services), person_actor(services.database, person, acting), caller))
+    async def sign_in(database: Database, _: Vault) -> tuple[asyncpg.Record, int]:
+        async with database.transaction(OPERATOR) as connection:
+            row = await connection.fetchrow(
+                "SELECT u.*, c.name AS customer, c.plan, c.funding FROM users u JOIN customers c ON c.id = u.customer_id WHERE u.email = $1",
+                email,
+            )
+            return row, await open_session(connection, row["id"])
 
-    return on_database(service.database_url, run)
+    row, session_id = service.on_pool(sign_in)
+
+    async def run(services: Services) -> Any:
+        async with services.database.connection(for_customer(row["customer_id"], environment)) as own:
+            caller = await person_calls(
+                own, user_id=row["id"], customer_id=row["customer_id"], environment=environment, session_id=session_id
+            )
+        person = Person(
+            session_id, row["person_id"], row["id"], email, row["name"], row["role"], row["customer_id"], row["customer"], row["plan"],
+            row["funding"], environment, is_proved=True,
+        )  # fmt: skip
+        acting = Acting(by_person(row["id"], email, None, None), services.chains)
+        return await work(Desk(page_services(services), person_actor(services.database, person, acting), caller))
+
+    return service.on_services(run)
 
 
 def rule(service: Service, **changes: Any) -> CampaignRule:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ import httpx
 import pytest
 import uvicorn
 from msgspec.structs import replace
-from tests.background import Statements, run_in_thread
+from tests.background import Beside, Statements, run_in_thread
 from tests.chained import chain_of
 from tests.closing import closing
 from tests.distributed import WAITING
@@ -39,12 +39,13 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
-from largesse.main import build_app
+from largesse.main import build_app, open_services
 from largesse.seed.load import LoadedSeed, load_seed
 from largesse.seed.reading import parse_seed
 from largesse.serving import server_options
 from largesse.verify.audit import audit
 from largesse.web.api.application import Application
+from largesse.web.kit.services import Services
 
 MASTER_KEY = bytes(range(32))
 OF_ORDER = "(customer_id, order_id) IN (SELECT customer_id, id FROM orders WHERE reference = $1)"
@@ -65,6 +66,7 @@ class Service:
     ids: Mapping[str, Mapping[str, int]]
     keys: Mapping[str, str] = field(repr=False)
     _statements: Statements = field(repr=False)
+    _beside: Beside = field(default_factory=Beside, repr=False)
     _clients: dict[str | None, httpx.Client] = field(default_factory=dict, repr=False)
 
     def client(self, key: str | None = None) -> httpx.Client:
@@ -102,6 +104,7 @@ class Service:
         for client in self._clients.values():
             client.close()
         self._statements.close()
+        self._beside.close()
 
     def sql(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
         """Runs one statement on the service's database, as its owner."""
@@ -116,13 +119,17 @@ class Service:
         return on_database(self.database_url, work)
 
     def on_pool(self, work: Callable[[Database, Vault], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-        """What `work` makes of a pool of its own, opened with those options, and the service's vault."""
+        """What `work` makes of a pool opened with those options, and the service's vault. The pool stays open."""
 
-        async def with_pool() -> Any:
-            async with closing(Database.connect(self.database_url, **options)) as database:
-                return await work(database, Vault(self.settings.master_keys))
+        def opening() -> AbstractAsyncContextManager[Database]:
+            return closing(Database.connect(self.database_url, **options))
 
-        return run_in_thread(with_pool())
+        vault = Vault(self.settings.master_keys)
+        return self._beside.run(tuple(options.items()), opening, lambda database: work(database, vault))
+
+    def on_services(self, work: Callable[[Services], Coroutine[Any, Any, Any]]) -> Any:
+        """What `work` makes of the services that another process would have, which stay open."""
+        return self._beside.run("services", lambda: open_services(self.settings), work)
 
     def findings(self) -> list[str]:
         """What `largesse verify` finds."""
