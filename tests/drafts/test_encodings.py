@@ -57,6 +57,15 @@ def test_names_that_were_encoded_twice_are_repaired_and_others_stay() -> None:
     assert [row.cells[1] for row in repaired(sheet).rows] == ["Zoë", "Müller", "\u4e00"]
 
 
+def test_names_encoded_twice_in_a_file_of_windows_are_not_repaired_before_somebody_says_so() -> None:
+    """A list in UTF-8 to which a line was added on Windows is no UTF-8 any more."""
+    file = read_text_file("email,name\na@x.com,Zoë Müller\nb@x.com,Jürgen\nc@x.com,".encode() + b"\x96\n")
+    assert file.encoding == "cp1252"
+    offer = better_encoding(["ZoÃ« MÃ¼ller", "JÃ¼rgen"], file.encoding, file.offered)
+    assert offer is not None
+    assert offer.encoding == TWICE
+
+
 @pytest.mark.parametrize("length", [60, 61])
 def test_a_long_name_is_not_examined(length: int) -> None:
     [shown] = misread(["Zoë"], "utf-8", "cp1252")

@@ -196,9 +196,10 @@ def _encoding_of_words(file: FileText) -> str:
     """
     words = list(islice(_words_beyond_ascii(file.text), _MOST_NAMES))
     offer = better_encoding(words, file.encoding, file.offered)
-    if offer is None or any(_oddness(_converted(one, file.encoding, offer.encoding)) for one in words):
+    if offer is None or offer.encoding == TWICE:  # the page offers to repair it
         return file.encoding
-    return offer.encoding
+    is_odd = any(_oddness(_converted(one, file.encoding, offer.encoding)) for one in words)
+    return file.encoding if is_odd else offer.encoding
 
 
 def _words_beyond_ascii(text: str) -> Iterator[str]:
