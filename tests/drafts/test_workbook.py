@@ -231,6 +231,19 @@ async def test_a_bomb_does_not_go_off() -> None:
     assert await refusal(bomb) in {"broken", "empty"}
 
 
+async def test_the_name_of_a_sheet_does_not_grow() -> None:
+    """Each piece of a sheet has its name: with one of megabytes, 47 KB were 718 MB in the memory of the service."""
+    data = workbook([["a@example.com"]])
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.read("xl/workbook.xml")
+    for length, is_read in ((255, True), (256, False)):
+        named = with_part(data, "xl/workbook.xml", names.replace(b'"Sheet"', b'"%s"' % (b"n" * length)))
+        if is_read:
+            assert list(await sheets_of(named)) == ["n" * length]
+        else:
+            assert await refusal(named) == "broken"
+
+
 async def test_a_workbook_that_breaks_its_reader_breaks_nothing_else() -> None:
     data = workbook([["a@example.com"]])
     broken = with_part(data, "xl/worksheets/sheet1.xml", b"<worksheet><sheetData><row><c")

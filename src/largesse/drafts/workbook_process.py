@@ -25,6 +25,8 @@ _MAX_UNPACKED = 64 * 1024 * 1024
 _MAX_PARTS = 2_000
 _CHARACTERS_A_LINE = 20_000  # each cell counts as one more than its characters
 _MAX_SHEETS = 20
+# Characters of a sheet's name. Each line has the name, so one of megabytes would make gigabytes of a small file.
+_MAX_NAME = 255
 _OLD = b"\xd0\xcf\x11\xe0"  # the first bytes of files of Excel before 2007, and of encrypted workbooks
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError)
 _RELATIONS = "xl/_rels/workbook.xml.rels"
@@ -154,6 +156,8 @@ def _sheets(data: bytes, limits: _Limits) -> Iterator[dict[str, Any]]:
         for sheet in workbook.sheets_metadata
         if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
     ]
+    if any(len(name) > _MAX_NAME for name in shown):
+        raise _Refused("broken", 0)
     for name in list(dict.fromkeys(shown))[:_MAX_SHEETS]:
         try:
             rows = list(_rows(workbook.get_sheet_by_name(name), limits, characters))
