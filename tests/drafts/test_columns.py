@@ -160,3 +160,8 @@ def test_a_quantity_may_have_a_blank_between_thousands(cell: str):
 @pytest.mark.parametrize("cell", ["1.000", "1,000", "10 00", "1 2", "1 0000", "12 000"])
 def test_what_may_be_decimals_or_two_numbers_stays(cell: str):
     assert plain_quantity(cell) == cell
+
+
+def test_a_long_run_of_blanks_in_a_name_takes_no_time():
+    """If each blank were the start of a search, this would take minutes."""
+    assert name_in(SheetRow(1, ("Ada" + " " * 200_000 + "Byron \n King",)), Columns(None, (0,)))[-12:] == "  Byron King"

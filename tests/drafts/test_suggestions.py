@@ -2,6 +2,7 @@
 
 import pytest
 
+from largesse.drafts import mailboxes
 from largesse.drafts.mailboxes import common_domains, fault_of, name_before, suggested
 
 DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.example")
@@ -100,3 +101,9 @@ def test_the_most_frequent_domain_comes_first() -> None:
     assert common_domains(emails) == ["two.example", "one.example"]
     assert suggested("d@t", ["two.example"]) is None
     assert len(common_domains(f"a@{n}.example" for n in range(51))) == 50
+
+
+def test_a_run_of_blanks_in_an_address_takes_no_time() -> None:
+    """A list of two hundred such rows kept the process from answering anybody for a minute, each time that its page was shown."""
+    assert mailboxes._plain("ada" + " " * 300 + "byron") == "ada byron"
+    assert suggested("ada \u3000 (at)\n  example.com") == "ada@example.com"

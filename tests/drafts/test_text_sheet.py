@@ -172,3 +172,9 @@ def test_a_long_sheet_is_read_in_steps():
     row = b",".join([b"x" * 100] * 8) + b"\n"
     steps = sum(1 for _ in read_text_sheet(read_text_file(row * 5_000).text))
     assert steps >= len(row) * 5_000 // (8_000 + len(row))
+
+
+def test_a_cell_of_many_signs_is_refused_at_once():
+    """If each sign could be the one of the address, this would take minutes."""
+    with pytest.raises(sheet.SheetRefused, match="more than 1,000 characters"):
+        _ = [*read_text_sheet('email\n"mailto:' + "a@" * 60_000 + '?\nx"\n')]

@@ -323,7 +323,8 @@ def known_heading(heading: str, known: Collection[str]) -> str:
     return whole
 
 
-_BREAKS = re.compile(r"\s*[\t\n\v\f\r\u2028\u2029]\s*")
+# A line break with the blanks around it. Each run of blanks is looked at once, however long it is.
+_BREAKS = re.compile(r"(?<!\s)\s*[\t\n\v\f\r\u2028\u2029]\s*")
 _NUMBERED = re.compile(r"(?<=\S) ?\([0-9]+\)")
 
 

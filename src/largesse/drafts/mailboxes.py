@@ -260,7 +260,7 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     if not email or len(email) > _MAX_LENGTH:
         return None
     text = _plain(email)
-    if _AND_MORE.search(text):
+    if len(text) > _MAX_LENGTH or _AND_MORE.search(text):  # a sign may become several, such as an ellipsis
         return None
     *before, local = text.partition("@")[0].split() or [""]
     if before and "@" in text:
@@ -292,8 +292,11 @@ def name_before(email: str) -> str:
 
 
 def _plain(email: str) -> str:
-    """Returns a text without the signs that copying adds to an address. Replaces what people write instead of an @, such as `(at)`."""
-    plain = unicodedata.normalize("NFKC", email).translate(_PLAIN_SIGNS)
+    """Returns a text without the signs that copying adds to an address. Replaces what people write instead of an @, such as `(at)`.
+
+    Runs of blanks become one: in a run of three hundred, the search for ` at ` takes a tenth of a second.
+    """
+    plain = " ".join(unicodedata.normalize("NFKC", email).translate(_PLAIN_SIGNS).split())
     return _MAILTO.sub("", _AT.sub("@", plain)).strip(_ROUND)
 
 

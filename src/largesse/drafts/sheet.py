@@ -19,7 +19,7 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 _UNSEEN = dict.fromkeys(map(ord, "\0\u200b\u200e\u200f\u061c\ufeff"))
 # A link to an address, and a cell in the quotation marks of a word processor.
 _WRAPPED = re.compile(
-    r"mailto:([^?]+@[^?]+)(?:\?.*)?|[\u201c\u201e]([^\u201c-\u201e]+)[\u201c\u201d]|\u2018([^\u2018\u2019]+)\u2019|\xab([^\xab\xbb]+)\xbb",
+    r"mailto:([^?@]+@[^?]+)(?:\?.*)?|[\u201c\u201e]([^\u201c-\u201e]+)[\u201c\u201d]|\u2018([^\u2018\u2019]+)\u2019|\xab([^\xab\xbb]+)\xbb",
     re.IGNORECASE,
 )
 _WRAPPING = frozenset("mM\u201c\u201e\u2018\xab")
