@@ -9,7 +9,7 @@ from tests.web.api.conftest import RICH_WORLD, Service
 from tests.web.console.conftest import Browser, SignIn
 
 WORLD = RICH_WORLD
-NONE = "\N{EN DASH}"
+NONE, FORGED = "\N{EN DASH}", ("[" * 10_000, "[" + "[1, []]," * 5_001 + '[1, ["a"]]]')
 FILE = (
     "Name,E-mail,Birthday,Start date,Group,Street,Postcode,Town\n"
     "Ada Byron,ada@example.com,10/12,2024-03-01,Sales,1 High St,SW1,London\n"
@@ -222,7 +222,7 @@ def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
     ada.says("Row 3 has the address of row 2.", "Leave them out and import 2 contacts")
 
 
-@pytest.mark.parametrize("sheet", ["", "[]", "{}", '[[1, "x"]]', "[[1, []]]"])
+@pytest.mark.parametrize("sheet", ["", "[]", "{}", '[[1, "x"]]', "[[1, []]]", *FORGED])
 def test_a_check_without_a_sheet_asks_for_the_file(ada: Browser, sheet: str) -> None:
     ada.get("/app/contacts/import")
     assert ada.upload("/app/contacts/check", b"", sheet=sheet, email="0").status_code == 422

@@ -5,10 +5,12 @@ Nothing is stored in between: the page contains the sheet, and posts it again.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Annotated
 
 import msgspec
 from starlette.responses import Response
 
+from largesse.base.cooperative import Steps
 from largesse.base.i18n.languages import text
 from largesse.contacts.groups import TooManyGroups, list_fields
 from largesse.contacts.importing import (
@@ -26,7 +28,7 @@ from largesse.contacts.model import OwnField
 from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, save_contacts
 from largesse.drafts.columns import Columns
 from largesse.drafts.model import SheetName, Source
-from largesse.drafts.sheet import Sheet, SheetMaker, SheetRefused
+from largesse.drafts.sheet import MAX_COLUMNS, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 from largesse.drafts.text_sheet import TWICE, better_encoding, converted, repaired
 from largesse.web.console.contacts.contacts import too_many, wrong
 from largesse.web.console.context import RequestContext, note_no_file
@@ -54,7 +56,8 @@ _PART_NAMES = {
     "address_region": text("Postal address, state or province"),
 }
 _FIELD = "field_"
-_rows = msgspec.json.Decoder(list[tuple[int, list[str]]])
+_rows = msgspec.json.Decoder(list[msgspec.Raw])
+_row = msgspec.json.Decoder(tuple[int, Annotated[list[str], msgspec.Meta(max_length=MAX_COLUMNS)]])
 _encode = msgspec.json.Encoder().encode
 
 
@@ -91,8 +94,8 @@ async def read(context: RequestContext) -> Response:
 async def take(context: RequestContext) -> Response:
     """Checks the sheet again with the chosen columns or in the encoding that the page suggests, or imports the valid rows."""
     try:
-        sheet = _sheet_of(context)
-    except (SheetRefused, msgspec.DecodeError):
+        sheet = await context.services.drafts.rows.finish(context.principal, _sheet_of(context.form["sheet"]))
+    except (SheetRefused, msgspec.DecodeError, RecursionError):
         note_no_file(context)
         return context.page("contacts/import.html")
     own = await context.read(list_fields, context.customer)
@@ -200,11 +203,18 @@ def _with(checked: CheckedContacts, faults: ContactFaults) -> CheckedContacts:
     return replace(checked, rows=tuple(rows))
 
 
-def _sheet_of(context: RequestContext) -> Sheet:
-    """Returns the sheet in the form. Raises SheetRefused, or DecodeError if it is not a sheet."""
+def _sheet_of(posted: str) -> Steps[Sheet]:
+    """Returns the sheet in the form, a row in each step. Raises SheetRefused, or DecodeError or RecursionError if it is not a sheet.
+
+    Only a forged form has rows or cells by the million: they are counted before they are looked at.
+    """
+    rows = _rows.decode(posted)
+    if len(rows) > MAX_ROWS + 1:  # the first may be a heading
+        raise SheetRefused("rows", limit=MAX_ROWS)
     maker = SheetMaker()
-    for number, cells in _rows.decode(context.form["sheet"]):
-        maker.add(number, cells)
+    for row in rows:
+        maker.add(*_row.decode(row))
+        yield
     return maker.sheet()
 
 
