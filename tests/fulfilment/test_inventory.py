@@ -106,6 +106,7 @@ async def test_value_pin_and_date_come_with_the_number_and_rest_sealed(database:
         ("one", "\n\nA1,1\n", None, "line 3 must be a heading, and it lacks number; it may have number, "),
         ("many", "\n\nA1\n", None, "line 3: say what it is worth"),
         ("one", "number\nA,1\n", None, "line 2: there are 2 fields"),
+        ("one", "number" + ",nummer" * 200 + "\nA\n", None, "line 1: there are more than 200 columns"),
         ("one", 'number\n"A\n', None, "is not a CSV file"),
         ("one", f"number\n{'A' * 101}\n", None, "line 2: a number has at most 100"),
     ],

@@ -27,6 +27,7 @@ from largesse.fulfilment.vouchers import NO_DATE, SealedVoucher, Voucher, alloca
 from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500
+_MOST_COLUMNS = 200
 _DELIMITERS = ",;\t"
 _BLANK = _DELIMITERS + " \r\n"  # the characters of an empty line of a spreadsheet
 _DIGIT = re.compile("[0-9]")
@@ -132,10 +133,16 @@ def _refuse_unreadable(at: int, fields: Collection[str]) -> None:
 
 
 def _heading(file: Iterator[str]) -> tuple[int, str, str, list[str]]:
-    """Returns the number of the first line that is neither blank nor Excel's `sep=;`, its text, the delimiter, and the names in it."""
+    """Returns the number of the first line that is neither blank nor Excel's `sep=;`, its text, the delimiter, and the names in it.
+
+    Raises FileRefused if it has too many: to compare a hundred thousand names with each other takes minutes.
+    """
     lines = ((at, text) for at, text in enumerate(file, 1) if text.strip(_BLANK) and not _SEPARATOR.match(text))
     heading_at, first = next(lines, (1, ""))
     delimiter = max(_DELIMITERS, key=first.count)
+    if first.count(delimiter) >= _MOST_COLUMNS:
+        said = f"line {heading_at}: there are more than {_MOST_COLUMNS} columns"
+        raise FileRefused("too_wide", said, line=heading_at, most=_MOST_COLUMNS)
     typed = [name.strip().strip('"') for name in first.rstrip("\r\n").split(delimiter)]
     names = [name.lower().replace(" ", "_") for name in typed]
     meant = [_KNOWN_AS.get(_SIGNS.sub("", folded(name)), "") for name in typed]
