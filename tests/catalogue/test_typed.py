@@ -116,6 +116,7 @@ def test_the_edges_of_a_digital_gift(field: str, fits: str, wrong: str, said: st
         ("postage", "GB 0", "", faults.NO_COUNTRY),
         ("postage", "GB 0, IE 1", "GB 0, GB 1", faults.TWICE),
         ("postage", "GB 4.95", "GB 4,95", faults.NO_PAIRS),
+        pytest.param("postage", "GB : 0", "GB" + " " * 60_000 + "!", faults.NO_PAIRS, id="blanks"),
         ("vat_percent", "GB 1000", "GB 1000.0001", faults.NO_PERCENT),
         ("vat_percent", "GB 0.0001", "GB 0.00001", faults.NO_PERCENT),
         ("markup_percent", "1000", "-1", faults.NO_PERCENT),

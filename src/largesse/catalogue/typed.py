@@ -30,7 +30,7 @@ _MOST_DIGITS = 24
 _BETWEEN = re.compile(r"[,;\s]+")
 _BETWEEN_AMOUNTS = re.compile(r"[;\s]+")
 _BETWEEN_KEYS = re.compile(r"[,;\n]+")
-_PAIR = re.compile(r"([A-Za-z]{2})\s*[:=]?\s*([0-9.]+)")
+_PAIR = re.compile(r"([A-Za-z]{2})(?:\s*[:=])?\s*([0-9.]+)")
 _OF_THOUSANDS = 3  # digits between two thousands marks
 _SUPPLIER = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
