@@ -162,6 +162,10 @@ class NotFound(Problem):
     slug = "not-found"
 
 
+class HasEnded(NotFound):
+    """What would be changed, such as a campaign, has ended."""
+
+
 class ReferenceUsed(Problem):
     """Another order has the external reference already. `holder` is the reference of that order."""
 

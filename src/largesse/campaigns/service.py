@@ -15,7 +15,7 @@ import msgspec
 from largesse.approvals.model import APPROVED
 from largesse.approvals.service import withdraw_unsent
 from largesse.approvals.store import find_request
-from largesse.base.errors import BrokenRule, NotFound
+from largesse.base.errors import BrokenRule, HasEnded, NotFound
 from largesse.campaigns import model, store
 from largesse.customers.access import is_own
 from largesse.customers.actor import Actor, Transaction, require_same
@@ -166,6 +166,11 @@ async def read_progress(connection: Connection, campaign: model.Campaign) -> Pro
     return Progress(campaign, state, order, taken.get(campaign.id, 0), counts)
 
 
+async def is_over(connection: Connection, campaign: model.Campaign) -> bool:
+    """Returns whether a campaign has ended, or its last day is over."""
+    return campaign.ended_at is not None or campaign.closes_at <= await read_now(connection)
+
+
 async def read_rule(connection: Connection, campaign: model.Campaign, content: DraftContent) -> model.CampaignRule:
     """Returns the settings of a campaign whose gifts are not ordered yet."""
     listed = [] if campaign.domains else await store.read_list(connection, campaign, model.MOST_ADDRESSES)
@@ -211,10 +216,10 @@ async def _locked(transaction: Transaction, campaign_id: int) -> model.Campaign:
     """Returns and locks a campaign that is not over and that the actor may change. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
     campaign = await store.lock_campaign(connection, actor.place, campaign_id)
-    if campaign is None or campaign.ended_at is not None or campaign.closes_at <= await read_now(connection):
+    if campaign is None or (actor.caller is not None and not is_own(actor.caller, None, campaign.user_id)):
         raise NotFound("There is no such campaign.")
-    if actor.caller is not None and not is_own(actor.caller, None, campaign.user_id):
-        raise NotFound("There is no such campaign.")
+    if await is_over(connection, campaign):
+        raise HasEnded("The campaign has ended.")
     return campaign
 
 

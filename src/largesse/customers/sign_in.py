@@ -1,12 +1,13 @@
 """Signing in by password or by a link. Each begins a new session. Neither the answer nor the time it takes shows whether an address is known."""
 
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import msgspec
 
 from largesse.audit.service import Acting, by_person
 from largesse.base.email import email_key
-from largesse.base.errors import NotFound
+from largesse.base.errors import NotFound, TooManyRequests
 from largesse.base.throttle import network_of
 from largesse.customers import sessions, sign_in_store
 from largesse.customers.members import bind_user, note_login
@@ -19,7 +20,7 @@ from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_new_device, mail_reset
+from largesse.jobs.outbox import mail_new_device, mail_reset, mail_second_step
 
 AnySession = TypeVar("AnySession", bound=sessions.SignedIn)
 
@@ -87,6 +88,9 @@ class SignInSteps(Generic[AnySession]):
         """Records that somebody has signed in, after their second step."""
         raise NotImplementedError
 
+    async def _warn(self, session: AnySession, origin: Origin) -> None:
+        """Tells the person that somebody shows wrong second steps, if they get mail."""
+
     def scope(self, session: AnySession) -> Scope:
         """Returns the scope of a transaction of that session."""
         raise NotImplementedError
@@ -147,8 +151,19 @@ class SignInSteps(Generic[AnySession]):
             else:
                 is_theirs = await take_code(connection, self._vault, session.person_id, step.code, self._sql)
         if not is_theirs:
+            await self._count_wrong_step(session, about, origin)
             raise Refused
         await self._give_back(about, device, origin)
+        await give_back(self._allowances, self._vault, Allowance.WRONG_STEPS, about)
+
+    async def _count_wrong_step(self, session: AnySession, about: bytes, origin: Origin) -> None:
+        """Counts a wrong second step. After too many, warns the person, once a day: somebody has their password or their browser."""
+        try:
+            await spend(self._allowances, self._vault, Allowance.WRONG_STEPS, about)
+        except TooManyRequests:
+            with suppress(TooManyRequests):
+                await spend(self._allowances, self._vault, Allowance.WARNINGS, about)
+                await self._warn(session, origin)
 
     async def _known_device(self, connection: Connection, person_id: int, origin: Origin) -> bytes:
         """Returns the hash of the browser if the person has signed in with it before, otherwise an empty one.
@@ -206,6 +221,12 @@ class SigningIn(SignInSteps[sessions.Session]):
     async def _note_second_step(self, connection: Connection, session: sessions.Session, origin: Origin) -> None:
         if session.person is not None:
             await self._note_login(connection, session.person, origin)
+
+    async def _warn(self, session: sessions.Session, origin: Origin) -> None:
+        if self._mails:
+            async with self._database.connection(LOOKUP) as connection:
+                browser = sessions.browser_name(origin.browser)
+                await mail_second_step(connection, session.person_id, "wrong_codes", origin.address, browser)
 
     def scope(self, session: sessions.Session) -> Scope:
         """Returns the scope of a transaction of that session."""

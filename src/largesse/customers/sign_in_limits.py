@@ -38,6 +38,8 @@ class Allowance(Enum):
 
     ACCOUNT = Rate(10, 900.0)  # passwords and codes tried for one address
     NETWORK = Rate(60, 900.0)  # all attempts from one network
+    WRONG_STEPS = Rate(5, 86400.0)  # wrong second steps of a person before they are warned
+    WARNINGS = Rate(1, 86400.0)  # mail about wrong second steps to a person
     LETTERS = Rate(4, 3600.0)  # mail that is sent to one address
     TESTS = Rate(6, 360.0)  # test mail of a gift that a person prepares, to that person
 

@@ -268,5 +268,5 @@ async def mail_new_device(connection: Connection, person_id: int, address: str |
 async def mail_second_step(
     connection: Connection, person_id: int, change: str, address: str | None = None, browser: str | None = None
 ) -> None:
-    """Mails a person that their second step changed, how, and from where."""
+    """Mails a person that their second step changed, or that wrong ones were shown, and from where."""
     await connection.execute(_MAIL_SECOND_STEP, person_id, change, address, browser)

@@ -176,7 +176,8 @@ TAKE_PEOPLE_MAILS = """
     WHERE m.due_at <= clock_now()
         AND m.kind IN ('invitation', 'reset', 'new_device', 'second_step', 'low_balance', 'credited', 'approval_asked', 'approval_ended',
                        'automation_asked', 'automation_refused', 'thank_you', 'test')
-        AND coalesce(m.change, 'app_on') IN ('app_on', 'app_off', 'passkey_added', 'passkey_removed', 'recovery_codes', 'forgotten')
+        AND coalesce(m.change, 'app_on') IN ('app_on', 'app_off', 'passkey_added', 'passkey_removed', 'recovery_codes', 'forgotten',
+                                           'wrong_codes')
     ORDER BY m.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
 RETRY_PEOPLE_MAIL = (

@@ -175,6 +175,7 @@ async def test_a_new_browser_is_told_with_where_it_is(people: People) -> None:
         ("passkey_added", "A passkey was added"),
         ("passkey_removed", "A passkey was removed"),
         ("recovery_codes", "You have new recovery codes"),
+        ("wrong_codes", "Somebody entered several wrong codes"),
     ],
 )
 async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
@@ -182,7 +183,8 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
 ) -> None:
     _, person_id = await somebody(people.database, f"{change}@acme.example")
     message = await people.sent(outbox.mail_second_step, person_id, change, "203.0.113.9", "Mozilla/5.0")
-    assert message["Subject"] == "Two-step sign-in changed for your Largesse account"
+    subject = "Wrong codes were entered for" if change == "wrong_codes" else "Two-step sign-in changed for"
+    assert message["Subject"] == f"{subject} your Largesse account"
     text = text_of(message).replace("\r\n", "\n")
     assert said in text
     assert "From: 203.0.113.9\nBrowser: Mozilla/5.0\n\nIf this was you" in text

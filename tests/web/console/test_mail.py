@@ -7,7 +7,7 @@ from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory
 from tests.web.console.authenticator import SoftPasskey
 from tests.web.console.conftest import Browser
 from tests.web.console.test_passkeys import added
-from tests.web.console.test_security import PASSWORD, set_up, with_password
+from tests.web.console.test_security import PASSWORD, later, set_up, with_password, without_second_steps
 
 CEM = "      - {email: cem@acme.example, name: Cem, role: member}\n"
 WORLD = RICH_WORLD.replace(CEM, CEM + "      - {email: dot@acme.example, name: Dot, role: viewer}\n")
@@ -116,3 +116,30 @@ def test_whatever_changes_about_a_second_step_is_told(service: Service) -> None:
     assert {(row["kind"], row["address"], row["is_known"], row["email"]) for row in told} == {
         ("second_step", dot.host, True, "dot@acme.example")
     }
+
+
+def test_the_owner_is_told_once_of_wrong_codes(service: Service) -> None:
+    """Also of those in a session that somebody left open, and not of their own mistypings before a right one."""
+    dot = with_password(service, "dot@acme.example")
+    _, codes = set_up(service, dot)
+    dot.submit("/app", "/app/sign-out")
+    service.sql("DELETE FROM people_mails")
+    warned = "SELECT host(address) AS address FROM people_mails WHERE change = 'wrong_codes'"
+
+    def guess(browser: Browser, count: int) -> None:
+        assert browser.submit("/app/sign-in", email="dot@acme.example", password=PASSWORD).status_code == 303
+        assert {browser.submit("/app/second-step", code="000000").status_code for _ in range(count)} == {422}
+
+    guess(dot, 5)
+    assert dot.submit("/app/second-step", code=codes[0]).status_code == 303
+    other = Browser(service)
+    guess(other, 5)
+    assert service.sql(warned) == []
+    assert other.submit("/app/second-step", code="000000").status_code == 422
+    assert [row["address"] for row in service.sql(warned)] == [other.host]
+    guess(Browser(service), 3)
+    assert len(service.sql(warned)) == 1
+    with later(service, "25 hours"):
+        guess(Browser(service), 6)
+        assert len(service.sql(warned)) == 2
+    without_second_steps(service)

@@ -295,3 +295,21 @@ def test_groups_and_fields_keep_a_name_of_meanwhile(service: Service, ada: Brows
         save(ada, path, old, name=f"Second of {kind}")
         conflict(ada, path, old, f"Second of {kind}", name="Third")
         assert window(ada, path)["name"] == f"Second of {kind}"
+
+
+def test_what_has_ended_says_so_to_who_changes_it_second(service: Service, ada: Browser) -> None:
+    set_campaign(ada, service)
+    [[campaign]] = service.sql("SELECT id FROM campaigns WHERE ended_at IS NULL ORDER BY id DESC LIMIT 1")
+    automation = str(set_one(ada, service, name="Ends soon").headers["location"])
+    for here in (f"/app/campaigns/{campaign}", automation):
+        old = window(ada, f"{here}/edit")
+        assert ada.submit(f"{here}/end").status_code == 303
+        ada.get(here)
+        for act, fields in (("end", {}), ("pause", {}), ("resume", {}), ("edit", old)):
+            assert ada.post(f"{here}/{act}", **fields).headers["location"] == here
+            ada.get(here)
+            ada.says("This has ended already. Nothing was changed.")
+    ada.get("/app/campaigns")
+    gone = ada.post("/app/campaigns/999999/end")
+    assert gone.status_code == 404
+    assert "This does not exist any more" in gone.text

@@ -227,7 +227,7 @@ async def edit(context: RequestContext) -> Response:
 
 
 async def change(context: RequestContext) -> Response:
-    """Changes an automation. Raises NotFound."""
+    """Changes an automation. Raises NotFound, HasEnded."""
     automation = await _find(context)
     offered = await _offered(context, automation.zone)
     for name, value in _shown(automation).items():

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.base.cooperative import finish_soon
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import HasEnded, InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.campaigns import model, service, store
 from largesse.campaigns.model import Campaign, CampaignRule, State
@@ -145,8 +145,10 @@ async def edit(context: RequestContext) -> Response:
 
 
 async def change(context: RequestContext) -> Response:
-    """Changes a campaign whose gifts are not reserved yet. Raises NotFound."""
+    """Changes a campaign whose gifts are not reserved yet. Raises NotFound, HasEnded."""
     campaign = await _find(context)
+    if await context.read(service.is_over, campaign):
+        raise HasEnded("The campaign has ended.")
     before = await context.read(_rule, context, campaign)
     if before is not None:
         offered = await _offered(context)

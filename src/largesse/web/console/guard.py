@@ -40,9 +40,7 @@ from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_cookie, re
 
 SESSION = "app"  # the session cookie
 _FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a session, or after it ended
-_DAY_S = 24 * 3600
-_YEAR_S = 365 * _DAY_S
-_LASTS_S = 14 * _DAY_S
+_DAY_S, _YEAR_S = 24 * 3600, 365 * 24 * 3600
 # How much is read of a form with files whose session has ended. The next page contains the typed fields, but no files.
 _LOST_BYTES = 1024 * 1024
 # The answer to an invalid form of a signed-in person takes at least this long. Two forms at once make at most 20 a second.
@@ -56,6 +54,7 @@ _CHANGED = text("Your rights have changed since you opened the page. Nothing was
 _UNDER_WAY = text("Your request may still be running. Check in a moment whether it is done before you send it again.")
 _FORBIDDEN = text("Your role does not include this. Ask an administrator of your company.")
 _NOTHING = text("This page does not exist, or you do not have access to it.")
+_GONE = text("This does not exist any more, or you do not have access to it. Nothing was changed.")
 _TOO_LARGE = text("What you sent is too large. Nothing was changed: go back, and send less at once.")
 _BUSY = text("Other files of yours are still being read. Wait a moment and try again.")
 _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again in a moment.")
@@ -79,7 +78,7 @@ class Guard(Generic[AnyContext, AnySession]):
     """Guards the handler of one route. The web application and the back office each have a subclass."""
 
     session_cookie: str
-    lasts_s = _LASTS_S
+    lasts_s = 14 * _DAY_S
     forbidden = _FORBIDDEN
     sql: SignInSql = PEOPLE
 
@@ -351,7 +350,8 @@ class Guard(Generic[AnyContext, AnySession]):
 
     def _problem_page(self, request: Request, problem: Problem) -> Response:
         context, status = self._context_of(request), problem_type(type(problem)).status
-        said = context.say(next((said for kind, said in _TEXTS.items() if isinstance(problem, kind)), _TROUBLE))
+        texts = _TEXTS if request.method == "GET" or context.session is None else _TEXTS | {NotFound: _GONE}
+        said = context.say(next((said for kind, said in texts.items() if isinstance(problem, kind)), _TROUBLE))
         if isinstance(problem, TooManyRequests) and not isinstance(problem, TooManyBodies):
             said = context.ngettext(
                 "Too many attempts. Wait %(count)s minute and try again.",

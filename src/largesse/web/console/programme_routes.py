@@ -6,6 +6,7 @@ from largesse.base.i18n.languages import text
 from largesse.catalogue.pictures import MAX_BYTES
 from largesse.customers.roles import Right
 from largesse.web.console import approval_rules, approvals, automations, branding, campaigns, notes
+from largesse.web.console.merging import or_ended
 from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.kit.body import BodyLimits
 
@@ -32,22 +33,24 @@ APPROVALS = (
 )
 
 _AUTOMATION = f"{automations.HERE}/{{automation:int}}"
+_of_automation = partial(or_ended, f"{automations.HERE}/{{automation}}")
 AUTOMATIONS = (
     _page(automations.HERE, automations.show, Right.CONTACTS, text("Automations"), Group.GIFTS, "calendar-heart"),
     _page(f"{automations.HERE}/new", automations.ask, Right.CONTACTS, text("New automation")),
     _step_up(f"{automations.HERE}/new", automations.create, Right.CONTACTS, text("New automation")),
     _page(_AUTOMATION, automations.one, Right.CONTACTS, text("Automation")),
     _page(f"{_AUTOMATION}/edit", automations.edit, Right.CONTACTS, text("Change an automation")),
-    _step_up(f"{_AUTOMATION}/edit", automations.change, Right.CONTACTS, text("Change an automation")),
-    _step_up(f"{_AUTOMATION}/approve", automations.approve, Right.CONTACTS),
-    _form(f"{_AUTOMATION}/pause", partial(automations.pause, paused=True), Right.CONTACTS),
-    _form(f"{_AUTOMATION}/resume", partial(automations.pause, paused=False), Right.CONTACTS),
-    _form(f"{_AUTOMATION}/skip", automations.skip, Right.CONTACTS),
+    _step_up(f"{_AUTOMATION}/edit", _of_automation(automations.change), Right.CONTACTS, text("Change an automation")),
+    _step_up(f"{_AUTOMATION}/approve", _of_automation(automations.approve), Right.CONTACTS),
+    _form(f"{_AUTOMATION}/pause", _of_automation(partial(automations.pause, paused=True)), Right.CONTACTS),
+    _form(f"{_AUTOMATION}/resume", _of_automation(partial(automations.pause, paused=False)), Right.CONTACTS),
+    _form(f"{_AUTOMATION}/skip", _of_automation(automations.skip), Right.CONTACTS),
     _page(f"{_AUTOMATION}/end", automations.ask_end, Right.CONTACTS, text("End an automation")),
-    _form(f"{_AUTOMATION}/end", automations.end, Right.CONTACTS),
+    _form(f"{_AUTOMATION}/end", _of_automation(automations.end), Right.CONTACTS),
 )
 
 _CAMPAIGN = f"{campaigns.HERE}/{{campaign:int}}"
+_of_campaign = partial(or_ended, f"{campaigns.HERE}/{{campaign}}")
 _campaign_form = partial(_form, who=Right.SEND, limits=campaigns.LIST_LIMITS)
 CAMPAIGNS = (
     _page(campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone"),
@@ -55,11 +58,11 @@ CAMPAIGNS = (
     _campaign_form(f"{campaigns.HERE}/new", campaigns.create, title=text("New campaign")),
     _page(_CAMPAIGN, campaigns.one, Right.SEND, text("Campaign")),
     _page(f"{_CAMPAIGN}/edit", campaigns.edit, Right.SEND, text("Change a campaign")),
-    _campaign_form(f"{_CAMPAIGN}/edit", campaigns.change, title=text("Change a campaign")),
-    _form(f"{_CAMPAIGN}/pause", partial(campaigns.pause, paused=True), Right.SEND),
-    _form(f"{_CAMPAIGN}/resume", partial(campaigns.pause, paused=False), Right.SEND),
+    _campaign_form(f"{_CAMPAIGN}/edit", _of_campaign(campaigns.change), title=text("Change a campaign")),
+    _form(f"{_CAMPAIGN}/pause", _of_campaign(partial(campaigns.pause, paused=True)), Right.SEND),
+    _form(f"{_CAMPAIGN}/resume", _of_campaign(partial(campaigns.pause, paused=False)), Right.SEND),
     _page(f"{_CAMPAIGN}/end", campaigns.ask_end, Right.SEND, text("End a campaign")),
-    _form(f"{_CAMPAIGN}/end", campaigns.end, Right.SEND),
+    _form(f"{_CAMPAIGN}/end", _of_campaign(campaigns.end), Right.SEND),
 )
 
 # Reads a little more than the limit, so that the page can say beside the form what is too large.
