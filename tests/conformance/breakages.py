@@ -192,6 +192,7 @@ BREAKAGES = [
     Breakage("a wrong total", "sending.mailed_total_cost", response=_send(totalCost=lambda body: body["value"])),
     Breakage("money as a text", "accounts.member_balance", response=_each("/funding-accounts", balance=lambda one: f"{one['balance']:.2f}")),
     Breakage("NaN", "accounts.member_balance", response=_not_json),
+    Breakage("an entry that does not add up", "accounts.entries_add_up_to_the_balance", response=_each("/funding-accounts/", amount=lambda one: one["amount"] + 1)),
     Breakage("a fraction where an integer belongs", "products.member_id", response=_each("/products", id=lambda one: one["id"] + 0.5)),
     Breakage("a reference that is forgotten", "idempotency.second_order_is_409", request=_body(SEND, _without("externalReference"))),
     Breakage("200 instead of 409", "idempotency.different_order_is_409", forward=_earlier_order),

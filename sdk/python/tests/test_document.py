@@ -46,6 +46,7 @@ ARGUMENTS: dict[str, Any] = {
     "subscription_id": ID,
     "delivery_id": 7,
     "contact_id": 7,
+    "account_id": 7,
     "contact": models.ContactChange(email="sam@example.com"),
     "contacts": [models.ContactChange(email="sam@example.com", external_id="7")],
     "change": models.ContactChange(name="Sam"),

@@ -11,6 +11,7 @@ import type {
   Collection,
   Contact,
   Delivery,
+  AccountEntry,
   FundingAccount,
   Health,
   Identity,
@@ -254,6 +255,12 @@ class FundingAccounts extends Resource {
   /** Lists the accounts that the key can use; none if orders are invoiced. */
   list(options?: CallOptions): Listing<FundingAccount> {
     return whole(this.asker, "listFundingAccounts", {}, options);
+  }
+
+  /** Lists every change of an account after the entry of that `id`, oldest first; with `month`, such as `2030-01`, those of its statement. */
+  entries(id: number, given: { month?: string; after?: number; pageSize?: number } = {}, options?: CallOptions): Listing<AccountEntry> {
+    const then = (page: readonly AccountEntry[]) => ({ after: page.at(-1)!.id });
+    return pages(this.asker, "listFundingAccountEntries", { after: 0, pageSize: 200 }, given, then, { id: readId("id", id) }, options);
   }
 }
 

@@ -1,6 +1,9 @@
 """GET /me, /users, /templates, /funding-accounts and /health."""
 
 import re
+from itertools import pairwise
+
+import pytest
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -162,6 +165,51 @@ def test_funding_accounts_belong_to_an_environment(service, staging) -> None:
 def test_an_invoiced_customer_has_no_funding_accounts(service) -> None:
     answer = service.client("initech").get("/funding-accounts")
     assert (answer.status_code, answer.json()) == (200, [])
+
+
+def test_the_entries_of_an_account_are_those_of_its_statements(service) -> None:
+    ids = service.ids
+    client = service.client("crm")
+    account = ids["funding_accounts"]["gbp"]
+    order = {"productId": ids["products"]["coffee"], "value": 10, "accountId": account, "codeQuantity": 2}
+    placed = client.post("/send/gift", json={**order, "externalReference": "statement-1"}).json()
+    client.post(f"/orders/{placed['reference']}/cancel")
+
+    entries = client.get(f"/funding-accounts/{account}/entries?limit=200").json()
+    paid, refunded = (one for one in entries if one["orderReference"] == placed["reference"])
+    assert (paid["kind"], paid["amount"], paid["externalReference"]) == ("order", -20.0, "statement-1")
+    assert (refunded["kind"], refunded["amount"]) == ("refund", 20.0)
+    assert refunded["balance"] == client.get("/funding-accounts").json()[_place(client, account)]["balance"]
+    for before, after in pairwise(entries):
+        assert round(before["balance"] + after["amount"], 2) == after["balance"]
+    month = paid["creationDate"][:7]
+    assert client.get(f"/funding-accounts/{account}/entries?month={month}&limit=200").json() == entries
+    assert client.get(f"/funding-accounts/{account}/entries?month=2001-01").json() == []
+    rest = client.get(f"/funding-accounts/{account}/entries?after={paid['id']}&limit=1").json()
+    assert rest == entries[entries.index(paid) + 1 :][:1]
+
+
+def _place(client, account: int) -> int:
+    return [one["id"] for one in client.get("/funding-accounts").json()].index(account)
+
+
+@pytest.mark.parametrize("month", ["2030-13", "2030", "1999-01", ""])
+def test_entries_of_no_month_are_refused(service, month) -> None:
+    account = service.ids["funding_accounts"]["gbp"]
+    answer = service.client("crm").get(f"/funding-accounts/{account}/entries", params={"month": month})
+    assert answer.status_code == 400
+
+
+def test_entries_are_only_for_keys_that_may_use_the_account(service, staging) -> None:
+    accounts = service.ids["funding_accounts"]
+    for client, account in (
+        (service.client("hr"), "sales"),
+        (service.client("globex"), "gbp"),
+        (service.client("initech"), "initech-gbp"),
+        (staging.client("hr-test"), "gbp"),
+    ):
+        answer = client.get(f"/funding-accounts/{accounts[account]}/entries")
+        assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
 
 
 def test_health_needs_no_key(service) -> None:

@@ -2,6 +2,7 @@
 import type { Inputs } from "../inputs.js";
 
 export const SHAPES = {
+  AccountEntry: { id: "integer", creationDate: "string", kind: "string", amount: "amount", balance: "amount", orderReference: "string?", externalReference: "string?" },
   AccountLow: { id: "string", event: "string", customerId: "integer", accountId: "integer", accountName: "string", currency: "string", balance: "amount", below: "amount", occurredAt: "string" },
   Attempt: { number: "integer", startedAt: "string", durationMs: "integer", status: "integer?", error: "string?", answer: "string?" },
   Cancellation: { reference: "string", codeCount: "integer", cancelledCount: "integer", claimedCount: "integer", refunded: "amount", currency: "string" },
@@ -81,6 +82,7 @@ export const OPERATIONS = {
   changeContact: { method: "PATCH", path: "/contacts/{id}", answer: "Contact" },
   deleteContact: { method: "DELETE", path: "/contacts/{id}", answer: "nothing" },
   listFundingAccounts: { method: "GET", path: "/funding-accounts", answer: "FundingAccount[]" },
+  listFundingAccountEntries: { method: "GET", path: "/funding-accounts/{id}/entries", answer: "AccountEntry[]" },
   createWebhook: { method: "POST", path: "/webhooks", answer: "NewSubscription" },
   listWebhooks: { method: "GET", path: "/webhooks", answer: "Subscription[]" },
   deleteWebhook: { method: "DELETE", path: "/webhooks/{id}", answer: "nothing" },
@@ -103,6 +105,7 @@ export const QUERIES: Readonly<Record<string, Inputs>> = {
   listCollections: { country: { kind: "string", longest: 2, pattern: "^[A-Za-z]{2}$" }, currency: { kind: "string", longest: 3, pattern: "^[A-Za-z]{3}$" }, amount: { kind: "amount", least: 0, most: 1000000000 } },
   listTemplates: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 }, before: { kind: "integer", least: 1, most: 2147483647 } },
   listContacts: { q: { kind: "string", longest: 200 }, group: { kind: "integer", least: 1, most: 2147483647 }, active: { kind: "boolean" }, after: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 } },
+  listFundingAccountEntries: { month: { kind: "string", pattern: "^2[01][0-9]{2}-(0[1-9]|1[0-2])$" }, after: { kind: "integer", least: 0, most: 9007199254740991 }, limit: { kind: "integer", least: 1, most: 200 } },
   listWebhookDeliveries: { before: { kind: "integer", least: 1, most: 9007199254740991 }, limit: { kind: "integer", least: 1, most: 200 } },
   testWebhook: { event: { kind: "string" } },
   listOrderDeliveries: { offset: { kind: "integer", least: 0, most: 2147483647 }, limit: { kind: "integer", least: 1, most: 200 } },

@@ -1,6 +1,24 @@
 // Written by tools/typescript_types.py from the OpenAPI documents. Do not edit it: `make typescript-types` writes it anew.
 import type { AmountInput, Decimal } from "../decimal.js";
 
+/** One entry of a funding account. Entries never change. */
+export interface AccountEntry {
+  /** Unique; ascends in an account */
+  id: number;
+  /** When it was made */
+  creationDate: string;
+  /** `top_up`, `transfer` (from or to another account), `order`, `refund` or `correction`; later releases may add some */
+  kind: string;
+  /** Added to the balance; below 0 if it was taken */
+  amount: Decimal;
+  /** The balance after the entry */
+  balance: Decimal;
+  /** The `reference` of the order, for `order` and `refund` */
+  orderReference: string | null;
+  /** The order's idempotency key, or the reference of a top-up */
+  externalReference: string | null;
+}
+
 /** A funding account with a low balance. */
 export interface AccountLow {
   /** Stable per event; a deduplication key */
@@ -776,6 +794,7 @@ export interface Answers {
   changeContact: Contact;
   deleteContact: void;
   listFundingAccounts: readonly FundingAccount[];
+  listFundingAccountEntries: readonly AccountEntry[];
   createWebhook: NewSubscription;
   listWebhooks: readonly Subscription[];
   deleteWebhook: void;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from largesse_conformance import expect
 from largesse_conformance.context import Context
 from largesse_conformance.outcome import Skipped
@@ -43,6 +45,17 @@ def label_has_name_and_balance(context: Context) -> None:
         digits = "".join(one for one in label.replace(account["name"], "") if one.isdigit())
         exact = f"{account['balance']:.{expect.decimals(account['currency'])}f}".replace(".", "")
         expect.expect(exact in digits, f"`label` of account {account['id']} lacks its balance.")
+
+
+@check()
+def entries_add_up_to_the_balance(context: Context) -> None:
+    """Each entry of GET /funding-accounts/{id}/entries changes the balance of the one before by its `amount`, the first one from 0."""
+    for account in context.accounts():
+        entries = expect.listed(context.caller("main").get(f"/funding-accounts/{account['id']}/entries"))
+        decimals = expect.decimals(account["currency"])
+        for before, entry in pairwise([{"balance": 0}, *entries]):
+            sum_ = round(before["balance"] + entry["amount"], decimals)
+            expect.equal(entry["balance"], sum_, f"`balance` of entry {entry['id']}")
 
 
 @check()

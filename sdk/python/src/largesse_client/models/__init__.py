@@ -1,6 +1,15 @@
 """The types of the service's answers: frozen, with exact amounts, and tolerant of members that later releases add."""
 
-from largesse_client.models.account import Environment, FundingAccount, Health, HealthStatus, Identity, Role, User
+from largesse_client.models.account import (
+    AccountEntry,
+    Environment,
+    FundingAccount,
+    Health,
+    HealthStatus,
+    Identity,
+    Role,
+    User,
+)
 from largesse_client.models.catalogue import Collection, CollectionKind, Product, ProductInFull, Template, Wrapping
 from largesse_client.models.contacts import Contact, ContactChange, SavedContacts
 from largesse_client.models.events import AccountLow, GiftEvent, StreamedEvent
@@ -32,6 +41,7 @@ from largesse_client.models.webhooks import (
 )
 
 __all__ = [
+    "AccountEntry",
     "AccountLow",
     "Attempt",
     "Cancellation",

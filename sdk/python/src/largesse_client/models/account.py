@@ -37,6 +37,18 @@ class FundingAccount(Shape, frozen=True, kw_only=True):
     label: str
 
 
+class AccountEntry(Shape, frozen=True, kw_only=True):
+    """One change of a funding account, by `amount`, with the `balance` after it."""
+
+    id: int
+    creation_date: datetime
+    kind: str
+    amount: Decimal
+    balance: Decimal
+    order_reference: str | None
+    external_reference: str | None
+
+
 class Role(Word):
     """The role of a person, which decides what they may do in the web application."""
 
