@@ -13,6 +13,9 @@ from typing import Any
 
 import asyncpg
 
+from largesse.db.pool import connect_once
+from largesse.db.scope import OPERATOR
+
 _MOST_AT_ONCE = 16  # statements that wait for each other's locks among them
 
 
@@ -81,6 +84,16 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
+    """What `work` makes of a connection of its own, in a loop of its own."""
+
+    async def work_on_one() -> Any:
+        async with connect_once(url, OPERATOR) as connection:
+            return await work(connection)
+
+    return run_in_thread(work_on_one())
+
+
 class Statements:
     """Single statements on one database, from any thread, on connections that stay open until it is closed."""
 
@@ -116,3 +129,25 @@ async def _open_pool(url: str) -> asyncpg.Pool:
         statement_cache_size=0,
         server_settings={"citus.enable_repartition_joins": "on"},
     )
+
+
+class Lasting:
+    """A connection as of a command, in the background, from the first use to the end; opened again if a test has ended it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._stack = AsyncExitStack()
+        self._connection: asyncpg.Connection | None = None
+        self._turn = asyncio.Lock()
+
+    def ask(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
+        return run(self._ask(work))
+
+    def close(self) -> None:
+        run(self._stack.aclose())
+
+    async def _ask(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
+        async with self._turn:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await self._stack.enter_async_context(connect_once(self._url, OPERATOR))
+            return await work(self._connection)

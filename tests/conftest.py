@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import hashlib
 import os
 import secrets
 from collections import Counter
@@ -160,7 +161,7 @@ def template(server_url: str, shared_dir: Path) -> Iterator[Template]:
         with _locked(record):
             record.seek(0)
             name = record.read() or f"largesse_test_{secrets.token_hex(4)}"
-            template = Template(server_url, name)
+            template = Template(server_url, name, shared_dir)
             if record.tell() == 0:
                 template.create()
                 record.write(name)
@@ -179,11 +180,12 @@ def template(server_url: str, shared_dir: Path) -> Iterator[Template]:
 
 
 class Template:
-    """A migrated database that is only ever copied."""
+    """A migrated database that is only ever copied, and copies of it that hold something already and are only copied, too."""
 
-    def __init__(self, server_url: str, name: str) -> None:
+    def __init__(self, server_url: str, name: str, shared_dir: Path) -> None:
         self._server_url = server_url
         self._name = name
+        self._shared_dir = shared_dir
         self._server = Statements(server_url)
         nodes = os.environ.get("LARGESSE_TEST_NODES", "").split()
         self._spread = DistributedServers([server_url, *nodes]) if nodes else None
@@ -199,7 +201,8 @@ class Template:
         if self._spread is not None:
             self._spread.drop(self._name)
             return
-        self._server.execute(f'DROP DATABASE "{self._name}"')
+        for (name,) in self._server.fetch("SELECT datname FROM pg_database WHERE starts_with(datname, $1)", self._name):
+            self._server.execute(f'DROP DATABASE "{name}"')
 
     def close(self) -> None:
         if self._spread is not None:
@@ -209,11 +212,37 @@ class Template:
     @contextmanager
     def clone(self) -> Iterator[str]:
         """A copy and its address; dropped at the end, even from under connections a test forgot."""
-        name = f"{self._name}_{secrets.token_hex(6)}"
+        with self._clone_of(self._name) as url:
+            yield url
+
+    @contextmanager
+    def filled(self, content: str, fill: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+        """A copy that holds `content`: its address, and what `fill` returned, which put it into one for all workers at that address."""
         if self._spread is not None:
-            self._spread.copy(self._name, name)
+            with self.clone() as url:
+                yield url, fill(url)
+            return
+        name = f"{self._name}_of_{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+        with (self._shared_dir / name).open("a+") as record, _locked(record):
+            record.seek(0)
+            if not (returned := record.read()):
+                self._copy(self._name, name)
+                returned = fill(self._url(name))
+                record.write(returned)
+                record.flush()
+        with self._clone_of(name) as url:
+            yield url, returned
+
+    def _copy(self, source: str, name: str) -> None:
+        if self._spread is not None:
+            self._spread.copy(source, name)
         else:
-            self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._name}" STRATEGY FILE_COPY')
+            self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}" STRATEGY FILE_COPY')
+
+    @contextmanager
+    def _clone_of(self, source: str) -> Iterator[str]:
+        name = f"{self._name}_{secrets.token_hex(6)}"
+        self._copy(source, name)
         try:
             yield self._url(name)
         finally:

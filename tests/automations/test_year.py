@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from tests.automations.conftest import WORLD, add_contact, approve_all, move_to, perform, placed, rule, runs, work
+from tests.conftest import Template
 from tests.privacy.conftest import Run, dump, run
 from tests.web.api.conftest import Service, on_database, services_on
 
@@ -34,9 +35,9 @@ DEAD = "state = 'placing', order_reference = NULL, look_at = clock_now(), ended_
 
 
 @pytest.fixture
-def service(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One of each test's own: `verify` would find orders of a later year, whose gifts another test has removed."""
-    with services_on(database_url, tmp_path_factory) as start:
+    with services_on(template, tmp_path_factory) as start:
         yield start(WORLD)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from tests.closing import closing
+from tests.conftest import Template
 
 from largesse.cli import main
 
@@ -58,20 +60,38 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
 
 
 @pytest.fixture
-def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A migrated, empty installation on an external database; its address."""
-    monkeypatch.setenv("LARGESSE_DATABASE_URL", database_url)
+def installation(
+    request: pytest.FixtureRequest, template: Template, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[tuple[str, str]]:
+    """A migrated installation on an external database: its address, and what `load --json` printed if the test asks for `loaded`."""
     monkeypatch.setenv("LARGESSE_MASTER_KEY", MASTER_KEY)
-    return database_url
+
+    def load(url: str) -> str:
+        monkeypatch.setenv("LARGESSE_DATABASE_URL", url)
+        result = request.getfixturevalue("run")("load", "world.yaml", "--json")
+        assert result.exit_code == 0, result.output
+        return str(result.stdout)
+
+    with ExitStack() as stack:
+        if "loaded" in request.fixturenames:
+            (tmp_path / "world.yaml").write_text(WORLD)
+            url, printed = stack.enter_context(template.filled(f"# By the command.{WORLD}", load))
+        else:
+            url, printed = stack.enter_context(template.clone()), "{}"
+        monkeypatch.setenv("LARGESSE_DATABASE_URL", url)
+        yield url, printed
 
 
 @pytest.fixture
-def loaded(database: str, run: Run, tmp_path: Path) -> dict[str, Any]:
+def database(installation: tuple[str, str]) -> str:
+    """The address of that installation's database, which is empty without `loaded`."""
+    return installation[0]
+
+
+@pytest.fixture
+def loaded(installation: tuple[str, str], run: Run) -> Any:
     """That installation with the world in it; what `load --json` printed."""
-    (tmp_path / "world.yaml").write_text(WORLD)
-    result = run("load", "world.yaml", "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    return json.loads(installation[1])
 
 
 def commands_in(group: click.Group) -> dict[str, click.Command]:

@@ -9,15 +9,8 @@ from pathlib import Path
 import asyncpg
 from msgspec.structs import replace
 from tests.closing import closing
-from tests.web.api.conftest import (
-    RICH_WORLD,
-    Service,
-    Statements,
-    as_the_service_sees_it,
-    load_document,
-    on_database,
-    serving,
-)
+from tests.web.api.conftest import RICH_WORLD, Service, Statements, as_the_service_sees_it, on_database, serving
+from tests.web.api.loading import load_document
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import load_settings

@@ -23,31 +23,29 @@ import httpx
 import pytest
 import uvicorn
 from msgspec.structs import replace
-from tests.background import Beside, Statements, run_in_thread
-from tests.chained import chain_of
+from tests.background import Beside, Lasting, Statements, on_database
 from tests.closing import closing
+from tests.conftest import Template
 from tests.distributed import WAITING
 from tests.keys import create_key
+from tests.web.api.loading import MASTER_KEY, Loaded, loaded_on
 from tests.web.api.rich_world import RICH_WORLD
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections.manager import ConnectionManager
+from largesse.customers import passwords
 from largesse.customers.authenticator import WrongKeys
 from largesse.customers.key_store import delete_key
-from largesse.db.pool import Database, connect_once
+from largesse.db.pool import Database
 from largesse.db.roles import Role
-from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
 from largesse.main import build_app, open_services
-from largesse.seed.load import LoadedSeed, load_seed
-from largesse.seed.reading import parse_seed
 from largesse.serving import server_options
 from largesse.verify.audit import audit
 from largesse.web.api.application import Application
 from largesse.web.kit.services import Services
 
-MASTER_KEY = bytes(range(32))
 OF_ORDER = "(customer_id, order_id) IN (SELECT customer_id, id FROM orders WHERE reference = $1)"
 PUBLIC_URL = "https://gifts.example"
 _NO_TLS = ssl.SSLContext(
@@ -68,6 +66,7 @@ class Service:
     _statements: Statements = field(repr=False)
     _beside: Beside = field(default_factory=Beside, repr=False)
     _clients: dict[str | None, httpx.Client] = field(default_factory=dict, repr=False)
+    _lasting: Lasting | None = field(default=None, repr=False)
 
     def client(self, key: str | None = None) -> httpx.Client:
         """A client that sends the key with that name; None: no key."""
@@ -105,6 +104,8 @@ class Service:
             client.close()
         self._statements.close()
         self._beside.close()
+        if self._lasting is not None:
+            self._lasting.close()
 
     def sql(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
         """Runs one statement on the service's database, as its owner."""
@@ -117,6 +118,11 @@ class Service:
     def run(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
         """What `work` makes of a connection of its own, in a loop of its own."""
         return on_database(self.database_url, work)
+
+    def ask(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
+        """What `work`, which is short and waits for no other, makes of a connection that stays open: opening one takes longer."""
+        self._lasting = self._lasting or Lasting(self.database_url)
+        return self._lasting.ask(work)
 
     def on_pool(self, work: Callable[[Database, Vault], Coroutine[Any, Any, Any]], **options: Any) -> Any:
         """What `work` makes of a pool opened with those options, and the service's vault. The pool stays open."""
@@ -139,11 +145,11 @@ class Service:
         """Creates another key of one of Acme's service accounts; gives its id and its secret."""
         named = {"customer": "acme", "service_account": service_account, "environment": "production"}
         named["key"] = key or secrets.token_hex(8)
-        made: tuple[int, str] = self.run(lambda connection: create_key(connection, **named, **restrictions))
+        made: tuple[int, str] = self.ask(lambda connection: create_key(connection, **named, **restrictions))
         return made
 
     def delete_key(self, key_id: int) -> None:
-        self.run(lambda connection: delete_key(connection, key_id))
+        self.ask(lambda connection: delete_key(connection, key_id))
 
     def balance(self, account: str) -> float:
         """What the ledger says a funding account holds, in major units of a currency with two decimals."""
@@ -190,33 +196,34 @@ def problem() -> Callable[..., str]:
 
 
 @pytest.fixture(scope="module")
-def start_service(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
-    """Starts services on the module's database, as `services_on` does; all end before it."""
-    with services_on(module_database_url, tmp_path_factory) as start:
+def start_service(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
+    """Starts services as `services_on` does; all end with the module."""
+    with services_on(template, tmp_path_factory) as start:
         yield start
 
 
 @contextmanager
-def services_on(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
-    """Starts services on a database: `start(world=…, like=…, **settings)`; all end with the block.
+def services_on(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
+    """Starts services: `start(world=…, like=…, **settings)`; all end with the block.
 
-    `world` is YAML to load first. `like` is a service whose ids and keys the new one shares. `wrong_keys` counts those.
+    Each has a new database with `world`, as `loaded_on` makes it, or that of `like`, whose ids and keys it shares. `wrong_keys` counts those.
     """
-    with ExitStack() as stack:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        # tests/customers/test_passwords.py holds passwords to their strength: with it each takes 30 ms of the processor.
+        patch.setattr(passwords, "_MEMORY_KIB", 8)
+        patch.setattr(passwords, "_PASSES", 1)
 
         def start(
-            world: str | None = None, like: Service | None = None, wrong_keys: WrongKeys | None = None, **changes: Any
+            world: str | None = None,
+            like: Service | Loaded | None = None,
+            wrong_keys: WrongKeys | None = None,
+            **changes: Any,
         ) -> Service:
-            ids: Mapping[str, Mapping[str, int]] = like.ids if like else {}
-            keys: Mapping[str, str] = like.keys if like else {}
-            if world is not None:
-                document = parse_seed(world.encode(), "world.yaml")
-                loaded = on_database(database_url, lambda connection: load_document(connection, document))
-                ids, keys = loaded.ids, loaded.api_keys
+            place = like or stack.enter_context(loaded_on(template, world))
             settings = replace(
                 load_settings({}),
-                database_url=as_the_service_sees_it(database_url),
-                owner_database_url=database_url,
+                database_url=as_the_service_sees_it(place.database_url),
+                owner_database_url=place.database_url,
                 data_dir=tmp_path_factory.mktemp("data"),
                 public_url=PUBLIC_URL,
                 master_keys=(MASTER_KEY,),
@@ -224,16 +231,12 @@ def services_on(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> 
             )
             app = build_app(settings, wrong_keys=wrong_keys)
             url = stack.enter_context(serving(app))
-            service = Service(url, database_url, settings, app, ids, keys, Statements(database_url))
+            statements = Statements(place.database_url)
+            service = Service(url, place.database_url, settings, app, place.ids, place.keys, statements)
             stack.callback(service.close)
             return service
 
         yield start
-
-
-async def load_document(connection: asyncpg.Connection, document: Any, master_key: bytes = MASTER_KEY) -> LoadedSeed:
-    """Loads a world as an operator of the services here would, or of one with another master key."""
-    return await load_seed(connection, await chain_of(connection, master_key), document)
 
 
 def as_the_service_sees_it(database_url: str) -> str:
@@ -252,10 +255,10 @@ def service(request: pytest.FixtureRequest, start_service: ServiceFactory) -> Se
 
 @pytest.fixture
 def own_service(
-    request: pytest.FixtureRequest, database_url: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, template: Template, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     """A service like `service`, on a database of this test's own."""
-    with services_on(database_url, tmp_path_factory) as start:
+    with services_on(template, tmp_path_factory) as start:
         yield start(getattr(request.module, "WORLD", RICH_WORLD))
 
 
@@ -311,16 +314,6 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._started_or_failed.set_result(None)
-
-
-def on_database(url: str, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
-    """What `work` makes of a connection of its own, in a loop of its own."""
-
-    async def work_on_one() -> Any:
-        async with connect_once(url, OPERATOR) as connection:
-            return await work(connection)
-
-    return run_in_thread(work_on_one())
 
 
 @contextmanager

@@ -12,9 +12,11 @@ from typing import Any
 import asyncpg
 import pytest
 from prometheus_client import REGISTRY
+from tests.conftest import Template
 from tests.distributed import IS_DISTRIBUTED
 from tests.waiting import wait_until
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, on_database
+from tests.web.api.loading import Loaded, loaded_on
 
 from largesse.db import disk
 
@@ -33,7 +35,8 @@ pytestmark = [
 class SmallDisk:
     """A file system that holds the database and little more."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, loaded: Loaded) -> None:
+        self.loaded = loaded
         self._filler = folder / "filler"
 
     def fill(self) -> None:
@@ -52,11 +55,15 @@ class SmallDisk:
 
 
 @pytest.fixture(scope="module")
-def small_disk(
-    module_database_url: str, server_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SmallDisk]:
+def loaded(template: Template) -> Iterator[Loaded]:
+    with loaded_on(template, RICH_WORLD) as loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="module")
+def small_disk(loaded: Loaded, server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
     folder = tmp_path_factory.mktemp("disk")
-    name = module_database_url.partition("?")[0].rpartition("/")[2]
+    name = loaded.database_url.partition("?")[0].rpartition("/")[2]
 
     async def prepare(connection: asyncpg.Connection) -> tuple[str, int]:
         query = "SELECT current_setting('data_directory'), pg_database_size($1)"
@@ -91,7 +98,7 @@ def small_disk(
         (folder / "tables").mkdir()
         os.chown(folder / "tables", owner, -1)
         on_database(server_url, move)
-        small = SmallDisk(folder)
+        small = SmallDisk(folder, loaded)
         yield small
         small.free()
         on_database(server_url, move_back)
@@ -104,7 +111,7 @@ def service(small_disk: SmallDisk, start_service: ServiceFactory) -> Iterator[Se
     """A service on the small disk, which looks at it again and again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(disk, "LOOK_EVERY_S", 0.1)
-        yield start_service(RICH_WORLD)
+        yield start_service(like=small_disk.loaded)
 
 
 @pytest.fixture(autouse=True)

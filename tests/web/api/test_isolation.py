@@ -6,6 +6,7 @@ from uuid import UUID
 import httpx
 import pytest
 from structlog.testing import capture_logs
+from tests.conftest import Template
 from tests.web.api.conftest import RICH_WORLD, Service, services_on
 
 from largesse.customers.principal import Principal
@@ -136,8 +137,8 @@ def test_lists_hold_nothing_of_others(service, staging, theirs) -> None:
     assert ids["collections"]["acme-thanks"] not in collections
 
 
-def test_a_staging_order_is_seen_in_staging_alone(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with services_on(database_url, tmp_path_factory) as start:
+def test_a_staging_order_is_seen_in_staging_alone(template: Template, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with services_on(template, tmp_path_factory) as start:
         service = start(RICH_WORLD)
         see_a_staging_order(service, start(like=service, environment="staging"))
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import RICH_WORLD, load_document
+from tests.web.api.conftest import RICH_WORLD
+from tests.web.api.loading import load_document
 from tests.web.api.test_clock import move_clock
 
 from largesse.seed.reading import parse_seed

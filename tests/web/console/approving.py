@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import Service, on_database
+from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD as SENDING
 from tests.web.console.sending import ready
@@ -23,30 +23,29 @@ ROLES = {"ada": "admin", "bea": "admin", "cem": "member", "mel": "member", "fin"
 @pytest.fixture(autouse=True)
 def as_before(service: Service) -> Iterator[None]:
     yield
-    service.sql("UPDATE clock SET ahead_by = '0'")
-    for table in (
-        "approval_decisions",
-        "approval_requests",
-        "approval_rules",
-        "drafts",
-        "budget_orders",
-        "budget_periods",
-        "budgets",
-    ):
-        service.sql(f"DELETE FROM {table}")
-    service.sql("DELETE FROM people_mails")
-    service.sql("UPDATE accounts SET has_budgets = false")
-    for name, role in ROLES.items():
-        set_user(service, name, f"role = '{role}', is_active = true")
+    tables = (
+        "approval_decisions approval_requests approval_rules drafts budget_orders budget_periods budgets people_mails"
+    )
+
+    async def restore(connection: Any) -> None:
+        await connection.execute("UPDATE clock SET ahead_by = '0'")
+        for table in tables.split():
+            await connection.execute(f"DELETE FROM {table}")
+        await connection.execute("UPDATE accounts SET has_budgets = false")
+        for name, role in ROLES.items():
+            await _change(connection, name, f"role = '{role}', is_active = true")
+
+    service.ask(restore)
 
 
 def set_user(service: Service, name: str, changes: str) -> None:
-    async def work(connection: Any) -> None:
-        async with connection.transaction():
-            await connection.execute("SET LOCAL session_replication_role = replica")
-            await connection.execute(f"UPDATE users SET {changes} WHERE email = $1", f"{name}@acme.example")
+    service.ask(lambda connection: _change(connection, name, changes))
 
-    on_database(service.database_url, work)
+
+async def _change(connection: Any, name: str, changes: str) -> None:
+    async with connection.transaction():
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        await connection.execute(f"UPDATE users SET {changes} WHERE email = $1", f"{name}@acme.example")
 
 
 def user_id(service: Service, name: str) -> int:

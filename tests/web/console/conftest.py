@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.api.conftest import Service, on_database, own_service, service, staging, start_service
+from tests.web.api.conftest import Service, own_service, service, staging, start_service
 
 from largesse.automations import placing
 from largesse.customers.sign_in_links import new_link
@@ -115,7 +115,7 @@ def link_for(
         )
         return await new_link(connection, kind, user_id=user_id, is_mailed=is_mailed)
 
-    return f"/app/link/{on_database(service.database_url, make)}"
+    return f"/app/link/{service.ask(make)}"
 
 
 def signed_in(service: Service, email: str) -> Browser:

@@ -1,4 +1,4 @@
-"""Approvals of sends whose rules ended before anybody decided."""
+"""Approvals of sends whose rules ended before anybody decided, and of sends beyond the limit of a budget for each gift."""
 
 import re
 from typing import Any
@@ -41,5 +41,16 @@ def test_a_send_whose_rule_ended_and_that_was_sent_waits_for_nobody(service: Ser
     acme = int(service.ids["customers"]["acme"])
     for name, kind in (("bea", "approval_asked"), ("cem", "approval_ended")):
         mailed = acme, user_id(service, name), kind, reference
-        assert service.run(lambda connection, mailed=mailed: read_approval(connection, *mailed)) is None
+        assert service.ask(lambda connection, mailed=mailed: read_approval(connection, *mailed)) is None
     assert service.findings() == []
+
+
+def test_a_limit_for_each_gift_is_named(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    ada.get("/app/budgets")
+    of = f"person-{user_id(service, 'cem')}"
+    ada.post("/app/budgets", name="Own: small", of=of, currency="GBP", period="month", limit="", per_gift="9")
+    set_rule(ada, name="Beyond", above="", beyond_budget="yes")
+    reference = asked(cem, service)
+    for page in (cem.text, ada.read(f"/app/approvals/{reference}")):
+        assert "A gift costs £10.00. The budget Own: small allows at most £9.00 for each." in page

@@ -31,6 +31,20 @@ _READ = """
     FROM contacts c ORDER BY email
 """
 
+_ADD = """
+    INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, language, country, birthday, start_date, external_id,
+                          own_fields, left_at)
+    SELECT $1, 'production', email, email, name, '', language, country, birthday, start_date, external_id, own::jsonb,
+           CASE WHEN has_left THEN clock_now() END
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::date[], $8::text[], $9::text[], $10::bool[])
+         AS r(email, name, language, country, birthday, start_date, external_id, own, has_left)
+"""
+_JOIN = """
+    INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+    SELECT c.customer_id, 'production', group_id, c.id, '2026-01-01'
+    FROM contacts c JOIN unnest($2::text[], $3::int[]) AS m(email, group_id) ON m.email = c.email WHERE c.customer_id = $1
+"""
+
 
 @pytest.fixture
 def ada(service: Service, sign_in: SignIn) -> Browser:
@@ -54,31 +68,21 @@ def fill(service: Service, ada: Browser) -> None:
         for month in range(1, 13)
         for day in range(1, 32 if month in {1, 3, 5, 7, 8, 10, 12} else 30)
     ]
+    rows, members = [], []
     for number, birthday in enumerate(days):
+        email = f"p{number}@example.com" if number else "'+plus@example.com"
         name = NAMES[number % len(NAMES)]
         own = {key: NAMES[(number + at) % len(NAMES)] for at, key in enumerate(keys)}
-        [(contact,)] = service.sql(
-            "INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, language, country, birthday, start_date, "
-            "external_id, own_fields, left_at) VALUES ($1, 'production', $2, $2, $3, '', $4, $5, $6, $7, $8, $9::text::jsonb, "
-            "CASE WHEN $10 THEN clock_now() END) RETURNING id",
-            service.ids["customers"]["acme"],
-            f"p{number}@example.com" if number else "'+plus@example.com",
-            name,
-            LANGUAGES[number % 3],
-            ("GB", "NA", "DE", "CI")[number % 4],
-            birthday,
-            date(2000 + number % 20, 1 + number % 12, 1 + number % 28),
-            ("007", "'008", "123456789012", "=1", "E1")[number % 5] + ("" if number < 5 else f"-{number}"),
-            msgspec.json.encode(own).decode(),
-            number % 3 == 0,
-        )
-        for group in groups[: number % 5]:
-            service.sql(
-                "INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on) VALUES ($1, 'production', $2, $3, '2026-01-01')",
-                service.ids["customers"]["acme"],
-                group,
-                contact,
-            )
+        country = ("GB", "NA", "DE", "CI")[number % 4]
+        start = date(2000 + number % 20, 1 + number % 12, 1 + number % 28)
+        external_id = ("007", "'008", "123456789012", "=1", "E1")[number % 5] + ("" if number < 5 else f"-{number}")
+        typed = msgspec.json.encode(own).decode()
+        language = LANGUAGES[number % 3]
+        rows.append((email, name, language, country, birthday, start, external_id, typed, number % 3 == 0))
+        members += [(email, group) for group in groups[: number % 5]]
+    acme = service.ids["customers"]["acme"]
+    service.sql(_ADD, acme, *map(list, zip(*rows, strict=True)))
+    service.sql(_JOIN, acme, *map(list, zip(*members, strict=True)))
 
 
 def import_all(ada: Browser, data: bytes) -> None:

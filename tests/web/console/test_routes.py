@@ -43,6 +43,17 @@ def asked(browser: Browser, route: PageRoute) -> httpx.Response:
     return browser.upload(path, b"x") if route.takes_files else browser.post(path)
 
 
+def answers(browser: Browser, routes: Iterable[PageRoute], form: str) -> Iterator[tuple[PageRoute, httpx.Response]]:
+    """What each route answers, pages first. The token of forms is of the page `form`: a new one, unless the last form was refused."""
+    is_spent = True
+    for route in sorted(routes, key=lambda route: route.method):
+        if route.method == "POST" and is_spent:
+            assert browser.get(form).status_code == 200
+        answer = asked(browser, route)
+        is_spent = route.method == "GET" or answer.status_code not in {401, 403}
+        yield route, answer
+
+
 def served(pages: Iterable[BaseRoute]) -> list[tuple[str, str]]:
     """The methods and paths of pages, in their order."""
     return sorted(
@@ -104,13 +115,8 @@ def test_each_address_is_for_its_roles() -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("role", [ROLES[-1], *(pytest.param(role, marks=pytest.mark.slow) for role in ROLES[:-1])])
 def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role: str) -> None:
-    browser = people[role]
-    for route in ROUTES:
-        if route.path in LEFT_OUT:
-            continue
-        if route.method == "POST":
-            browser.get("/app/security")  # a token that the form before it did not spend
-        answer = asked(browser, route)
+    routes = [route for route in ROUTES if route.path not in LEFT_OUT]
+    for route, answer in answers(people[role], routes, "/app/security"):
         if role in route.roles:
             assert answer.status_code in {200, 303, 404, 409, 422}, (route.method, route.path)
         else:
@@ -118,12 +124,8 @@ def test_each_role_is_let_in_as_the_table_says(people: dict[str, Browser], role:
 
 
 def test_nobody_is_let_in_without_a_session(service: Service) -> None:
-    browser = Browser(service)
-    for route in ROUTES:
-        if route.who is Access.ANYONE:
-            continue
-        browser.get("/app/sign-in")
-        answer = browser.get(path_of(route)) if route.method == "GET" else browser.post(path_of(route))
+    routes = [route for route in ROUTES if route.who is not Access.ANYONE]
+    for route, answer in answers(Browser(service), routes, "/app/sign-in"):
         if route.method == "GET":
             assert answer.status_code == 303, route.path
             assert answer.headers["location"].startswith("/app/sign-in?next=%2Fapp")

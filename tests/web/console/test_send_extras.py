@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from email.message import EmailMessage
 
 import pytest
+from tests.conftest import Template
 from tests.web.api.conftest import MASTER_KEY, Service, ServiceFactory, services_on
 from tests.web.console.conftest import Browser
 from tests.web.console.gifts import PICTURE, picture_coffee
@@ -20,9 +21,9 @@ SAID = {"wrapping_key": "confetti", "from_name": "Acme <b>", "message": "Thanks!
 
 
 @pytest.fixture
-def start_service(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
+def start_service(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceFactory]:
     """Starts services on a new database for each test: one counts its mails, another makes all templates there may be."""
-    with services_on(database_url, tmp_path_factory) as start:
+    with services_on(template, tmp_path_factory) as start:
         yield start
 
 

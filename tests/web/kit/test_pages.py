@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import jinja2
 import pytest
 from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import Response
 from structlog.testing import capture_logs
+from tests.conftest import Template
 from tests.waiting import wait_until
 from tests.web.api.conftest import RICH_WORLD, services_on
 
@@ -19,6 +21,8 @@ from largesse.base.errors import NotFound, Problem
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.i18n.templates import translations
 from largesse.base.timeouts import Timeouts
+from largesse.branding.model import OwnWrapping
+from largesse.web.claim.rendering import draw_own_wrapping
 from largesse.web.kit.forms import BadForm
 from largesse.web.kit.pages import LONG_TEXT, LongTexts, guarded, page, public_path, see
 from largesse.web.kit.problems import InternalError, problem_type
@@ -168,10 +172,10 @@ PARTS = 4  # claim pages, web application, back office, and the docs, whose text
 
 
 def test_the_first_page_in_a_language_reads_no_texts(
-    database_url: str, tmp_path_factory: pytest.TempPathFactory
+    template: Template, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     translations.cache_clear()
-    with services_on(database_url, tmp_path_factory) as start:
+    with services_on(template, tmp_path_factory) as start:
         url = start(RICH_WORLD).url
         assert httpx.get(f"{url}/claim").status_code == 200
         wait_until(lambda: translations.cache_info().currsize >= PARTS * len(LANGUAGES), 20)
@@ -181,3 +185,12 @@ def test_the_first_page_in_a_language_reads_no_texts(
                 shown = httpx.get(url + page, headers={"Accept-Language": tag})
                 assert f'lang="{tag}"' in shown.text, page
         assert translations.cache_info().misses == read
+
+
+def test_wrappings_of_customers_are_drawn_by_one_compiled_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(paper: str) -> str:
+        return draw_own_wrapping(OwnWrapping("own", "Ours", "dots", paper, "#aa0000"), "")
+
+    first = drawn("#ffffff")
+    monkeypatch.delattr(jinja2.Environment, "compile")
+    assert drawn("#ffffff") == first

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.web.api.conftest import Service, on_database, own_service, service, staging, start_service
+from tests.web.api.conftest import Service, own_service, service, staging, start_service
 from tests.web.console.conftest import Browser, SignIn
 
 from largesse.customers.second_step import new_recovery_codes
@@ -25,18 +25,17 @@ def add_staff(service: Service, role: str, email: str | None = None) -> int:
         address = email or f"{role}@largesse.example"
         return int(await connection.fetchval(_ADD, address, role.capitalize(), role))
 
-    return on_database(service.database_url, add)
+    return int(service.ask(add))
 
 
 def link_of(service: Service, staff_id: int, kind: str = "sign_in") -> str:
     """The path of a fresh link for a member of staff."""
-    return f"/office/link/{on_database(service.database_url, lambda connection: new_link(connection, kind, staff_id))}"
+    return f"/office/link/{service.ask(lambda connection: new_link(connection, kind, staff_id))}"
 
 
 def recovery_code(service: Service, staff_id: int) -> str:
     """A code by which a member of staff shows their second step once."""
-    work = lambda connection: new_recovery_codes(connection, staff_id, SIGN_IN)  # noqa: E731
-    return on_database(service.database_url, work)[0]
+    return str(service.ask(lambda connection: new_recovery_codes(connection, staff_id, SIGN_IN))[0])
 
 
 def staff_in(service: Service, role: str, email: str | None = None) -> Browser:

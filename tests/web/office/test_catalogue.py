@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.catalogue.images import png
-from tests.web.api.conftest import Service, on_database
+from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn
 
@@ -22,11 +22,11 @@ TYPED = {name: value for name, value in COFFEE.items() if name not in {"kind", "
 
 
 def value(service: Service, query: str, *arguments: Any) -> Any:
-    return on_database(service.database_url, lambda connection: connection.fetchval(query, *arguments))
+    return service.sql(query, *arguments)[0][0]
 
 
 def execute(service: Service, query: str) -> None:
-    on_database(service.database_url, lambda connection: connection.execute(query))
+    service.sql(query)
 
 
 def seen(page: str) -> str:

@@ -1,5 +1,6 @@
 """The back office's texts are in its catalogues or in those of the web application, in every language, and nothing else is."""
 
+from functools import cache
 from itertools import combinations
 
 import pytest
@@ -22,6 +23,7 @@ from largesse.web.office.context import CATALOGUES, HERE, TEMPLATES
 TAGS = [tag for tag in LANGUAGES if tag != "en"]
 
 
+@cache
 def texts() -> set[Text]:
     found = extract_from_dir(str(HERE), method_map=METHODS, options_map=OPTIONS, keywords=KEYWORDS)
     messages = {

@@ -110,7 +110,7 @@ def draw_own_wrapping(own: OwnWrapping, base: str) -> Markup:
 
 
 def _drawn(shown: Theme, key: str, base: str) -> Markup:
-    present = page_templates(TEMPLATES).get_template("present.html").module.present  # type: ignore[attr-defined]
+    present = _templates(DEFAULT.tag).get_template("present.html").module.present  # type: ignore[attr-defined]
     picture = base + picture_path(shown.own.picture) if shown.own and shown.own.picture else ""
     drawn = re.sub(r">\s+<", "><", str(present(shown, f"-{key}", picture)).strip())
     return Markup('<span class="wrap-{}">{}</span>').format(shown.key, Markup(drawn))  # noqa: S704 - our own template

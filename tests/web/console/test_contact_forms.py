@@ -1,10 +1,13 @@
-"""Importing contacts whose dates may have the day or the month first."""
+"""Forms of contacts: dates that may have the day or the month first, and groups that are named without counting their members."""
 
 import html
 import re
 
+import pytest
 from tests.web.api.conftest import RICH_WORLD, Service
 from tests.web.console.conftest import SignIn
+
+from largesse.contacts import groups
 
 WORLD = RICH_WORLD
 
@@ -23,3 +26,15 @@ def test_dates_that_can_have_either_first_are_named_and_their_order_chosen(servi
     assert service.sql(
         "SELECT birthday FROM contacts WHERE email_key IN ('a@example.com', 'b@example.com') ORDER BY email_key"
     ) == [(1210,), (101,)]
+
+
+def test_forms_that_only_name_groups_do_not_count_their_members(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = sign_in("ada@acme.example")
+    made = ada.submit("/app/contacts/new", "/app/contacts", email="bo@example.com", groups="sales, Berlin")
+    monkeypatch.setattr(groups, "_LIST", "SELECT members_of_millions")
+    assert ada.get("/app/contacts/groups").status_code == 500
+    for form in (made.headers["location"], "/app/contacts/new", "/app/automations/new"):
+        page = ada.get(form).text
+        assert page.index("Berlin") < page.index("sales"), form
