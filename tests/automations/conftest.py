@@ -10,6 +10,7 @@ from tests.budgets.conftest import perform as perform_as
 from tests.campaigns.conftest import WORLD
 from tests.web.api.conftest import Service, ServiceFactory, problem, start_service
 
+from largesse.automations import placing
 from largesse.automations.model import AutomationRule
 from largesse.automations.placing import AutomationRunner
 from largesse.automations.service import create_automation
@@ -22,6 +23,14 @@ from largesse.jobs.registry import WorkerContext
 from largesse.web.kit.services import Services
 
 __all__ = ["perform", "problem", "start_service"]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def by_hand() -> Iterator[None]:
+    """The services' own runners look once an hour: they would take gifts that a test is about to place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placing, "_EVERY_S", 3600.0)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -58,9 +58,7 @@ class Check(NamedTuple):
 async def show(context: OfficeContext) -> Response:
     """Shows the overview."""
     async with context.database.connection(OFFICE) as connection:
-        days = await read_days(
-            connection
-        )  # of all customers, so not by an index: that would look up each group of each
+        days = await read_days(connection)  # first, as by an index it would look up each group of each customer
         await plan_by_index(connection)
         items = await _items(context, connection)
         checks = [*await _processes(context, connection), *await _queues(context, connection)]
