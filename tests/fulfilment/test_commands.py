@@ -8,14 +8,14 @@ import stat
 from pathlib import Path
 
 from tests.background import run as run_beside
-from tests.cli.conftest import MASTER_KEY, Run, database, run
+from tests.cli.conftest import MASTER_KEY, Run, database, installation, run
 from tests.orders.builder import insert_order
 
 from largesse.db.pool import connect_once
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 
-__all__ = ["database", "run"]
+__all__ = ["database", "installation", "run"]
 
 KEY = bytes.fromhex(MASTER_KEY)
 

@@ -357,7 +357,7 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
 async def test_money_that_arrived_is_told_to_who_may_still_see_the_account(
     database: Database, mailer: PeopleMailer, mail_server: PostOffice
 ) -> None:
-    users = [(await somebody(database, f"{name}@acme.example"))[0] for name in ("ada", "vic")]
+    users = [(await somebody(database, f"{name}@acme.example"))[0] for name in ("amy", "vic")]
     await database.execute(OPERATOR, "UPDATE users SET role = 'viewer' WHERE id = $1", users[1])
     async with database.transaction(OPERATOR) as connection:
         account = await connection.fetchval(
@@ -369,7 +369,7 @@ async def test_money_that_arrived_is_told_to_who_may_still_see_the_account(
     while await mailer.step():
         pass
     [told] = mail_server.messages()
-    assert (told["To"], told["Subject"]) == ("ada@acme.example", "£25.00 arrived in Float")
+    assert (told["To"], told["Subject"]) == ("amy@acme.example", "£25.00 arrived in Float")
     assert f"{PUBLIC_URL}/app/funding/{account}\n" in text_of(told).replace("\r\n", "\n")
 
 

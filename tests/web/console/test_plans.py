@@ -8,8 +8,9 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.background import on_database
 from tests.distributed import IS_DISTRIBUTED
-from tests.web.console.conftest import Browser, Service, link_for, on_database, signed_in
+from tests.web.console.conftest import Browser, Service, link_for, signed_in
 from tests.web.console.orders import TWO, WORLD, send, work
 
 from largesse.db.policies import TABLES

@@ -51,4 +51,5 @@ def demo(service: Service) -> Iterator[Any]:
     with serving(app) as url:
         shown = replace(service, url=url, app=app, _clients={})
         yield shown
-        shown.close()
+        for client in shown._clients.values():  # all else is the service's, which ends after it
+            client.close()
