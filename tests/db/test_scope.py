@@ -13,10 +13,9 @@ from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
 
 from largesse.budgets.store import _USER_NAMES
-from largesse.customers.principal import Principal, person_principal
 from largesse.db.pool import Connection, Database, Row, act_for, connect_once, scope_of
 from largesse.db.roles import Role
-from largesse.db.scope import LOOKUP, OFFICE, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers, for_person
+from largesse.db.scope import LOOKUP, OFFICE, OPERATOR, WORKER, Actor, Scope, for_customer, for_customers, for_lists
 from largesse.orders.reading import BEGIN
 
 # What the database was told.
@@ -34,7 +33,8 @@ _SAID = {
     "WORKER",
     "for_customer",
     "for_customers",
-    "for_person",
+    "for_lists",
+    "list_scope",
     "scope",
     "scope_of_orders",
 }
@@ -123,9 +123,9 @@ async def test_the_database_is_told_with_begin_and_for_the_transaction_alone(dat
     ]
 
 
-async def test_what_pages_ask_is_planned_for_their_customer_and_nothing_else_is(database_url: str) -> None:
+async def test_what_lists_ask_is_planned_for_their_customer_and_nothing_else_is(database_url: str) -> None:
     for role, scope, planned in (
-        (Role.APP, for_person(7, "staging"), "force_custom_plan"),
+        (Role.APP, for_lists(7, "staging"), "force_custom_plan"),
         (Role.APP, for_customer(7, "staging"), "auto"),
         (Role.APP, LOOKUP, "auto"),
         (Role.WORKER, WORKER, "auto"),
@@ -133,9 +133,6 @@ async def test_what_pages_ask_is_planned_for_their_customer_and_nothing_else_is(
     ):
         async with closing(Database.connect(database_url, role=role)) as database:
             assert await database.fetchval(scope, "SELECT current_setting('plan_cache_mode')") == planned
-    of_person = person_principal("staging", 7, "Acme", "pro", "balance", 1, "admin")
-    of_key = Principal(1, "staging", 7, "Acme", "pro", "balance", 1, "bot", True)
-    assert (of_person.scope, of_key.scope) == (for_person(7, "staging"), for_customer(7, "staging"))
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="the coordinator's statistics are other ones")
@@ -153,7 +150,7 @@ async def test_what_pages_ask_again_and_again_reads_the_named_rows(database_url:
     read: list[int] = []
     async with closing(Database.connect(database_url, role=Role.APP, max_connections=1)) as database:
         for _ in range(8):
-            async with database.connection(for_person(7, "staging")) as connection:
+            async with database.connection(for_lists(7, "staging")) as connection:
                 before = await connection.fetchval(_USERS_READ)
                 assert len(await connection.fetch(_USER_NAMES, 7, list(range(3000, 3050)))) == 50
                 read.append(await connection.fetchval(_USERS_READ) - before)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from largesse.base.settings import Network
-from largesse.db.scope import Place, Scope, for_customer, for_person
+from largesse.db.scope import Place, Scope, for_customer
 
 ADMIN = "admin"
 # The roles of people who may send.
@@ -55,7 +55,7 @@ class Principal(msgspec.Struct, frozen=True):
     @property
     def scope(self) -> Scope:
         """The scope of its transactions."""
-        return (for_customer if self.user_id is None else for_person)(self.customer_id, self.environment)
+        return for_customer(self.customer_id, self.environment)
 
 
 def person_principal(

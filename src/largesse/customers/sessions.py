@@ -13,7 +13,7 @@ from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.customers.second_step import asks_second_step
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
 from largesse.db.pool import Connection, Database, open_credentials
-from largesse.db.scope import LOOKUP, Place, Scope, for_person
+from largesse.db.scope import LOOKUP, Place, Scope, for_customer, for_lists
 from largesse.db.statements import members_of
 from largesse.staff.model import StaffMember
 
@@ -90,7 +90,12 @@ class Person(msgspec.Struct, frozen=True):
     @property
     def scope(self) -> Scope:
         """The scope of the person's transactions."""
-        return for_person(self.customer_id, self.environment)
+        return for_customer(self.customer_id, self.environment)
+
+    @property
+    def list_scope(self) -> Scope:
+        """The scope of the person's pages that list many rows."""
+        return for_lists(self.customer_id, self.environment)
 
     @property
     def principal(self) -> Principal:

@@ -1,6 +1,6 @@
 """Scopes: the customers for which a transaction acts. A connection is taken from the pool with a scope, which applies to all its transactions.
 
-    for_customer(id, environment)   a customer in one environment; `for_customers` for a batch of several, `for_person` for pages
+    for_customer(id, environment)   a customer in one environment; `for_customers` for a batch of several, `for_lists` for pages with lists
     LOOKUP                          no customer yet: looks up a caller by a key, or a line by its code. Also for data of no customer,
                                     such as sequences, or of all, such as the catalogue in memory
     WORKER                          the worker: delivers, expires and prunes for all customers
@@ -86,10 +86,10 @@ def for_customer(customer_id: int, environment: str) -> Scope:
     return Scope(Actor.CUSTOMERS, frozenset(((customer_id, environment),)))
 
 
-def for_person(customer_id: int, environment: str) -> Scope:
-    """Returns the scope of a person of a customer, whose pages read lists and sums of it.
+def for_lists(customer_id: int, environment: str) -> Scope:
+    """Returns the scope of a page that lists rows of a customer, which may have many.
 
-    Planning takes a page a few milliseconds. Requests of API keys and recipients do without.
+    With the planning such a page takes about a third longer. Other pages, and requests of API keys and recipients, do without.
     """
     return Scope(Actor.CUSTOMERS, frozenset(((customer_id, environment),)), Planning.FOR_VALUES)
 

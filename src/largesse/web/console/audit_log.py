@@ -14,7 +14,7 @@ from largesse.audit.service import LOOKED_AT_OF_CUSTOMER, AuditEvent, EventFilte
 from largesse.base.i18n.languages import text
 from largesse.customers.members import list_members
 from largesse.customers.roles import Right
-from largesse.db.scope import for_person
+from largesse.db.scope import for_lists
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.reports.names import Names, find_subjects, read_names
 from largesse.web.console.audit_words import KINDS, LABELS, NOTHING, SENTENCES, UNLIMITED, acts_of, kind_of
@@ -71,7 +71,7 @@ async def show(context: RequestContext) -> Response:
     """Shows a page of the log, filtered by actor, subject, act and kind."""
     wanted = await _filter(context)
     before = context.parameters.number("before", INT64)
-    async with context.database.connection(context.person.scope) as connection:
+    async with context.database.connection(context.person.list_scope) as connection:
         events, following = await newest_events(connection, wanted, before=before, limit=_PAGE)
         members = await list_members(connection, context.person.customer_id)
     names = await _names(context, events)
@@ -133,7 +133,7 @@ async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names
             user_ids.update(one for one in members.get("user_ids") or () if isinstance(one, int))
     names = Names()
     for environment in {event.environment or here for event in events}:
-        async with context.database.connection(for_person(customer_id, environment)) as connection:
+        async with context.database.connection(for_lists(customer_id, environment)) as connection:
             names.add(await read_names(connection, customer_id, subjects, user_ids))
     return names
 

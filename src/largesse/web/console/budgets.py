@@ -37,7 +37,7 @@ class SeenBudget(msgspec.Struct, frozen=True):
 async def show(context: RequestContext) -> Response:
     """Shows the budgets that the person may see, and to administrators the form that sets one."""
     person, may_set = context.person, context.person.may(Right.SETTINGS)
-    async with context.database.connection(person.scope) as connection:
+    async with context.database.connection(person.list_scope) as connection:
         budgets = await _listed(context, connection)
         people = await list_members(connection, person.customer_id) if may_set else []
         subjects = await _subjects(context, connection, people) if may_set else {}

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from largesse.base import clock
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, all_of
-from largesse.db.scope import for_person
+from largesse.db.scope import for_customer
 from largesse.db.statements import planned_at_once
 from largesse.ledger.receivables import AmountDue, list_amounts_due
 from largesse.ledger.statements import DAYS, read_history
@@ -286,7 +286,7 @@ async def _steps(context: RequestContext, here: FirstSteps | None) -> list[Step]
     if here is None or not here.is_new:
         return []
     other = _OTHER[person.environment]
-    async with context.database.connection(for_person(person.customer_id, other)) as connection:
+    async with context.database.connection(for_customer(person.customer_id, other)) as connection:
         there = await read_first_steps(connection, (person.customer_id, other))
     live, test = (here, there) if person.environment == "production" else (there, here)
     steps = [

@@ -35,7 +35,9 @@ async def show(context: RequestContext) -> Response:
         said = context.say("Choose the orders to export first, at most %(most)s.", most=MOST_CHOSEN)
         context.form.error("order", said)
     own = person.if_only_own(Right.SEE_ORDERS)
-    async with context.database.connection(person.scope) as connection:
+    # A search reads few rows, and plans most statements anew anyway.
+    scope = person.scope if wanted.search.strip() else person.list_scope
+    async with context.database.connection(scope) as connection:
         page, sums, is_all = await _read(context, connection, wanted, sort)
         choices = await listing.read_choices(connection, context.customer, user_id=own)
         views = await filters.list_views(connection, context.customer, person.user_id)
@@ -133,7 +135,7 @@ async def _chosen(
 async def _rows(context: RequestContext, wanted: OrderFilter) -> AsyncIterator[Sequence[object]]:
     before, left = None, MOST_OF_FILE
     while left > 0:
-        async with context.database.connection(context.person.scope) as connection:
+        async with context.database.connection(context.person.list_scope) as connection:
             page = await listing.list_page(connection, wanted, min(_OF_FILE_AT_ONCE, left), before=before)
             before = None if page.next is None else await place_of(connection, wanted, page.next)
         for order in page.orders:

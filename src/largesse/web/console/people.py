@@ -37,7 +37,8 @@ _COLUMNS = (
 async def show(context: RequestContext) -> Response:
     """Shows people with their roles, and the form that invites."""
     roles = [(role, context.say(name)) for role, name in ROLE_NAMES.items()]
-    listed = await context.read(list_page, context, context.person.customer_id)
+    async with context.database.connection(context.person.list_scope) as connection:
+        listed = await list_page(connection, context, context.person.customer_id)
     return context.page("people.html", listed=listed, query=context.query, roles=roles, role_names=Names(roles))
 
 
