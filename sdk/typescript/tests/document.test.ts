@@ -30,6 +30,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   "orders.deliveries": [REFERENCE],
   "products.get": [1],
   "collections.get": [1],
+  "fundingAccounts.entries": [1],
   "contacts.get": [1],
   "contacts.create": [{ email: "sam@example.com" }],
   "contacts.change": [1, { name: "Sam" }],
