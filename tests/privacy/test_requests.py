@@ -100,7 +100,7 @@ def test_an_erasure_finishes_the_request_and_erases_its_address(service: Service
         assert [one["note"] for one in exported["customer_notes"]] == [f"Call {SAM.upper()} back"]
         with pytest.raises(InvalidRequest, match="export"):
             await requests.erase_for(actor, vault, wanted)
-        with pytest.raises(InvalidRequest, match="by erasing"):
+        with pytest.raises(InvalidRequest, match="Erase the data"):
             await requests.finish(actor, erase_id, requests.Outcome.DONE)
         receipt = await requests.erase_for(actor, vault, await find(database, erase_id))
         assert receipt.orders

@@ -98,7 +98,7 @@ async def finish(actor: Actor, request_id: int, outcome: Outcome) -> None:
         connection = transaction.connection
         found = await store.find_request(connection, request_id)
         if found.kind == Kind.ERASE and outcome is Outcome.DONE:
-            raise InvalidRequest("A request to erase is done by erasing.")
+            raise InvalidRequest("Erase the data to finish this request, or choose another result.")
         if not await store.finish_request(connection, request_id, outcome):
             raise StateConflict("The request is done already.")
         await transaction.record("privacy_request.done", f"privacy request {request_id}", after={"outcome": outcome})

@@ -139,7 +139,7 @@ async def close(context: OfficeContext) -> Response:
     try:
         await requests.finish(context.actor, context.number("request"), Outcome(outcome))
     except InvalidRequest:
-        context.form.error("outcome", context.say("A request to erase is done by erasing."))
+        context.form.error("outcome", context.say("Erase the data to finish this request, or choose another result."))
         return await one(context)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
