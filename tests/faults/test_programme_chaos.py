@@ -29,6 +29,8 @@ from largesse.base.settings import load_settings
 from largesse.budgets.service import NewBudget, create_budget
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault, load_vault
+from largesse.main import open_services
+from largesse.web.kit.services import Services
 
 __all__ = ["mail_server", "proxies"]
 
@@ -60,6 +62,13 @@ class Place:
                 return await work(database, load_vault(self.settings))
 
         return run_in_thread(with_pool())
+
+    def on_services(self, work: Callable[[Services], Coroutine[Any, Any, Any]]) -> Any:
+        async def with_services() -> Any:
+            async with open_services(self.settings) as services:
+                return await work(services)
+
+        return run_in_thread(with_services())
 
 
 class Visitor:

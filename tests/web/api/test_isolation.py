@@ -51,6 +51,7 @@ def theirs(service) -> dict[str, object]:
     return {
         "GET /products/{id}": service.ids["products"]["club"],
         "GET /collections/{id}": service.ids["collections"]["acme-thanks"],
+        "GET /funding-accounts/{id}/entries": service.ids["funding_accounts"]["gbp"],
         **{name: sent.json()["reference"] for name in CALLS if "/orders/" in name},
         **{name: subscription for name in CALLS if "/webhooks/" in name},
         **{name: contact for name in CALLS if "/contacts/" in name},
