@@ -99,6 +99,8 @@ def _without_mark(file: BinaryIO, start: bytes) -> tuple[str, tuple[str, ...]]:
     sample = start[:_SAMPLED]
     for encoding, blank, other in (("utf-16-le", sample[1::2], sample[::2]), ("utf-16-be", sample[::2], sample[1::2])):
         if 2 * blank.count(0) > len(blank) and 0 not in other and _is_in(file, encoding):
+            if _CONTROL.search(sample.decode(encoding, "ignore").encode("latin-1", "ignore")):
+                break  # a small binary file
             return encoding, (encoding,)
     raise NotText("kind")
 

@@ -25,6 +25,7 @@ import msgspec
 from largesse.db.fragments import NOTHING, Fragment, compose, declared, identifier, join, placeholder
 from largesse.db.pipeline import Statement, Unanswered
 from largesse.db.pool import DATABASE_FAILED, Connection, Row, is_distributed
+from largesse.db.scope import Planning
 from largesse.db.session import Session
 
 # The most rows of a statement. A session prepares a statement for each number of rows, so only powers of two are used.
@@ -208,7 +209,7 @@ async def plan_in_order(connection: Connection) -> None:
 
     The planner expects a policy to allow few rows. It would read and sort all of them for a page of fifty.
     """
-    await connection.execute("SET LOCAL enable_sort = off")
+    await connection.execute(Planning.IN_ORDER.value)
 
 
 async def plan_for_values(connection: Connection) -> None:
@@ -216,7 +217,7 @@ async def plan_for_values(connection: Connection) -> None:
 
     From the sixth time on, a statement may have a plan for any arguments. It expects a customer to have few rows, and reads all rows of a large one.
     """
-    await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+    await connection.execute(Planning.FOR_VALUES.value)
 
 
 @asynccontextmanager

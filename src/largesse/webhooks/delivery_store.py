@@ -13,11 +13,11 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import read_now
+from largesse.db.statements import plan_in_order, read_now
 from largesse.events.kinds import EVENTS, Sampled
 from largesse.jobs.notifier import notify
 from largesse.webhooks.queues import wake_queue
-from largesse.webhooks.store import HOLD_OWN, IN_ORDER, OWN, own_events
+from largesse.webhooks.store import HOLD_OWN, OWN, own_events
 
 MOST_REDELIVERED = 1_000  # deliveries that one call makes due
 _NEWEST = 2**63 - 1  # a position before all deliveries
@@ -51,7 +51,7 @@ _DELIVERIES_OF_EVENT = compose(
     """,
     columns=_COLUMNS,
 )
-# Not sorted here: in a transaction that reads in the order of an index (IN_ORDER), that would read all attempts of the customer.
+# Not sorted here: in a transaction that reads in the order of an index (`plan_in_order`), that would read all attempts of the customer.
 _ATTEMPTS = """
     SELECT delivery_id, number, started_at, duration_ms, status, error, answer FROM delivery_attempts
     WHERE customer_id = $1 AND delivery_id = ANY($2::bigint[])
@@ -168,7 +168,7 @@ async def list_deliveries(
     """
     await own_events(connection, OWN, principal, subscription_id)
     async with connection.transaction():
-        await connection.execute(IN_ORDER)
+        await plan_in_order(connection)
         rows = await connection.fetch(
             _DELIVERIES, principal.customer_id, subscription_id, _NEWEST if before is None else before, limit
         )
@@ -312,6 +312,6 @@ async def list_failing(
         rows = await connection.fetch(_OF_ALL, MOST_REDELIVERED, *past, limit)
     else:
         async with connection.transaction():
-            await connection.execute(IN_ORDER)
+            await plan_in_order(connection)
             rows = await connection.fetch(_OF_ONE, MOST_REDELIVERED, customer_id, past[1], limit)
     return [FailingWebhook(**row) for row in rows]

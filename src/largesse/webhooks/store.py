@@ -12,7 +12,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
-from largesse.db.statements import plan_by_index
+from largesse.db.statements import plan_by_index, plan_in_order
 from largesse.encryption.vault import Vault
 from largesse.events.kinds import EVENTS
 from largesse.webhooks.signing import new_secret
@@ -89,8 +89,6 @@ _SUBSCRIPTIONS = """
     WHERE customer_id = $1 AND environment = $2
     ORDER BY created_at DESC, id
 """
-# The planner expects few deliveries of each customer and subscription, also in a plan for any arguments. Of one with many, it would read and sort all.
-IN_ORDER = "SET LOCAL enable_sort = off"
 # BETWEEN, and the sort order that begins with the subscription, make the planner read only its deliveries.
 # Otherwise it would read all of the customer's deliveries for a subscription that has none.
 _SUBSCRIPTIONS_WITH_STATE = """
@@ -248,7 +246,7 @@ def secret_context(subscription_id: UUID) -> bytes:
 async def list_subscription_records(connection: Connection, principal: Principal) -> list[SubscriptionRecord]:
     """Returns the customer's subscriptions in the principal's environment, newest first, with their newest delivery."""
     async with connection.transaction():
-        await connection.execute(IN_ORDER)
+        await plan_in_order(connection)
         rows = await connection.fetch(_SUBSCRIPTIONS_WITH_STATE, *principal.place)
     return [SubscriptionRecord(**row) for row in rows]
 
