@@ -85,7 +85,7 @@ async def test_held_mail_leaves_in_bites_and_new_mail_passes(office: Office) -> 
     assert await release(office) == 0, "the first bite has not left yet"
     await office.send_order([(SAM, None, 1)])
     assert len(office.server.got) == 1001
-    assert office.server.got[-1].rcpt_tos == [SAM]
+    assert [SAM] in [envelope.rcpt_tos for envelope in office.server.got], "it passes those that are held"
     assert await release(office) == 100
     await office.send()
     assert len({envelope.rcpt_tos[0] for envelope in office.server.got}) == len(office.server.got) == 1101

@@ -33,9 +33,9 @@ _DUE_GAP_S = 0.25
 async def release(connection: Connection) -> int:
     """Makes held messages due, oldest first, until a whole batch of due messages waits. Returns how many it made due.
 
-    Several workers may run it at once: each takes other messages. Each message is tried for three days from now.
+    Messages of a large order rank later than they are due, by up to SPREAD_S: they count too. Several workers may run it at once: each takes other messages. Each message is tried for three days from now.
     """
-    return await count_changed(connection, resending_store.RELEASE, _BITE)
+    return await count_changed(connection, resending_store.RELEASE, _BITE, SPREAD_S)
 
 
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0

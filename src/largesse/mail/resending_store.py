@@ -7,7 +7,7 @@ from largesse.db.fragments import Fragment, compose, grouped, identifier
 RELEASE = """
     WITH waiting AS (
         SELECT count(*) FROM (
-            SELECT FROM messages WHERE state = 'pending' AND rank_at <= (SELECT clock_now()) LIMIT $1) AS due)
+            SELECT FROM messages WHERE state = 'pending' AND rank_at <= (SELECT clock_now() + $2 * interval '1 second') LIMIT $1) AS due)
     UPDATE messages SET state = 'pending', reason = NULL, trying_since = (SELECT clock_now())
     WHERE (customer_id, id) IN (
         SELECT customer_id, id FROM messages WHERE state = 'held'
