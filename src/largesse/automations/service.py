@@ -32,7 +32,7 @@ from largesse.templates.store import Template, TemplateContent, lock_template
 
 MOST_LISTED = 500  # gifts in a preview
 _SOON_DAYS = (6, 20)  # the days that a preview reads first
-# The time zone with most people in a country, where the CLDR lists another first, such as that of the Aleutian Islands.
+# The time zone with most people in a country, where the CLDR lists another first, such as the zone of the Aleutian Islands.
 MAIN_ZONES = {
     "AU": "Australia/Sydney",
     "CA": "America/Toronto",

@@ -35,7 +35,7 @@ _REFUSED: tuple[type[BaseException], ...] = (
 )
 
 # OUT_OF_RESOURCES, _REFUSED, and: the server is stopping, starting, gone, silent or a standby, or a time limit has passed.
-# The time limit is that of a statement, a lock or an idle transaction. A server is a standby before its promotion, or after another's.
+# The time limit is for a statement, a lock or an idle transaction. A server is a standby before its promotion, or after another's.
 # The statement may be tried again on another connection. A COMMIT with such an error may or may not have happened.
 # InternalClientError: a statement began on a connection that the server was about to close.
 DATABASE_AWAY: tuple[type[BaseException], ...] = (

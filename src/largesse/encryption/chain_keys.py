@@ -29,7 +29,7 @@ _ADD = "INSERT INTO chain_keys (number, sealed, made_at) SELECT $1, $2, clock_no
 
 _KEY_BYTES = 32
 _MOST_KEYS = 255
-# The format of marks. 1: that of the first release, encrypted without this number. 2: an entry's mark also covers its account's details.
+# The format of marks. 1: as in the first release, encrypted without this number. 2: an entry's mark also covers its account's details.
 _FORMAT = 2
 _SEALED_EARLY_BYTES = 64  # the id of the master key, nonce, key and tag
 _ONE_AT_A_TIME = "LOCK TABLE chain_keys IN SHARE ROW EXCLUSIVE MODE"

@@ -1,4 +1,4 @@
-"""The SQL of fulfilment: vouchers and the lines that wait for them, parcels, and gifts whose time is over. `stock_store` has that of the stock."""
+"""The SQL of fulfilment: vouchers and the lines that wait for them, parcels, and gifts whose time is over. The SQL of the stock is in `stock_store`."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

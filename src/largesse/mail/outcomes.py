@@ -141,7 +141,7 @@ _NO_SUCH_USER = re.compile(
     r"|\bunrouteable address\b",
     re.IGNORECASE,
 )
-# We sent as much as we may for now. A recipient's own quota, such as that of a mailbox, has other words.
+# We sent as much as we may for now. A recipient's own quota, such as a full mailbox, has other words.
 _OUR_LIMIT = re.compile(
     r"\b(daily|hourly|sending|outgoing|outbound|submission|relay)\s+(\w+\s+){0,3}(limit|quota)\b|SubmissionQuota"
     r"|\b(e-?mails|messages|recipients)\s+per\s+(minute|hour|day)\b",

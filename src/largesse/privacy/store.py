@@ -63,7 +63,7 @@ _ADD_RECEIPT = """
     VALUES (clock_now(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING id, at
 """
 
-# For transactions that read whole tables. Behind PgBouncer, the role's own limit would hold, which is that of a request.
+# For transactions that read whole tables. Behind PgBouncer, the role's own limit would hold, which is made for requests.
 TAKE_TIME = "SET LOCAL statement_timeout = '10min'"
 
 OrderKey = tuple[int, int]  # the customer and the id of an order

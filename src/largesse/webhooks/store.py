@@ -1,4 +1,4 @@
-"""SQL of subscriptions, the events they name, and their secrets. `delivery_store` has that of their deliveries."""
+"""SQL of subscriptions, the events they name, and their secrets. The SQL of their deliveries is in `delivery_store`."""
 
 from collections.abc import Sequence
 from datetime import datetime

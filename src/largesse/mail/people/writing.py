@@ -211,7 +211,7 @@ def write(mail: PeopleMail, mail_from: str, at: datetime) -> bytes:
     message["From"] = mail_from
     message["To"] = to
     message["Subject"] = subject
-    # The time tells it from that of another installation with the same domain: mailboxes show only one of two mails with the same id.
+    # The time tells it from a mail of another installation with the same domain: mailboxes show only one of two mails with the same id.
     since = f"{mail.created_at:%Y%m%d%H%M%S%f}"
     message["Message-ID"] = f"<people-{mail.id}-{since}@{parseaddr(mail_from)[1].rpartition('@')[2]}>"
     message["Date"] = format_datetime(at)

@@ -158,7 +158,7 @@ class PageContext:
 
     @property
     def times_in(self) -> tzinfo:
-        """The time zone of the times in a form: that of the page on which they were typed. The person's own may have changed since."""
+        """The time zone of the times in a form: the one of the page on which they were typed. The person's own may have changed since."""
         typed = self.form["times_in"]
         return ZoneInfo(typed) if typed in known_zones() else self.zone
 

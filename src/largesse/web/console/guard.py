@@ -314,7 +314,7 @@ class Guard(Generic[AnyContext, AnySession]):
     async def _repeat(self, context: AnyContext, post: Post, stored: bytes) -> Response:
         answer = msgspec.msgpack.decode(self._services.vault.forms.open(stored, post.about), type=_Answer)
         if answer.path not in {"", context.request.url.path}:
-            raise BadForm  # the sender would take the answer for that of another form
+            raise BadForm  # the sender would take it for the answer to another form
         if answer.notice:
             await self._note(context, answer.notice)
         return Response(answer.body, answer.status, dict(answer.headers))

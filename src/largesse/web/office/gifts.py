@@ -1,4 +1,4 @@
-"""Gifts of all customers in the back office: finding one, its steps from the order to the voucher, and the actions of support, which need a reason.
+"""Gifts of all customers in the back office: how to find one, its steps from the order to the voucher, and the actions of support, which need a reason.
 
 The searched text is posted and not logged, so that it is in no web address. A searched code is not shown again. The pages of a gift never read
 a code, PIN, link or voucher number.

@@ -45,7 +45,7 @@ class Contacts(Resource[M]):
 
     @operation
     def create(self, contact: ContactChange) -> Call[Contact]:
-        """Creates a contact. The request is never repeated automatically; that of `save` is."""
+        """Creates a contact. The request is never repeated automatically; `save` is."""
         return Call("POST", "/contacts", reader(Contact), _body("contact", contact), is_repeatable=False)
 
     @operation
