@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 from tests.cli.conftest import commands_in
 
 import largesse.main  # noqa: F401 - what serves and works has registered its metrics
+from largesse import housekeeping  # noqa: F401 - it imports the tasks of all rooms, whose metrics are of METRICS
 from largesse.audit.model import ACTS
 from largesse.base.money import MAX_AMOUNT
 from largesse.base.settings import load_settings, secret_names
@@ -25,7 +26,6 @@ from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.passkeys import MOST_PASSKEYS
 from largesse.demo.prepare import welcome
 from largesse.fulfilment import tasks as fulfilment
-from largesse.jobs import housekeeping  # noqa: F401 - it imports the tasks of all rooms, whose metrics are of METRICS
 from largesse.ledger import bank_file, top_ups
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, MOST_WATCHERS
 from largesse.ledger.receivables import MOST_MONTHS

@@ -12,7 +12,7 @@ from largesse.base.open_files import allow_files
 from largesse.base.settings import Settings
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.jobs.housekeeping import ROOMS
+from largesse.housekeeping import ROOMS
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.leases import LEASE_S
 from largesse.jobs.notifier import News, listen

@@ -21,6 +21,7 @@ SUITES = (
     "tests/webhooks",
     "tests/mail",
     "tests/jobs",
+    "tests/test_housekeeping.py",
     "tests/fulfilment",
     "tests/approvals",
     "tests/automations",

@@ -16,7 +16,7 @@ import pytest
 import largesse
 from largesse.db.sharding import DISTRIBUTED
 from largesse.encryption.key_rotation import encrypted_columns
-from largesse.jobs.housekeeping import DUE_TIMES, RETENTION, ROOMS
+from largesse.housekeeping import DUE_TIMES, RETENTION, ROOMS
 from largesse.orders.order import ALL_COLUMNS
 from largesse.verify.audit import CHECKS
 

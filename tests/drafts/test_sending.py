@@ -13,7 +13,7 @@ from largesse.db.scope import WORKER
 from largesse.drafts.columns import Columns
 from largesse.drafts.service import Placed
 from largesse.drafts.store import MAX_DRAFTS, list_drafts, read_draft, remember_columns, remembered_columns, save_draft
-from largesse.jobs.housekeeping import prune
+from largesse.housekeeping import prune
 from largesse.orders.acts import read_order, void_unclaimed
 from largesse.verify.audit import audit
 

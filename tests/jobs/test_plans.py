@@ -21,8 +21,8 @@ from largesse.db.roles import Role
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
 from largesse.events.order_changes import read_changes, remove_changes
+from largesse.housekeeping import measure, prune
 from largesse.jobs import outbox
-from largesse.jobs.housekeeping import measure, prune
 from largesse.jobs.leases import Lease
 from largesse.mail import messages
 from largesse.mail.messages import fan_out as fan_out_messages

@@ -8,8 +8,8 @@ from tests.mail.conftest import Office
 from largesse.base.errors import InvalidRequest
 from largesse.db.migrate import REVISIONS
 from largesse.db.scope import OPERATOR
+from largesse.housekeeping import measure
 from largesse.jobs import metrics
-from largesse.jobs.housekeeping import measure
 from largesse.mail import requeue as holding
 from largesse.mail.mailbox import list_captured
 from largesse.mail.mailer import GIVE_UP_AFTER_S

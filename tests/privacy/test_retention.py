@@ -18,6 +18,7 @@ from tests.privacy.conftest import NAME, TELL_OF_GIFTS, Run, counted, dump, orde
 from tests.waiting import until
 from tests.web.api.conftest import MASTER_KEY, Service
 
+from largesse import housekeeping
 from largesse.audit.service import Acting, by_worker
 from largesse.base.settings import SHORTEST_RETENTION_DAYS
 from largesse.db.pool import Connection, Database
@@ -25,7 +26,6 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
-from largesse.jobs import housekeeping
 from largesse.main import open_worker
 from largesse.orders import erasing
 from largesse.privacy import retention

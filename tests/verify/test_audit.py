@@ -20,7 +20,7 @@ from largesse.base.settings import load_settings
 from largesse.db.pool import Database, connect_once
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.encryption.vault import Vault, load_vault
-from largesse.jobs.housekeeping import RETENTION
+from largesse.housekeeping import RETENTION
 from largesse.main import open_services
 from largesse.orders.request import SendCollection, SendGift, SendTemplate
 from largesse.seed.load import load_seed

@@ -1,6 +1,6 @@
 """The tasks that packages register in their `tasks.py`: periodic tasks, retention, queues to measure, and due times. Also carries them out.
 
-`jobs/housekeeping.py` lists the packages, for the worker, the gauges and pruning. Encrypted columns register by `SealedTable`. The test lab
+`housekeeping.py` lists the packages, for the worker, the gauges and pruning. Encrypted columns register by `SealedTable`. The test lab
 brings the due times of a customer in staging forward; the package's own statements decide what is due, by `clock_now()`
 (docs/decisions/0066-the-test-clock.md).
 """

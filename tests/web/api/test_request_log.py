@@ -17,7 +17,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
-from largesse.jobs.housekeeping import RETENTION
+from largesse.housekeeping import RETENTION
 from largesse.request_log import store
 from largesse.request_log.model import DAYS, RequestFilter, loggable_path
 from largesse.request_log.service import NotedRequest, RequestLog

@@ -12,8 +12,8 @@ from largesse.db.session import REQUESTS
 from largesse.db.statements import plan_by_index
 from largesse.fulfilment.parcels import ParcelState, count_parcels
 from largesse.fulfilment.stock import list_low_stock
+from largesse.housekeeping import ROOMS
 from largesse.jobs import registry
-from largesse.jobs.housekeeping import ROOMS
 from largesse.ledger.bank_files import count_waiting_lines
 from largesse.ledger.corrections_store import count_waiting
 from largesse.privacy.requests import SOON_DAYS

@@ -103,7 +103,7 @@ class ClaimedGiftShape(msgspec.Struct, rename="camel"):
 
 def _due_times() -> Sequence[DueTimes]:
     """Returns the due times of all rooms. Imports them on use, because a serving process does not need the rooms' tasks otherwise."""
-    from largesse.jobs.housekeeping import DUE_TIMES
+    from largesse.housekeeping import DUE_TIMES
 
     return DUE_TIMES
 

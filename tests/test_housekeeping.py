@@ -13,8 +13,8 @@ import largesse
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
+from largesse.housekeeping import RETENTION, ROOMS, measure, prune
 from largesse.jobs import registry
-from largesse.jobs.housekeeping import RETENTION, ROOMS, measure, prune
 from largesse.jobs.registry import Old
 
 
@@ -22,7 +22,7 @@ def test_the_tasks_of_every_package_run() -> None:
     packages = (f"largesse.{package.name}.tasks" for package in iter_modules(largesse.__path__) if package.ispkg)
     declared = {name: vars(import_module(name)).get("TASKS") for name in packages if find_spec(name) is not None}
     assert [name for name, tasks in declared.items() if tasks is not None and tasks not in ROOMS] == [], (
-        "add these to ROOMS of jobs/housekeeping.py"
+        "add these to ROOMS of housekeeping.py"
     )
 
 
