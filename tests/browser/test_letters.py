@@ -21,6 +21,7 @@ KINDS = [
     {"comes_as": CHOICE, "codes": [CODE] * 3, "environment": "staging", "expiry_days": 1},
     {"kind": "voucher_ready"},
     {"kind": "shipped", "carrier": "DHL", "tracking_number": "JD014600003SE" * 6},
+    {"kind": "returned", "gift": "g" * 200},
     {"kind": "reminder_last", "claim_by": date(2027, 2, 1)},
     {"kind": "campaign_code", "codes": [], "asked_code": "012345"},
     {"sender": "W" * 32, "name": "N" * 200, "message": "m" * 256, "gift": "g" * 200},

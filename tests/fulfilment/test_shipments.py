@@ -18,7 +18,9 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.inventory import Upload
+from largesse.fulfilment.notifications import seal_email
 from largesse.fulfilment.parcels import (
+    NotOnItsWay,
     Parcel,
     ParcelState,
     count_parcels,
@@ -29,6 +31,7 @@ from largesse.fulfilment.parcels import (
     send_again,
 )
 from largesse.fulfilment.shipments import address_context, export_shipments, import_shipments
+from largesse.fulfilment.tasks import erase_addresses
 from largesse.lines.states import LineKey
 
 VAULT = Vault((b"k" * 32,))
@@ -168,11 +171,46 @@ async def test_two_files_with_the_same_parcels_in_another_order_send_each_once(
     assert [parcel.id for parcel in await listed(database, ParcelState.SENT)] == [two, one]
 
 
+async def test_two_people_who_note_one_return_mail_its_recipient_once(database: Database, actor: Actor) -> None:
+    known, unknown, erased = await wait_for_parcels(database, 3)
+    await ship(actor, "".join(f"{one},DHL,\n" for one in (known, unknown, erased)))
+    left = [seal_email(VAULT, "sam@example.com", LineKey(1, 7, number)) for number in (1, 3)]
+    await database.execute(
+        OPERATOR,
+        "UPDATE line_states SET sealed_email = CASE number WHEN 1 THEN $1::bytea WHEN 3 THEN $2::bytea END",
+        *left,
+    )
+    await database.execute(OPERATOR, "UPDATE shipments SET sealed_address = NULL WHERE id = $1", erased)
+    both = [note_return(actor, VAULT, "production", known, reason) for reason in ("address", "refused")]
+    first, second = sorted(await asyncio.gather(*both, return_exceptions=True), key=lambda one: isinstance(one, Parcel))
+    assert isinstance(first, NotOnItsWay)
+    assert isinstance(second, Parcel)
+    for parcel in (unknown, erased):
+        await note_return(actor, VAULT, "production", parcel, "address")
+    mails = await database.fetch(OPERATOR, "SELECT kind, edition, email FROM messages")
+    assert [tuple(one) for one in mails] == [("returned", 1, "sam@example.com")]
+
+
+async def test_who_is_erased_while_their_parcel_comes_back_gets_no_mail(database: Database, actor: Actor) -> None:
+    [parcel] = await wait_for_parcels(database, 1)
+    await ship(actor, f"{parcel},DHL,\n")
+    sealed = seal_email(VAULT, "sam@example.com", LineKey(1, 7, 1))
+    await database.execute(OPERATOR, "UPDATE line_states SET sealed_email = $1", sealed)
+    async with database.transaction(OPERATOR) as connection:
+        await connection.execute("SELECT FROM lines FOR UPDATE")  # as erasing does first
+        noted = asyncio.create_task(note_return(actor, VAULT, "production", parcel, "address"))
+        await until(lambda: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = 1"))
+        await connection.execute("UPDATE line_states SET sealed_email = NULL")
+        await erase_addresses(connection, (1, 7), [1])
+    assert (await noted).state is ParcelState.BACK
+    assert await database.fetch(OPERATOR, "SELECT FROM messages") == []
+
+
 async def test_a_parcel_that_goes_again_is_packed_again_and_in_no_other_list(database: Database, actor: Actor) -> None:
     parcel, other = await wait_for_parcels(database, 2)
     await exported(actor)
     await ship(actor, f"{parcel},DHL,D1\n")
-    await note_return(actor, "production", parcel, "address")
+    await note_return(actor, VAULT, "production", parcel, "address")
     assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[other], [], [parcel]]
     await send_again(actor, "production", parcel)
     assert [[one.id for one in await listed(database, state)] for state in ParcelState] == [[parcel, other], [], []]

@@ -141,6 +141,7 @@ LETTERS: dict[str, dict[str, object]] = {
     "several": {"codes": [CODE] * 3},
     "voucher_ready": {"kind": "voucher_ready", "carrier": "DHL", "tracking_number": "AB1", "details": MORE},
     "shipped": {"kind": "shipped", "carrier": "DHL", "tracking_number": "AB1", "details": MORE},
+    "returned": {"kind": "returned"},
     **{key: {"wrapping_key": key} for key in THEMES},
 }
 MAILS = (*LETTERS, *(f"{kind}-{tag}" for tag in LANGUAGES for kind in KINDS))

@@ -143,7 +143,7 @@ def test_without_sender_name_message_and_value_nothing_is_missing() -> None:
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
-@pytest.mark.parametrize("kind", ["gift", "voucher_ready", "shipped", "shipped_2"])
+@pytest.mark.parametrize("kind", ["gift", "voucher_ready", "shipped", "shipped_2", "returned", "returned_2"])
 def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
     message = parse(a_letter(language=LANGUAGES[tag], kind=kind, carrier="DHL", tracking_number="AB1", expiry_days=9))
     assert message["Content-Language"] == tag
@@ -156,6 +156,8 @@ def test_a_letter_says_the_same_in_every_language(tag: str, kind: str) -> None:
         "voucher_ready": ["Sam", "Coffee House e-gift"],
         "shipped": ["Sam", "Coffee House e-gift", "DHL", "AB1"],
         "shipped_2": ["Sam", "Coffee House e-gift", "DHL", "AB1"],
+        "returned": ["Sam", "Coffee House e-gift"],
+        "returned_2": ["Sam", "Coffee House e-gift"],
     }
     for words in (seen.text, text):
         assert [word for word in wanted[kind] if word not in words] == []

@@ -11,7 +11,7 @@ from tests.mail.test_letter import CODE, Seen, a_letter, bodies, parse
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.branding.model import Brand
 from largesse.catalogue.model import Details
-from largesse.mail.letter import CAMPAIGN_CODE, GIFT, SHIPPED, VOUCHER_READY
+from largesse.mail.letter import CAMPAIGN_CODE, GIFT, RETURNED, SHIPPED, VOUCHER_READY
 
 # What letters say of one gift, and of several; the heading first, which stands in the HTML part alone.
 ONE_OR_SEVERAL = {
@@ -107,9 +107,20 @@ def test_a_subject_tells_one_gift_from_several(tag: str, sender: str | None, kin
     assert re.search(r"\b([Gg]ifts|Geschenke|cadeaux)\b", several)
 
 
-@pytest.mark.parametrize("kind", [GIFT, "reminder", VOUCHER_READY, SHIPPED, "shipped_2", CAMPAIGN_CODE])
+@pytest.mark.parametrize("kind", [GIFT, "reminder", VOUCHER_READY, SHIPPED, "shipped_2", RETURNED, CAMPAIGN_CODE])
 def test_the_footer_of_a_company_stands_in_both_parts_of_all_its_mail(kind: str) -> None:
     letter = a_letter(kind=kind, asked_code="012345", brand=Brand(footer="Acme Ltd, London.\nCompany no. 1"))
     html, text = bodies(parse(letter))
     assert html.count("Acme Ltd, London.<br>Company no. 1") == 1
     assert text.count("Acme Ltd, London.\nCompany no. 1") == 1
+
+
+def test_the_mail_about_a_parcel_that_came_back_leads_to_the_page_that_corrects_its_address() -> None:
+    back, once_more = (parse(a_letter(kind=kind, edition=3)) for kind in ("returned", "returned_2"))
+    assert back["Subject"] == once_more["Subject"] == "Your parcel came back to us"
+    assert back["Message-ID"] != once_more["Message-ID"]
+    seen = Seen(bodies(back)[0])
+    assert seen.links == [CODE.link]
+    for words in (seen.text, bodies(back)[1]):
+        assert "check the address on the page of your gift" in words
+        assert ("See your gift" in words, "Open your gift" in words) == (True, False)

@@ -11,6 +11,12 @@ from largesse.lines.states import LineKey
 
 VOUCHER_READY = "voucher_ready"
 SHIPPED = "shipped"
+RETURNED = "returned"
+
+
+def kind_of_sending(kind: str, sendings: int) -> str:
+    """Returns the kind of the mail about a parcel that was sent so often. A recipient gets one of each kind."""
+    return kind if sendings == 1 else f"{kind}_{sendings}"
 
 
 async def write_notification(connection: Connection, vault: Vault, line: LineKey, kind: str, at: datetime) -> bool:

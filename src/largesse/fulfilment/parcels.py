@@ -12,10 +12,14 @@ import msgspec
 from largesse.base.errors import NotFound, StateConflict
 from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor, Transaction
-from largesse.db.pool import Connection, Row
+from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.scope import Place
+from largesse.db.statements import read_now
+from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
+from largesse.fulfilment.notifications import RETURNED, kind_of_sending, write_notification
 from largesse.jobs.outbox import withdraw_parcel_mail
+from largesse.lines.states import LineKey
 from largesse.staff.model import StaffRight
 
 _MOST_BACK = 100
@@ -49,6 +53,7 @@ class Parcel(msgspec.Struct, frozen=True):
     returned_at: datetime | None  # when it last came back
     return_reason: str | None
     again_at: datetime | None  # when it was put back to be sent again
+    sendings: int  # how often it was given to a carrier
     is_erased: bool  # its address was erased
 
     @property
@@ -141,14 +146,21 @@ async def list_orders_back(
     return [row["reference"] for row in await connection.fetch(store.BACK_OF, *place, user_id, within, _MOST_BACK)]
 
 
-async def note_return(actor: Actor, environment: str, parcel_id: int, reason: str) -> Parcel:
-    """Records that a parcel came back, and withdraws mail that says it is on its way. Raises NotFound, and NotOnItsWay."""
+async def note_return(actor: Actor, vault: Vault, environment: str, parcel_id: int, reason: str) -> Parcel:
+    """Records that a parcel came back, and withdraws mail that says it is on its way. Raises NotFound, and NotOnItsWay.
+
+    Mails its recipient, once for each return, unless its address was erased: there is none to correct.
+    """
     assert reason in RETURN_REASONS, "forms offer no other"
     async with actor.transaction(StaffRight.PARCELS) as transaction:
         parcel = await _lock(transaction, environment, parcel_id)
         if parcel.state is not ParcelState.SENT:
             raise NotOnItsWay
-        await withdraw_parcel_mail(transaction.connection, (parcel.customer_id, parcel.order_id, parcel.line))
+        connection, line = transaction.connection, LineKey(parcel.customer_id, parcel.order_id, parcel.line)
+        await withdraw_parcel_mail(connection, line)
+        if not parcel.is_erased:
+            kind = kind_of_sending(RETURNED, parcel.sendings)
+            await write_notification(connection, vault, line, kind, await read_now(connection))
         return await _change(transaction, environment, parcel, "parcel.returned", store.NOTE_RETURN, reason)
 
 
@@ -184,8 +196,13 @@ async def send_again(actor: Actor, environment: str, parcel_id: int) -> Parcel:
 
 
 async def _lock(transaction: Transaction, environment: str, parcel_id: int) -> Parcel:
-    await transaction.connection.fetch(store.LOCK, parcel_id, environment)
-    return await find_parcel(transaction.connection, environment, parcel_id)
+    """Returns a parcel, and locks it after its line, as erasing the recipient does. Raises NotFound."""
+    connection = transaction.connection
+    await commit_as_one(connection)
+    for row in await connection.fetch(store.LINES_OF_SHIPMENTS, [parcel_id], environment):
+        await connection.execute(store.LOCK_LINE, row["customer_id"], row["order_id"], row["number"])
+    await connection.fetch(store.LOCK, parcel_id, environment)
+    return await find_parcel(connection, environment, parcel_id)
 
 
 async def _change(

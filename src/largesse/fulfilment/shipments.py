@@ -21,7 +21,8 @@ from largesse.db.statements import read_now
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.inventory import Upload, read_rows
-from largesse.fulfilment.notifications import SHIPPED, write_notification
+from largesse.fulfilment.notifications import SHIPPED, kind_of_sending, write_notification
+from largesse.jobs.outbox import withdraw_parcel_mail
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
 from largesse.staff.model import StaffRight
@@ -256,9 +257,8 @@ async def send_parcels(
         keys = await _lock(connection, environment, sent)
         shipped = 0
         for number, parcel in sorted(sent.items()):  # in the order in which parcels are packed, which locks them too
-            is_again = await _waits(connection, keys[number], number, parcel)
-            if is_again is not None:
-                await _ship(connection, vault, keys[number], is_again, parcel)
+            if await _waits(connection, keys[number], number, parcel):
+                await _ship(connection, vault, keys[number], parcel)
                 shipped += 1
         before = lines_read - shipped
         counts = {"shipped": shipped, "shipped_before": before}
@@ -308,8 +308,8 @@ async def _lock(connection: Connection, environment: str, sent: Mapping[int, Sen
     return keys
 
 
-async def _waits(connection: Connection, key: LineKey, number: int, parcel: Sent) -> bool | None:
-    """Returns whether a parcel, whose line is locked, is sent again. Returns None if it was shipped before.
+async def _waits(connection: Connection, key: LineKey, number: int, parcel: Sent) -> bool:
+    """Returns whether a parcel, whose line is locked, waits to be sent, for the first time or again.
 
     A parcel that waits to be sent again counts as shipped before if `parcel` has the tracking number that it had then.
     """
@@ -317,18 +317,19 @@ async def _waits(connection: Connection, key: LineKey, number: int, parcel: Sent
     assert was is not None, "parcels are never deleted"
     numbers = parcel.carrier, parcel.tracking_number
     is_known = parcel.tracking_number is not None and numbers == (was["carrier"], was["tracking_number"])
-    is_again: bool = was["is_again"]
-    return None if was["was_shipped"] and (is_known or not is_again) else is_again
+    return not was["was_shipped"] or (was["is_again"] and not is_known)
 
 
-async def _ship(connection: Connection, vault: Vault, key: LineKey, is_again: bool, parcel: Sent) -> None:
+async def _ship(connection: Connection, vault: Vault, key: LineKey, parcel: Sent) -> None:
     at = await read_now(connection)
     sendings = await connection.fetchval(store.MARK_SHIPPED, *key, at, parcel.carrier, parcel.tracking_number)
     progress = await read_progress(connection, key)
     # Fulfilled if it is sent again; expired if its address was erased after it was packed.
     if progress.state is State.CHOSEN:
         await record_move(connection, key, State.FULFILLED, at)
-    await write_notification(connection, vault, key, f"{SHIPPED}_{sendings}" if is_again else SHIPPED, at)
+    if sendings > 1:
+        await withdraw_parcel_mail(connection, key)
+    await write_notification(connection, vault, key, kind_of_sending(SHIPPED, sendings), at)
 
 
 def address_context(line: LineKey) -> bytes:

@@ -244,7 +244,7 @@ HANDED_OUT = """
 _SELECT = Fragment("""
     SELECT s.id, s.customer_id, s.order_id, s.number AS line, p.key AS product, p.name AS product_name, s.country, s.requested_at,
            s.exported_at, s.shipped_at, s.carrier, s.tracking_number, s.returned_at, s.return_reason, s.again_at,
-           s.sealed_address IS NULL AS is_erased
+           s.sendings, s.sealed_address IS NULL AS is_erased
     FROM shipments s JOIN products p ON p.id = s.product_id
 """)
 # After the parcel $2, if given.

@@ -38,7 +38,7 @@ _WITHDRAW_REMINDERS = compose(
 )
 _WITHDRAW_PARCEL = """
     UPDATE messages SET state = 'cancelled', finished_at = clock_now()
-    WHERE customer_id = $1 AND order_id = $2 AND edition = $3::int AND kind LIKE 'shipped%' AND state IN ('pending', 'held')
+    WHERE customer_id = $1 AND order_id = $2 AND edition = $3::int AND kind ~ '^(shipped|returned)' AND state IN ('pending', 'held')
 """
 _ADD_GIFT = """
     INSERT INTO messages (customer_id, order_id, environment, email, line_numbers, due_at, rank_at, created_at)
@@ -140,7 +140,7 @@ async def add_notification(
 
 
 async def withdraw_parcel_mail(connection: Connection, line: tuple[int, int, int]) -> None:
-    """Withdraws mail about a line's parcel (customer, order and number) that has not been sent: the parcel is no longer on its way."""
+    """Withdraws mail about a line's parcel (customer, order and number) that has not been sent: the parcel is somewhere else since."""
     await connection.execute(_WITHDRAW_PARCEL, *line)
 
 

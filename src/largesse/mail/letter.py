@@ -24,7 +24,7 @@ _MANY_RECIPIENTS = 2
 SHOWN_CODES = 25
 CODES_FILE = "codes.csv"
 
-GIFT, VOUCHER_READY, SHIPPED = "gift", "voucher_ready", "shipped"
+GIFT, VOUCHER_READY, SHIPPED, RETURNED = "gift", "voucher_ready", "shipped", "returned"
 CAMPAIGN_CODE = "campaign_code"
 VOUCHER, PARCEL, CHOICE = "voucher", "parcel", "choice"
 
@@ -45,7 +45,7 @@ class LetterCode(Confidential, frozen=True):
 class Letter(Confidential, frozen=True):
     """The content of a letter to one recipient. It has no repr, as it contains codes."""
 
-    kind: str  # gift, voucher_ready, shipped (shipped_2 when the parcel is sent again), campaign_code, or a kind of reminder
+    kind: str  # gift, voucher_ready, shipped or returned (shipped_2 when the parcel is sent again), campaign_code, or a kind of reminder
     reference: str  # the reference of the order
     edition: (
         int  # for a gift: 0, or the number of the resend; for a notification or reminder: the number of its first line

@@ -113,7 +113,7 @@ MESSAGES = Queue(
     "messages",
     "id",
     "bigint",
-    ready="state = 'pending' AND kind ~ '^(gift|voucher_ready|shipped(_[0-9]+)?|reminder_([123]|last)|campaign_code)$'",
+    ready="state = 'pending' AND kind ~ '^(gift|voucher_ready|(shipped|returned)(_[0-9]+)?|reminder_([123]|last)|campaign_code)$'",
     order="rank_at",
     order_ahead_s=SPREAD_S,
 )

@@ -28,7 +28,7 @@ CANCELLED_LINES = """
     WHERE state = 'cancelled'
 """
 # Only the last mail of its kind is sent again: of an order's mail the last edition, and of mail about a parcel the last message.
-# While a parcel is back, no mail about it is sent. (The edition of a notification is the number of its line.)
+# While a parcel is back, no mail says that it is on its way. (The edition of a notification is the number of its line.)
 _IS_LAST = compose(
     """
     email NOT LIKE '%@{erased_domain}'
@@ -36,10 +36,10 @@ _IS_LAST = compose(
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email AND later.kind = 'gift'
           AND later.edition > messages.edition))
-      AND NOT (kind LIKE 'shipped%' AND EXISTS (
+      AND NOT (kind ~ '^(shipped|returned)' AND EXISTS (
         SELECT FROM messages AS later
         WHERE later.customer_id = messages.customer_id AND later.order_id = messages.order_id AND later.email = messages.email
-          AND later.kind LIKE 'shipped%' AND later.edition = messages.edition AND later.id > messages.id))
+          AND later.kind ~ '^(shipped|returned)' AND later.edition = messages.edition AND later.id > messages.id))
       AND NOT (kind LIKE 'shipped%' AND EXISTS (
         SELECT FROM shipments AS parcel
         WHERE parcel.customer_id = messages.customer_id AND parcel.order_id = messages.order_id AND parcel.number = messages.edition

@@ -291,6 +291,7 @@ def test_each_sending_of_a_parcel_is_mailed_once(service: Service, wade: Browser
         assert service.on_pool(send_twice) == 0
         letters += [(one.kind, one.subject, one.tracking_number) for one in service.on_pool(read_mail)]
         wade.submit(here, f"{here}/returned", reason="address")
+        service.sql("UPDATE messages SET state = 'sent', finished_at = now() WHERE kind LIKE 'returned%'")
         wade.submit(here, f"{here}/again")
     again = "Your parcel is on its way again"
     assert letters == [

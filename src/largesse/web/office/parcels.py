@@ -214,7 +214,9 @@ async def came_back(context: OfficeContext) -> Response:
     form = context.form.read(ReturnForm)
     if not context.form.errors:
         try:
-            parcel = await parcels.note_return(context.actor, _environment(context), _id(context), form.reason)
+            parcel = await parcels.note_return(
+                context.actor, context.services.vault, _environment(context), _id(context), form.reason
+            )
         except parcels.NotOnItsWay:
             context.form.error("reason", context.say("This parcel is not on its way."))
         else:
