@@ -96,6 +96,7 @@ JSON_OF_OURS = {
     "customers/restrictions.py",  # a column of JSON
     "orders/follow_ups.py",  # a column of JSON
     "orders/quotes.py",  # what is hashed
+    "privacy/erasing_store.py",  # columns of JSON
     "orders/reading.py",  # what a statement reads
     "orders/request.py",  # members whose type depends on the rest of the request
     "orders/store.py",  # rows on their way to a statement, and the event that goes with an order

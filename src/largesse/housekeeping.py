@@ -17,6 +17,7 @@ from largesse.lab import tasks as lab
 from largesse.lines import tasks as lines
 from largesse.mail import tasks as mail
 from largesse.orders import tasks as orders
+from largesse.privacy import tasks as privacy
 from largesse.reports import tasks as reports
 from largesse.request_log import tasks as request_log
 from largesse.staff import tasks as staff
@@ -55,6 +56,7 @@ ROOMS = (
     automations.TASKS,
     campaigns.TASKS,
     contacts.TASKS,
+    privacy.TASKS,
     reports.TASKS,
     customers.TASKS,
     staff.TASKS,

@@ -11,6 +11,8 @@ REFERENCE = {"api_keys", "collections", "service_accounts", "templates", "users"
 OTHERWISE = {
     "campaigns_token_key",  # of a link
     "customer_views_pkey",  # found by the session of a member of staff
+    "erasure_jobs_of_request",
+    "erasure_jobs_pkey",
     "erasures_pkey",
     "privacy_requests_pkey",
     "line_event_marks_pkey",  # one chain for all

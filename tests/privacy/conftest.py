@@ -31,6 +31,7 @@ CHANGED = {
     "captured_mail",
     "draft_rows",
     "drafts",
+    "erasure_jobs",
     "erasures",
     "events",
     "line_events",

@@ -9,13 +9,14 @@ import click
 import msgspec
 
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, read_email
+from largesse.cli.running import Commands, acting_operator, progress, read_email
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.installation import open_vault
-from largesse.privacy.service import erase, export
+from largesse.privacy.erasing import begin, carry_out
+from largesse.privacy.service import export
 from largesse.privacy.store import Receipt
 
 _customer = click.option("--customer", metavar="KEY", help="Only with this customer; else with all.")
@@ -50,11 +51,13 @@ async def privacy_erase(email: str, customer: str | None, as_json: bool) -> None
 
     Removes address and name from orders, mail, the captured mailbox, parcels and texts, and deletes contacts. Orders, money and counts stay. Mail that is
     not sent yet is cancelled, and a claimed gift whose parcel is not shipped expires. It cannot find names in messages, and does not
-    reach backups and logs of mail servers.
+    reach backups and logs of mail servers. If it is interrupted, workers carry it on; repeat it to wait for its receipt.
     """
     address = read_email(email)
     async with _operator(customer) as (actor, vault, customer_id):
-        receipt = await erase(actor, vault, address, customer_id)
+        job_id = await begin(actor, vault, address, customer_id)
+        with progress("orders erased") as show:
+            receipt = await carry_out(actor, vault, job_id, show)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(receipt), indent=2))
     else:

@@ -9,6 +9,7 @@ OF_STAFF = frozenset(
     (
         "customer_notes",
         "customer_views",
+        "erasure_jobs",
         "privacy_requests",
         "staff",
         "staff_form_posts",

@@ -120,6 +120,7 @@ TABLES: Mapping[str, Rows] = {
     "draft_rows": _OF_ENVIRONMENT,
     "drafts": _OF_ENVIRONMENT,
     "entries": _OF_CUSTOMER,
+    "erasure_jobs": _OF_CUSTOMER,
     "erasures": _OF_CUSTOMER,
     "events": _OF_ENVIRONMENT,
     "follow_ups": _OF_ENVIRONMENT,

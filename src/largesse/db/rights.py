@@ -57,7 +57,7 @@ TABLES: Mapping[str, Writes] = {
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "api_requests": Writes(app="INSERT", worker="DELETE"),
-    "approval_decisions": Writes(app="INSERT", office="UPDATE(note)", operator="UPDATE(note)"),
+    "approval_decisions": Writes(app="INSERT", worker="UPDATE(note)", office="UPDATE(note)", operator="UPDATE(note)"),
     "approval_requests": Writes(app="INSERT, UPDATE", worker="UPDATE, DELETE", operator="UPDATE(state)"),
     "approval_rules": Writes(app="INSERT, UPDATE(ended_at)", operator="INSERT, UPDATE(ended_at)"),
     "audit_events": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
@@ -132,14 +132,17 @@ TABLES: Mapping[str, Writes] = {
     ),
     "contact_fields": Writes(app="INSERT, UPDATE, DELETE"),
     "contact_groups": Writes(app="INSERT, UPDATE, DELETE", operator="INSERT"),
-    "contact_members": Writes(app="INSERT, DELETE", office="DELETE", operator="INSERT, DELETE"),
+    "contact_members": Writes(app="INSERT, DELETE", worker="DELETE", office="DELETE", operator="INSERT, DELETE"),
     "contacts": Writes(
-        app="INSERT, UPDATE, DELETE", worker="DELETE", office="UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"
+        app="INSERT, UPDATE, DELETE",
+        worker="UPDATE, DELETE",
+        office="UPDATE, DELETE",
+        operator="INSERT, UPDATE, DELETE",
     ),
     "corrections": Writes(office="INSERT, UPDATE(state), UPDATE(decided_by), UPDATE(decided_at), UPDATE(transfer_id)"),
     "credential_openings": Writes(),  # only `open_credentials` writes it
     "currencies": Writes(),
-    "customer_notes": Writes(office="INSERT, DELETE", operator="INSERT, DELETE"),
+    "customer_notes": Writes(worker="DELETE", office="INSERT, DELETE", operator="INSERT, DELETE"),
     "customer_views": Writes(worker="DELETE", office="INSERT, UPDATE(ends_at)", operator="INSERT, UPDATE"),
     "customers": Writes(
         app="UPDATE(created_at), UPDATE(requires_second_step), UPDATE(confirm_above), UPDATE(follow_up), UPDATE(takes_notes)",
@@ -148,7 +151,9 @@ TABLES: Mapping[str, Writes] = {
     ),
     "daily_spending": Writes(app="INSERT, UPDATE"),
     "deliveries": Writes(app="INSERT, UPDATE", worker="INSERT, UPDATE, DELETE", office="UPDATE"),
-    "delivery_attempts": Writes(worker="INSERT, DELETE", office="UPDATE(answer)", operator="UPDATE(answer)"),
+    "delivery_attempts": Writes(
+        worker="INSERT, UPDATE(answer), DELETE", office="UPDATE(answer)", operator="UPDATE(answer)"
+    ),
     "distribution": Writes(
         app="UPDATE(since)", worker="UPDATE(since)", office="UPDATE(since)", operator="UPDATE(since)"
     ),
@@ -157,6 +162,7 @@ TABLES: Mapping[str, Writes] = {
     "drafts": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", office="DELETE", operator="DELETE"),
     # The worker refunds gifts that were not claimed by the claim-by date.
     "entries": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
+    "erasure_jobs": Writes(worker="UPDATE, DELETE", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "erasures": Writes(worker="INSERT", office="INSERT", operator="INSERT"),
     "events": Writes(
         app="INSERT",
@@ -212,7 +218,7 @@ TABLES: Mapping[str, Writes] = {
     ),
     "pictures": Writes(office="INSERT", operator="INSERT"),
     "pin_failures": Writes(app="INSERT, UPDATE, DELETE", worker="DELETE", operator="UPDATE"),
-    "privacy_requests": Writes(office="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "privacy_requests": Writes(worker="UPDATE", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "products": Writes(worker="UPDATE", office="INSERT, UPDATE, DELETE", operator="INSERT, UPDATE, DELETE"),
     "recovery_codes": Writes(app="INSERT, UPDATE, DELETE", office="DELETE", operator="DELETE"),
     "reminder_stops": Writes(app="INSERT"),

@@ -3,6 +3,8 @@
 The law allows a month (GDPR, article 12 (3)). The address is encrypted until the request is done, and erased then.
 """
 
+import asyncio
+from contextlib import suppress
 from datetime import date
 from enum import StrEnum
 
@@ -12,7 +14,8 @@ from largesse.customers.actor import Actor
 from largesse.customers.customer_store import read_customer
 from largesse.encryption.vault import Vault
 from largesse.privacy import store
-from largesse.privacy.service import erase, export
+from largesse.privacy.erasing import begin, carry_out
+from largesse.privacy.service import export
 from largesse.privacy.store import Json, PrivacyRequest, Receipt
 from largesse.staff.model import StaffRight
 
@@ -82,14 +85,22 @@ async def export_for(actor: Actor, vault: Vault, request: PrivacyRequest) -> Jso
     return await export(actor, vault, open_email(vault, request), request.customer_id)
 
 
-async def erase_for(actor: Actor, vault: Vault, request: PrivacyRequest) -> Receipt:
+async def erase_for(
+    actor: Actor, vault: Vault, request: PrivacyRequest, within_s: float | None = None
+) -> Receipt | None:
     """Erases the address of an open request everywhere, finishes the request, and returns the receipt.
+
+    Returns None if that is not over within so many seconds: workers then carry it on.
 
     Raises NotFound if nothing is stored, StateConflict once it is done, and InvalidRequest for a request that asks for an export.
     """
     if request.kind != Kind.ERASE:
         raise InvalidRequest("The request asks for an export.")
-    return await erase(actor, vault, open_email(vault, request), request.customer_id, request_id=request.id)
+    job_id = await begin(actor, vault, open_email(vault, request), request.customer_id, request_id=request.id)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            return await carry_out(actor, vault, job_id)
+    return None
 
 
 async def finish(actor: Actor, request_id: int, outcome: Outcome) -> None:

@@ -1,54 +1,34 @@
-"""Finds, exports and erases a recipient. Erasing removes the personal data. Orders, payments, mail, claims and counts stay.
+"""Finds and exports a recipient, and erases recipients of orders. Erasing removes the personal data. Orders, payments, mail, claims and counts stay.
 
 Letter case of addresses is ignored.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 import msgspec
 
-from largesse.approvals.store import decisions_mentioning, erase_decisions_mentioning
-from largesse.base.errors import NotFound, StateConflict
+from largesse.approvals.store import decisions_mentioning
+from largesse.base.errors import NotFound
 from largesse.campaigns.store import erase_people, find_people, forget_people
 from largesse.campaigns.visiting import find_order_id, forget_asks, list_asks
-from largesse.contacts.store import count_contacts_with, drop_contacts_with
-from largesse.customers.actor import Actor, Transaction
-from largesse.customers.customers import erase_notes_mentioning, notes_mentioning
-from largesse.db.pool import Connection, Row, commit_as_one
-from largesse.drafts.store import count_drafts_with, drop_drafts_with
+from largesse.contacts.store import count_contacts_with
+from largesse.customers.actor import Actor
+from largesse.customers.customers import notes_mentioning
+from largesse.db.pool import Connection, Row
+from largesse.drafts.store import count_drafts_with
 from largesse.encryption.vault import Vault
 from largesse.events.store import erase_recipients_of_lines
 from largesse.fulfilment.tasks import erase_addresses, find_lines_with_left_email
 from largesse.lines.states import LineKey
-from largesse.lines.tasks import (
-    erase_from_lifecycle,
-    erase_from_messages,
-    erase_recipients,
-    find_messages_mentioning,
-    find_readdressed,
-    find_recipient_lines,
-)
-from largesse.mail.tasks import (
-    ErasedMail,
-    count_codes_to,
-    drop_copies,
-    drop_copies_to,
-    erase_codes_to,
-    erase_from_reasons,
-    erase_from_requeues,
-    erase_mail,
-    find_notified_lines,
-)
+from largesse.lines.tasks import erase_recipients, find_messages_mentioning, find_recipient_lines
+from largesse.mail.tasks import ErasedMail, count_codes_to, erase_codes_to, erase_mail, find_notified_lines
 from largesse.notes.store import erase_notes
-from largesse.orders.erasing import Texts, erase_mentions, find_orders_mentioning
-from largesse.orders.marks import changing_orders
+from largesse.orders.erasing import Texts, find_orders_mentioning
 from largesse.privacy import store
-from largesse.privacy.store import Json, OrderKey, Receipt
+from largesse.privacy.store import Json, OrderKey
 from largesse.reports.updates import forget_recipient, forget_texts
 from largesse.staff.model import StaffRight
-from largesse.webhooks.tasks import erase_from_answers
 
 
 class Occurrences(msgspec.Struct, frozen=True):
@@ -68,7 +48,7 @@ class Occurrences(msgspec.Struct, frozen=True):
         return bool(self.lines or self.mentions or others)
 
 
-async def _find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
+async def find(connection: Connection, vault: Vault, email: str, customer_id: int | None = None) -> Occurrences:
     """Returns where an address occurs, for one customer or all: as a recipient, as an address that a recipient gave, and in texts.
 
     Reads all orders, lines and messages, without a lock.
@@ -139,7 +119,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
     async with actor.transaction(StaffRight.PRIVACY) as transaction:
         connection = transaction.connection
         await connection.execute(store.TAKE_TIME)
-        found = await _find(connection, vault, email, customer_id)
+        found = await find(connection, vault, email, customer_id)
         orders = [
             await store.read_order(connection, vault, order, found.lines.get(order, ()))
             for order in sorted({*found.lines, *found.mentions})
@@ -169,94 +149,7 @@ async def export(actor: Actor, vault: Vault, email: str, customer_id: int | None
     }
 
 
-async def erase(
-    actor: Actor, vault: Vault, email: str, customer_id: int | None = None, *, request_id: int | None = None
-) -> Receipt:
-    """Erases an address for one customer or all, one order at a time, and returns the receipt. Raises NotFound if there is nothing.
-
-    Also finishes the request `request_id`. Raises StateConflict if another erasure finished it meanwhile. Can be repeated after an interruption:
-    the receipt then counts what was left.
-    """
-    async with actor.transaction(StaffRight.PRIVACY) as transaction:
-        await transaction.connection.execute(store.TAKE_TIME)
-        found = await _find(transaction.connection, vault, email, customer_id)
-    async with actor.transaction(StaffRight.PRIVACY) as transaction:
-        # First come the places that `_find` does not search: after an interruption, nothing else may be left to find.
-        connection = transaction.connection
-        await commit_as_one(connection)
-        await connection.execute(store.TAKE_TIME)
-        copies = await drop_copies_to(connection, email, customer_id)
-        erased = copies + await erase_from_lifecycle(connection, email, customer_id)
-        erased += await erase_from_reasons(connection, email, customer_id)
-        erased += await erase_from_answers(connection, email, customer_id)
-        if customer_id is None:
-            erased += await erase_from_requeues(connection, email)
-    if not (found or erased):
-        raise NotFound("nothing is held about that address as a recipient")
-    steps = [
-        *(partial(_erase_lines_to, found, order, email) for order in found.lines),
-        *(partial(_erase_mentions, order, email) for order in found.mentions),
-    ]
-    orders = []
-    for step in steps[:-1]:
-        async with actor.transaction(StaffRight.PRIVACY) as transaction:
-            await commit_as_one(transaction.connection)
-            orders.append(await step(transaction))
-    async with actor.transaction(StaffRight.PRIVACY) as transaction:
-        await commit_as_one(transaction.connection)
-        await transaction.connection.execute(store.TAKE_TIME)
-        # The last order, with the receipt: after an interruption there is something to find, so the repeat has a receipt.
-        orders += [await step(transaction) for step in steps[-1:]]
-        await erase_from_messages(transaction.connection, email, customer_id)
-        await erase_decisions_mentioning(transaction.connection, email, customer_id)
-        counts = count_erased(
-            orders,
-            count=len({*found.lines, *found.mentions}),
-            texts=len(found.mentions),
-            copies=copies,
-            drafts=await drop_drafts_with(transaction.connection, email, customer_id),
-            contacts=await drop_contacts_with(transaction.connection, email, customer_id),
-            campaigns=await _forget_visitor(transaction.connection, email, customer_id),
-            customer_notes=await erase_notes_mentioning(transaction.connection, email, customer_id),
-        )
-        return await _add_receipt(transaction, counts, customer_id, request_id)
-
-
-async def _erase_lines_to(found: Occurrences, order: OrderKey, email: str, transaction: Transaction) -> ErasedOrder:
-    connection, numbers = transaction.connection, found.lines[order]
-    async with changing_orders(connection, transaction.entries, order[0], [order[1]], waits=True):
-        # Somebody may have corrected the address since it was found. Then the line is another person's.
-        addressed = [one for one in numbers if LineKey(*order, one) in found.addressed]
-        others = await find_readdressed(connection, order, addressed, email)
-        theirs = [one for one in numbers if one not in others]
-        return await erase_lines(connection, order, theirs) if theirs else ErasedOrder(0, ErasedMail(0, 0, 0), 0)
-
-
-async def _erase_mentions(order: OrderKey, email: str, transaction: Transaction) -> ErasedOrder:
-    connection, copies = transaction.connection, 0
-    async with changing_orders(connection, transaction.entries, order[0], [order[1]], waits=True):
-        texts = await erase_mentions(connection, order, email)
-    if texts is not None:
-        await forget_written(connection, order[0], texts)
-        copies = await drop_copies(connection, order)
-    return ErasedOrder(0, ErasedMail(0, 0, copies), 0)
-
-
-async def _add_receipt(
-    transaction: Transaction, counts: dict[str, int], customer_id: int | None, request_id: int | None
-) -> Receipt:
-    """Adds and returns the receipt of an erasure, and finishes its request. Raises StateConflict if it has a receipt already."""
-    receipt = await store.add_receipt(transaction.connection, counts, customer_id=customer_id)
-    after = {"orders": receipt.orders, "lines": receipt.lines}
-    if request_id is not None:
-        after["request"] = request_id
-        if not await store.finish_request(transaction.connection, request_id, "done", receipt.number):
-            raise StateConflict("Somebody else carried out the request meanwhile.")
-    await transaction.record("privacy.erased", f"erasure {receipt.number}", after=after)
-    return receipt
-
-
-async def _forget_visitor(connection: Connection, email: str, customer_id: int | None) -> int:
+async def forget_visitor(connection: Connection, email: str, customer_id: int | None) -> int:
     """Erases an address from lists of campaigns and from code requests. Returns from how many lists."""
     await forget_asks(connection, email, customer_id)
     await erase_codes_to(connection, email, customer_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +13,12 @@ from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn
 
+from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.session import COMMANDS
-from largesse.privacy import service as privacy_service
+from largesse.encryption.vault import Vault
+from largesse.jobs.registry import WorkerContext
+from largesse.privacy.tasks import carry_on
 from largesse.web.office import privacy
 
 SAM = "sam.private@example.com"
@@ -119,28 +124,38 @@ def test_an_erasure_leaves_a_receipt_and_no_address(sign_in: SignIn, service: Se
     assert browser.post(f"{nothing}/done", outcome="nothing").status_code == 303
 
 
-def test_an_erasure_of_many_orders_takes_as_long_as_it_takes(
+def test_a_long_erasure_goes_on_in_a_worker_and_the_page_shows_how_far_it_is(
     sign_in: SignIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each order is a transaction: the time of one request is over before all of them are done."""
     for _ in range(3):
         assert service.send("gift", "coffee", value=5, recipients=[{"email": SAM}]).status_code == 200
-    erase_lines = privacy_service.erase_lines
-
-    async def slowly(*given: Any) -> Any:
-        await asyncio.sleep(0.7)
-        return await erase_lines(*given)
-
     browser = sign_in("owner")
     here = take_in(browser, "erase")
-    browser.get(f"{here}/erase")
-    monkeypatch.setattr(privacy_service, "erase_lines", slowly)
-    monkeypatch.setattr(service.app.services.timeouts, "_patience_s", 0.5)
-    done = browser.post(f"{here}/erase")
-    assert done.status_code == 303, done.text
-    monkeypatch.undo()
-    assert "Receipt of erasure" in browser.read(here)
+    monkeypatch.setattr(privacy, "_AT_ONCE_S", 0.0)
+    for _ in range(2):
+        assert browser.submit(f"{here}/erase").status_code == 303
+    assert "Searching all orders" in browser.read(here)
+    assert "Actions" not in browser.text
+
+    async def take_steps(database: Database, vault: Vault) -> bool:
+        return await carry_on(WorkerContext(database, vault, lambda *_: None))
+
+    said = []
+    while service.on_pool(take_steps, role=Role.WORKER):
+        said += re.findall(r"Erasing: \d+ of \d+ orders", browser.read(here))
+    assert len(said) >= 4
+    assert said == [f"Erasing: {done} of {len(said) - 1} orders" for done in range(len(said))]
+    browser.says("Receipt of erasure")
     assert not service.sql("SELECT FROM lines WHERE recipient_email = $1", SAM)
+    acts = service.sql(
+        "SELECT actor, actor_name FROM audit_events WHERE act = 'privacy.erased' ORDER BY id DESC LIMIT 1"
+    )
+    assert [tuple(one) for one in acts] == [("staff", "owner@largesse.example")]
+    nothing = take_in(browser, "erase")
+    browser.submit(f"{nothing}/erase")
+    assert service.on_pool(take_steps, role=Role.WORKER)
+    assert "Nothing is stored about this address." in browser.read(nothing)
+    assert browser.post(f"{nothing}/done", outcome="nothing").status_code == 303
 
 
 async def test_whole_tables_are_read_with_the_time_limits_of_commands(

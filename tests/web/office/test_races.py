@@ -18,6 +18,7 @@ from tests.web.office.test_privacy import SAM, take_in
 from largesse.customers import customers
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.privacy import service as privacy_service
+from largesse.web.office import privacy
 
 __all__ = ["service"]
 
@@ -84,6 +85,7 @@ def test_a_request_for_erasure_ends_once_with_its_receipt(
         return await erase_lines(*given)
 
     monkeypatch.setattr(privacy_service, "erase_lines", slowly)
+    monkeypatch.setattr(privacy, "_AT_ONCE_S", None)
     sue, oda = (staff_in(service, role, f"{role}@largesse.example") for role in ("support", "owner"))
     here = take_in(sue, "erase")
     sue.get(f"{here}/erase")
@@ -110,7 +112,7 @@ def test_an_erasure_leaves_a_gift_alone_whose_address_is_corrected_meanwhile(
         service.send("gift", "coffee", value=5, recipients=[{"email": SAM, "name": "Sam"}]).json()["reference"]
         for _ in range(2)
     ]
-    find = privacy_service._find
+    find = privacy_service.find
     page = f"/app/orders/{orders[0]}"
 
     async def then_corrected(*given: Any) -> Any:
@@ -122,7 +124,8 @@ def test_an_erasure_leaves_a_gift_alone_whose_address_is_corrected_meanwhile(
 
     here = take_in(sue, "erase")
     sue.get(f"{here}/erase")
-    monkeypatch.setattr(privacy_service, "_find", then_corrected)
+    monkeypatch.setattr(privacy, "_AT_ONCE_S", None)
+    monkeypatch.setattr(privacy_service, "find", then_corrected)
     assert sue.post(f"{here}/erase").status_code == 303
     sent_to = [
         service.sql(

@@ -13,6 +13,7 @@ from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
 from largesse.privacy import requests, store
+from largesse.privacy.erasing_store import find_job_of_request
 from largesse.privacy.requests import Kind, Outcome
 from largesse.privacy.store import PrivacyRequest
 from largesse.staff.model import StaffRight
@@ -23,6 +24,7 @@ from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import named
 
 _PAGE = 50
+_AT_ONCE_S = 2.0  # for so long a request erases; workers carry on what is left
 _KINDS = {Kind.EXPORT: text("A copy of their data"), Kind.ERASE: text("Erasure")}
 _OUTCOMES = {Outcome.DONE: text("Done"), Outcome.NOTHING: text("Nothing is stored"), Outcome.DECLINED: text("Declined")}
 
@@ -79,6 +81,7 @@ async def one(context: OfficeContext, template: str = "privacy_request.html") ->
     """Shows a request with its actions, or its receipt. Raises NotFound."""
     request = await _request(context)
     receipt = None if request.erasure_id is None else await context.read(store.find_receipt, request.erasure_id)
+    job = await context.read(find_job_of_request, request.id)
     outcomes = [one for one in Outcome if request.kind == Kind.EXPORT or one is not Outcome.DONE]
     return context.page(
         template,
@@ -89,7 +92,8 @@ async def one(context: OfficeContext, template: str = "privacy_request.html") ->
         soon_days=requests.SOON_DAYS,
         outcome=request.outcome and context.say(_OUTCOMES[Outcome(request.outcome)]),
         outcomes=[(str(one), context.say(_OUTCOMES[one])) for one in outcomes],
-        may_act=context.person.may(StaffRight.PRIVACY) and request.done_at is None,
+        job=None if request.done_at else job,
+        may_act=context.person.may(StaffRight.PRIVACY) and request.done_at is None and (job is None or job.has_ended),
     )
 
 
@@ -119,15 +123,17 @@ async def ask_erasing(context: OfficeContext) -> Response:
 
 
 async def erase(context: OfficeContext) -> Response:
-    """Erases the address of a request everywhere, and shows the receipt. Raises NotFound."""
+    """Erases the address of a request everywhere, and shows the receipt, or the progress if that takes long. Raises NotFound."""
     request = await _request(context)
     try:
         async with context.patient_actor() as actor:
-            await requests.erase_for(actor, context.services.vault, request)
+            receipt = await requests.erase_for(actor, context.services.vault, request, _AT_ONCE_S)
     except StateConflict:
         return context.see(_here(context), context.say("The request is done already."))
     except NotFound:
         return context.see(_here(context), context.say("Nothing is stored about this address."))
+    if receipt is None:
+        return context.see(_here(context))
     return context.see(_here(context), context.say("The data was erased."))
 
 
