@@ -14,7 +14,7 @@ from largesse.customers.members import bind_user, note_login
 from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
 from largesse.customers.second_step import asks_second_step, take_code
-from largesse.customers.sign_in_limits import Allowance, give_back, give_one_back, spend
+from largesse.customers.sign_in_limits import Allowance, give_back, give_one_back, spend, spend_on
 from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
 from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
@@ -248,13 +248,14 @@ class SigningIn(SignInSteps[sessions.Session]):
     async def forget_password(self, email: str, origin: Origin) -> None:
         """Mails a link for a new password to that address, if somebody signs in with it. Raises TooManyRequests.
 
-        Does the same work for an unknown address, except for the row of the mail.
+        Does the same work for an unknown address, except for the row of the mail. A COMMIT of its own for that row would wait for the disk,
+        which an unknown address would not.
         """
         key = email_key(email)
         await self._spend_network(origin)
-        await spend(self._database, self._vault, Allowance.LETTERS, key[:LONGEST].encode(errors="replace"))
-        if self._mails:
-            async with self._database.connection(LOOKUP) as connection:
+        async with self._database.transaction(LOOKUP) as connection:
+            await spend_on(connection, self._vault, Allowance.LETTERS, key[:LONGEST].encode(errors="replace"))
+            if self._mails:
                 await mail_reset(connection, key)
 
     async def look_at(self, secret: str, origin: Origin) -> Link:

@@ -9,7 +9,7 @@ from enum import Enum
 from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Rate
 from largesse.db.fragments import Fragment, compose
-from largesse.db.pool import Database
+from largesse.db.pool import Connection, Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
 
@@ -46,8 +46,14 @@ class Allowance(Enum):
 
 async def spend(database: Database, vault: Vault, allowance: Allowance, about: bytes) -> None:
     """Counts an attempt before it is made. Raises TooManyRequests if none is left."""
+    async with database.connection(LOOKUP) as connection:
+        await spend_on(connection, vault, allowance, about)
+
+
+async def spend_on(connection: Connection, vault: Vault, allowance: Allowance, about: bytes) -> None:
+    """Counts an attempt as `spend` does, in the caller's transaction."""
     rate = allowance.value
-    row = await database.fetchrow(LOOKUP, _SPEND, _key(vault, allowance, about), rate.most, rate.refill_s)
+    row = await connection.fetchrow(_SPEND, _key(vault, allowance, about), rate.most, rate.refill_s)
     assert row is not None, "an upsert returns its row"
     if row["is_refused"]:
         raise TooManyRequests("Too many attempts.", retry_after_s=rate.wait_s(row["remaining"]))
