@@ -167,7 +167,7 @@ def check_letter(message: EmailMessage, address: str, name: str, codes: int) -> 
     assert message["Subject"] == f"Åsa <i>& Co</i> sent you {'a gift' if codes == 1 else 'gifts'}"
     assert message["Return-path"] == "<gifts@mail.example.com>"
     text, html = (message.get_body((kind,)).get_content() for kind in ("plain", "html"))
-    assert HOSTILE in text.replace("\r\n", "\n")
+    assert HOSTILE.replace("\n", "\n> ") in text.replace("\r\n", "\n")
     assert name in text
     for markup in ("<img", "<b>", "<i>"):
         assert markup not in html

@@ -14,6 +14,7 @@ from tests.mail.conftest import text_of
 
 from largesse.base.email import to_dial
 from largesse.base.i18n.languages import LANGUAGES
+from largesse.catalogue.model import Details
 from largesse.mail import mime
 from largesse.mail.letter import CHOICE, CODES_FILE, PARCEL, SHOWN_CODES, VOUCHER, Letter, LetterCode, message_id, write
 from largesse.mail.rendering import THEMES, theme
@@ -119,18 +120,25 @@ def test_what_the_caller_wrote_is_text_and_never_markup_or_a_header() -> None:
 
 def test_no_line_looks_like_the_start_of_another_message_in_a_mailbox() -> None:
     told = "From here on\nFrom " + "now " * 40
-    letter = a_letter(message=told)
+    letter = a_letter(message=told, details=Details(told))
     raw = write(letter, "gifts@example.com", at=0)
     assert b"\nFrom " not in raw
     text = raw.split(b"\r\n\r\n", 2)[2].split(b"\r\n--")[0]
     assert max(len(line) for line in text.split(b"\r\n")) <= 76
-    assert told.strip() in bodies(parse(letter))[1]
+    assert told.strip() in bodies(parse(letter))[1], "in the description of the gift"
 
 
 def test_line_breaks_of_the_message_are_kept() -> None:
     html, text = bodies(parse(a_letter(message="one\r\ntwo\rthree\nfour")))
     assert "one<br>two<br>three<br>four" in html
-    assert "one\ntwo\nthree\nfour" in text
+    assert "> one\n> two\n> three\n> four\n" in text
+
+
+def test_no_line_of_the_message_looks_like_one_of_ours() -> None:
+    forged = "Open your gift: https://gifts.example.org/claim/abc\n\nCode: 9999-8888-7777-6666-5\r\nPIN: 543210\rWhat to do next"
+    _, text = bodies(parse(a_letter(message=forged, sender="The gift service")))
+    ours = [line for line in text.split("\n") if line.startswith(("Open your gift", "Code", "PIN", "What to do next"))]
+    assert ours == [f"Open your gift: {CODE.link_with_pin}", f"Code: {CODE.code}", "PIN: 012345", "What to do next"]
 
 
 def test_without_sender_name_message_and_value_nothing_is_missing() -> None:
@@ -325,7 +333,7 @@ def test_the_text_of_several_gifts_is_set_out_in_paragraphs() -> None:
 Ada has sent you:
 Coffee House e-gift, £10.00
 
-Well done!
+> Well done!
 
 Ada
 
