@@ -165,6 +165,27 @@ def test_entries_are_sentences_with_names_and_what_changed(service: Service, ada
     assert "Ada hat die Rolle von Cem von Mitglied zu Finanzen geändert" in rows(ada)
 
 
+def test_a_program_is_never_shown_as_a_person(service: Service, ada: Browser) -> None:
+    """Otherwise an administrator could act with the key of a service account that has the address of a colleague."""
+    make_account(ada, "cem@acme.example")
+    key = service.sql("SELECT max(key) AS key FROM service_accounts WHERE name = 'cem@acme.example'")[0]["key"]
+    _, secret = service.new_key(key)
+    made = service.client().post(
+        "/webhooks",
+        json={"targetUrl": "https://93.184.215.14/hook", "event": "order.created"},
+        headers={"Authorization": f"Bearer {secret}"},
+    )
+    assert made.status_code == 201, made.text
+    cem = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")[0]["id"]
+    ada.submit("/app/people", f"/app/people/{cem}/role", role="finance")
+    ada.submit("/app/people", f"/app/people/{cem}/role", role="member")
+    ada.get("/app/audit")
+    [entry] = [entry for entry in rows(ada) if "https://93.184.215.14" in entry]
+    assert entry.startswith("cem@acme.example (API key) "), "although other entries of the page name Cem"
+    assert "<code>key cem@acme.example</code>" in ada.page.text
+    assert "<code>person ada@acme.example</code>" in ada.page.text
+
+
 def test_the_log_is_found_by_names_and_kinds(service: Service, ada: Browser) -> None:
     make_account(ada, "Payroll machine")
     account = service.sql("SELECT max(id) FROM service_accounts")[0][0]

@@ -183,10 +183,15 @@ def _strong(words: str) -> Markup:
 
 
 def _who(context: PageContext, event: AuditEvent, names: Names) -> str:
-    """Returns the name of the actor: a person, a service account, the operator or Largesse."""
+    """Returns the name of the actor: a person, a service account, the operator or Largesse.
+
+    Only a person is looked up by address, and a service account is marked as one: its name may be the address or the name of a person.
+    """
     if event.actor in _ACTORS:
         return context.say(_ACTORS[event.actor])
-    return names.subjects.get(event.actor_name, event.actor_name)
+    if event.actor == "key":
+        return context.say("%(name)s (API key)", name=event.actor_name)
+    return names.subjects.get(event.actor_name, event.actor_name) if event.actor == "person" else event.actor_name
 
 
 def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
