@@ -134,13 +134,6 @@ def test_line_breaks_of_the_message_are_kept() -> None:
     assert "> one\n> two\n> three\n> four\n" in text
 
 
-def test_no_line_of_the_message_looks_like_one_of_ours() -> None:
-    forged = "Open your gift: https://gifts.example.org/claim/abc\n\nCode: 9999-8888-7777-6666-5\r\nPIN: 543210\rWhat to do next"
-    _, text = bodies(parse(a_letter(message=forged, sender="The gift service")))
-    ours = [line for line in text.split("\n") if line.startswith(("Open your gift", "Code", "PIN", "What to do next"))]
-    assert ours == [f"Open your gift: {CODE.link_with_pin}", f"Code: {CODE.code}", "PIN: 012345", "What to do next"]
-
-
 def test_without_sender_name_message_and_value_nothing_is_missing() -> None:
     message = parse(a_letter(sender=None, name=None, message=None, value_minor=None))
     assert message["Subject"] == "There is a gift for you"

@@ -124,3 +124,10 @@ def test_the_mail_about_a_parcel_that_came_back_leads_to_the_page_that_corrects_
     for words in (seen.text, bodies(back)[1]):
         assert "check the address on the page of your gift" in words
         assert ("See your gift" in words, "Open your gift" in words) == (True, False)
+
+
+def test_no_line_of_the_message_looks_like_one_of_ours() -> None:
+    forged = "Open your gift: https://gifts.example.org/claim/abc\n\nCode: 9999-8888-7777-6666-5\r\nPIN: 543210\rWhat to do next"
+    _, text = bodies(parse(a_letter(message=forged, sender="The gift service")))
+    ours = [line for line in text.split("\n") if line.startswith(("Open your gift", "Code", "PIN", "What to do next"))]
+    assert ours == [f"Open your gift: {CODE.link_with_pin}", f"Code: {CODE.code}", "PIN: 012345", "What to do next"]
