@@ -123,6 +123,37 @@ def test_a_wrong_field_has_the_focus_and_keeps_what_was_typed(visit: Visits, dem
     one.check("people-wrong")
 
 
+def test_a_form_that_was_stopped_can_be_sent_again(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
+    page = visit("desktop", storage_state=admin).page
+    page.goto(f"{demo.url}/app/contacts/new")
+    page.get_by_label("E-mail address").fill("stopped@example.com")
+    save = page.get_by_role("main").get_by_role("button", name="Save")
+    save.evaluate(
+        """(button) => new Promise((stopped) => {
+            navigation.addEventListener("navigateerror", () => stopped());
+            button.click();
+            setTimeout(stop);
+        })"""
+    )
+    assert save.is_enabled()
+    save.click()
+    page.get_by_text("The contact was saved.").wait_for()
+
+
+def test_a_form_sent_without_a_connection_keeps_what_was_typed(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
+    page = visit("desktop", storage_state=admin).page
+    page.goto(f"{demo.url}/app/contacts/new")
+    page.get_by_label("E-mail address").fill("offline@example.com")
+    save = page.get_by_role("main").get_by_role("button", name="Save")
+    page.context.set_offline(True)
+    save.click()
+    page.get_by_text("You are offline. Nothing was sent").wait_for()
+    assert page.get_by_label("E-mail address").input_value() == "offline@example.com"
+    page.context.set_offline(False)
+    save.click()
+    page.get_by_text("The contact was saved.").wait_for()
+
+
 def test_a_filter_closes_with_escape_and_with_a_click_elsewhere(
     visit: Visits, demo: Any, admin: dict[str, Any]
 ) -> None:

@@ -70,7 +70,7 @@ DAY_IS_OVER = "The gifts leave after this day. Choose a later one."
 @pytest.mark.parametrize(
     ("fields", "wrong", "said"),
     [
-        ({"claim_by": "soon"}, "claim_by", "Choose a day, or leave it empty."),
+        ({"claim_by": "soon"}, "claim_by", "Type a date, such as 31 December 2026. “soon” cannot be read."),
         ({"claim_by": "2020-01-01"}, "claim_by", DAY_IS_OVER),
         ({"claim_by": "9999-12-31"}, "claim_by", "Choose a day at most 3,650 days after the gifts leave."),
         ({"when": "later", "at": f"{day(10)}T09:00", "claim_by": str(day(9))}, "claim_by", DAY_IS_OVER),

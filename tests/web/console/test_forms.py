@@ -2,7 +2,7 @@
 
 import html
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,6 +10,7 @@ from tests.distributed import IS_DISTRIBUTED
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn, signed_in
 
+from largesse.base.i18n.languages import LANGUAGES
 from largesse.customers import form_posts
 from largesse.web.console.form import Form
 
@@ -239,3 +240,45 @@ def test_numbers_are_read_without_the_invisible_marks_that_programs_copy_along()
 def test_an_address_in_full_width_letters_is_not_one() -> None:
     form = Form({"email": "\uff41da@example.com", "fine": "ada@\uff45xample.com"}, say=str)
     assert (form.email("email"), form.email("fine"), list(form.errors)) == ("", "ada@example.com", ["email"])
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def _said(text: str, **values: object) -> str:
+    return text % values
+
+
+@pytest.mark.parametrize(
+    ("tag", "typed"),
+    [
+        ("de", "31.12.2026, 14.30 Uhr"),
+        ("de", "31. Dezember 2026 um 14:30 Uhr"),
+        ("fr", "31/12/2026 14 h 30"),
+        ("fr", "31 déc. 2026 à 14h30"),
+        ("en", "31 December 2026 at 2:30 pm"),
+        ("en", "12/31/2026 2:30 p.m."),
+        ("en", "2026-12-31 14:30:00"),
+        ("en", "2026-12-31T14:30"),
+    ],
+)
+def test_a_time_is_read_as_people_type_it_without_a_picker(tag: str, typed: str) -> None:
+    form = Form({"at": typed}, str, LANGUAGES[tag])
+    assert form.time("at", BERLIN) == datetime(2026, 12, 31, 13, 30, tzinfo=UTC)
+    assert not form.errors
+
+
+@pytest.mark.parametrize("typed", ["31.12.2026", "14:30", "31.12.2026 25:00", "31.02.2026 14:30", "31.12.2026 13 pm"])
+def test_what_is_no_time_is_refused_by_name(typed: str) -> None:
+    form = Form({"at": typed}, _said)
+    assert form.time("at", BERLIN) is None
+    assert f"“{typed}” cannot be read" in form.errors["at"]
+
+
+def test_a_day_that_the_language_leaves_open_is_refused_with_both() -> None:
+    days = {tag: Form({"day": "03/04/2026"}, _said, LANGUAGES[tag]) for tag in LANGUAGES}
+    assert days["de"].day("day") == days["fr"].day("day") == date(2026, 4, 3)
+    assert days["en"].day("day") is None
+    assert "3 April 2026 or 4 March 2026" in days["en"].errors["day"]
+    fine = Form({"day": "31.12.2026", "american": "12/31/2026", "with_time": "2026-12-31 14:30"}, _said)
+    assert (fine.day("day"), fine.day("american"), fine.day("with_time")) == (date(2026, 12, 31),) * 2 + (None,)

@@ -112,6 +112,8 @@ def test_states_are_neutral_unless_somebody_must_act(ada: Browser, service: Serv
         ("?state=cancelled", []),
         ("?since=2999-01-01", []),
         ("?until=2999-01-01", ["own", "sent", "batch"]),
+        ("?until=31.12.2999", ["own", "sent", "batch"]),
+        ("?since=31/12/2999", []),
         ("?account=0", []),
         ("?q=%00", ["own", "sent", "batch"]),
         ("?state=nonsense&gift=x&by=person-&account=%C2%B2&before=x&after=-1", ["own", "sent", "batch"]),

@@ -65,7 +65,7 @@ class PageContext:
         self.route = route
         self.session = session
         self.language = language
-        self.form = Form({}, self.say)
+        self.form = Form({}, self.say, language)
         self.understood: dict[str, str] = {}  # the amount read from each field, formatted
         self.parameters = query_of(request, PARAMETERS)
         self.files: dict[str, bytes] = {}  # uploaded files by field
@@ -170,7 +170,7 @@ class PageContext:
     @property
     def form_of_address(self) -> Form:
         """The parameters of the address as a form that changes nothing."""
-        return Form(self.parameters.pairs, self.say)
+        return Form(self.parameters.pairs, self.say, self.language)
 
     def query(self, name: str) -> str:
         """Returns a parameter of the address as text; empty if it is missing. `parameters` has numbers and days."""

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from contextlib import suppress
+from datetime import UTC, date, datetime, tzinfo
+from datetime import time as clock_time
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
 from largesse.base.email import EmailError, is_mistyped, normalise_email
-from largesse.base.i18n.languages import text
-from largesse.base.text import trimmed, unfit
+from largesse.base.i18n.languages import DEFAULT, Language, text
+from largesse.base.text import cleaned, trimmed, unfit
+from largesse.web.console.typed_times import EITHER_DAY, UNREAD_DAY, UNREAD_TIME, Either, Unread, read_day, read_time
 from largesse.web.kit.query import INT32, Whole
 
 Declared = TypeVar("Declared")
@@ -32,6 +35,7 @@ REQUIRED = text("Fill this in.")
 _IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3})*")
 _BETWEEN_THOUSANDS = re.compile(r"[^0-9]")
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
+_MOST_SAID = 60  # characters of a date that cannot be read
 CHANGED = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
 CHANGED_TOO = text("Somebody else changed this meanwhile to: %(value)s")
 
@@ -109,9 +113,12 @@ FieldKind = Text | Email | Choice | Choices | Checked
 class Form:
     """The fields of a form by name. The methods that read a field add errors to `errors`, in the language of the page."""
 
-    def __init__(self, fields: Sequence[tuple[str, str]] | Mapping[str, str], say: Say) -> None:
+    def __init__(
+        self, fields: Sequence[tuple[str, str]] | Mapping[str, str], say: Say, language: Language = DEFAULT
+    ) -> None:
         self._fields = list(fields.items()) if isinstance(fields, Mapping) else list(fields)
         self.say = say
+        self.language = language
         self.errors: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -128,7 +135,7 @@ class Form:
 
     def without(self, names: Collection[str]) -> Form:
         """Returns the same form without the fields of those names."""
-        return Form([one for one in self._fields if one[0] not in names], self.say)
+        return Form([one for one in self._fields if one[0] not in names], self.say, self.language)
 
     def all(self, name: str) -> list[str]:
         """Returns the text of each field with that name."""
@@ -196,22 +203,49 @@ class Form:
         return Whole(highest).read(_BETWEEN_THOUSANDS.sub("", typed) if _IN_THOUSANDS.fullmatch(typed) else typed)
 
     def time(self, name: str, zone: tzinfo) -> datetime | None:
-        """Returns a time typed in a zone, in UTC; None for anything else."""
-        return self._at(name, LOCAL, zone)
+        """Returns a time typed in a zone, in UTC; None for anything else. Adds an error for a text that is no time."""
+        return _in_utc(self._typed(name, LOCAL, read_time, UNREAD_TIME, zone))
+
+    def day(self, name: str) -> date | None:
+        """Returns a day; None for anything else. Adds an error for a text that is no day."""
+        at = self._typed(name, DAY, lambda *typed: datetime.combine(read_day(*typed), clock_time()), UNREAD_DAY, UTC)
+        return at and at.date()
 
     def end_of_day(self, name: str, zone: tzinfo) -> datetime | None:
-        """Returns the end of a day typed in a zone, in UTC; None for anything else. If clocks go back in its last hour, returns the later end."""
-        return self._at(name, DAY, zone, hour=23, minute=59, second=59, fold=1)
+        """Returns the end of a day typed in a zone, in UTC. If clocks go back in its last hour, returns the later end.
 
-    def _at(self, name: str, form: str, zone: tzinfo, **clock: int) -> datetime | None:
+        Returns None for anything else. Adds an error for a text that is no day.
+        """
+        day = self.day(name)
+        return _in_utc(datetime.combine(day, clock_time(23, 59, 59, fold=1, tzinfo=zone)) if day else None)
+
+    def _typed(
+        self, name: str, posted: str, read: Callable[[str, Language], datetime], unread: str, zone: tzinfo
+    ) -> datetime | None:
+        """Returns what a browser posted in that format, or what somebody typed, in a zone. Adds an error for any other text."""
+        typed = self[name].strip()
+        with suppress(ValueError):
+            return datetime.strptime(typed, posted).replace(tzinfo=zone)
         try:
-            return datetime.strptime(self[name].strip(), form).replace(tzinfo=zone, **clock).astimezone(UTC)
-        except (ValueError, OverflowError):
-            return None
+            return read(typed, self.language).replace(tzinfo=zone)
+        except Either as either:
+            one, other = map(self.language.day, either.args)
+            self.error(name, self.say(EITHER_DAY, typed=typed, one=one, other=other))
+        except Unread:
+            if typed:
+                self.error(name, self.say(unread, typed=cleaned(typed, "")[:_MOST_SAID]))
+        return None
 
     def numbers(self, name: str) -> list[int]:
         """Returns the whole numbers in the fields with that name, such as ids. Skips everything else."""
         return [number for typed in self.all(name) if (number := Whole().read(typed)) is not None]
+
+
+def _in_utc(at: datetime | None) -> datetime | None:
+    """Returns the instant in UTC; None if UTC has no such year."""
+    with suppress(OverflowError):
+        return at and at.astimezone(UTC)
+    return None
 
 
 def with_others(

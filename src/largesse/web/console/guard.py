@@ -215,7 +215,7 @@ class Guard(Generic[AnyContext, AnySession]):
             await route.before_reading(context)
         with self._services.timeouts.suspended():
             await posted.read(self._services.cooperative, context.token_of)
-        context.form = Form(posted.fields, context.say)
+        context.form = Form(posted.fields, context.say, context.language)
         context.files, context.file_names = posted.files, posted.file_names
         return token
 

@@ -27,7 +27,7 @@ async def carry_out(context: AnyContext, handler: Callable[[AnyContext], Awaitab
         try:
             return await handler(context)
         except ReadAgain:
-            context.form = Form(typed, context.say)
+            context.form = Form(typed, context.say, context.language)
     return context.trouble(409, context.say(CHANGED))
 
 

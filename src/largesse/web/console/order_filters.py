@@ -14,7 +14,7 @@ from largesse.customers.roles import Reach, Right
 from largesse.reports.filters import GroupFilter, OrderFilter
 from largesse.reports.listing import Choices, Sort
 from largesse.reports.sums import OrderState
-from largesse.web.console.context import RequestContext
+from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.order_words import SOURCES, STATES
 from largesse.web.console.periods import FREE, PERIODS, period_of
 
@@ -68,11 +68,14 @@ def read_sort(context: RequestContext) -> Sort:
     return Sort(said) if said in set(Sort) else Sort.NEWEST
 
 
-def read_day(context: RequestContext, name: str) -> date | None:
+def read_day(context: PageContext, name: str) -> date | None:
     """Returns the day of a parameter; None if it is missing or wrong. Adds an error to the form for a wrong one."""
-    if context.parameters.is_wrong(name):
-        context.form.error(name, context.say(NO_DAY))
-    return context.parameters.day(name)
+    if not context.parameters.is_wrong(name):
+        return context.parameters.day(name)
+    typed = context.form_of_address
+    day = typed.day(name)
+    context.form.errors = typed.errors | context.form.errors
+    return day
 
 
 class Chip(msgspec.Struct, frozen=True):
@@ -113,7 +116,7 @@ def _chip(
 def _period(context: RequestContext) -> Chip:
     choices = [(name, context.say(word)) for name, word in PERIODS.items() if name != FREE]
     value = dict(choices).get(context.query("period"), "")
-    since, until = context.parameters.day("since"), context.parameters.day("until")
+    since, until = read_day(context, "since"), read_day(context, "until")
     if not value and (since or until):
         value = " \N{EN DASH} ".join(context.language.short_day(day) if day else "…" for day in (since, until))
     without = list_address(context, period=None, since=None, until=None)

@@ -350,10 +350,5 @@ def _is_digital(content: Content) -> bool:
 
 def _instant(context: OfficeContext) -> datetime | None:
     """Returns the time in the form, by default in the zone of the page; None if it is missing or wrong."""
-    try:
-        at = datetime.fromisoformat(context.form["at"])
-    except ValueError:
-        return None
-    if not 2000 <= at.year <= 9000:  # a zone may have no time before the first year, or after the last
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=context.zone)
+    at = context.form.time("at", context.times_in)
+    return at if at and 2000 <= at.year <= 9000 else None

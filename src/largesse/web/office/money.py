@@ -21,6 +21,7 @@ from largesse.suppliers.service import list_costs
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Text
 from largesse.web.console.funding import month_in_address, send_statement, shown_month
+from largesse.web.console.order_filters import read_day
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 
@@ -161,11 +162,8 @@ async def _due_page(context: OfficeContext, account: CorrectableAccount) -> Resp
 async def margins(context: OfficeContext) -> Response:
     """Shows the cost and the margin of gifts from suppliers, by supplier and gift."""
     today = clock.now().date()
-    until = context.parameters.day("until") or today
-    since = context.parameters.day("since") or date.fromordinal(max(1, until.toordinal() - _MARGIN_DAYS))
-    for name in ("since", "until"):
-        if context.parameters.is_wrong(name):
-            context.form.error(name, context.say("Type a date, such as 2026-11-30."))
+    until = read_day(context, "until") or today
+    since = read_day(context, "since") or date.fromordinal(max(1, until.toordinal() - _MARGIN_DAYS))
     if since > until:
         context.form.error("until", context.say("Choose a day that is not before the first one."))
     rows = await _costs(context, since, until) if since <= until else []

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from datetime import date
 from typing import Annotated
 
 import msgspec
@@ -34,7 +33,7 @@ class RequestForm(msgspec.Struct):
 
     kind: Annotated[str, Choice(tuple(Kind))]
     email: Annotated[str, Email()]
-    received: Annotated[str, Text(10)]
+    received: Annotated[str, Text(60)]
     customer: Annotated[str, Text(100, required=False)]
 
 
@@ -62,7 +61,9 @@ async def show(context: OfficeContext) -> Response:
 async def take_in(context: OfficeContext) -> Response:
     """Records a request."""
     form = context.form.read(RequestForm)
-    received_on = _day(context, form.received)
+    received_on = context.form.day("received")
+    if received_on is None:
+        context.form.error("received", context.say("Choose a day."))
     customer_id = await _customer(context, form.customer)
     if context.form.errors or received_on is None:
         return await show(context)
@@ -154,14 +155,6 @@ async def close(context: OfficeContext) -> Response:
 
 async def _request(context: OfficeContext) -> PrivacyRequest:
     return await context.read(store.find_request, context.number("request"))
-
-
-def _day(context: OfficeContext, typed: str) -> date | None:
-    try:
-        return date.fromisoformat(typed)
-    except ValueError:
-        context.form.error("received", context.say("Choose a day."))
-        return None
 
 
 async def _customer(context: OfficeContext, key: str) -> int | None:

@@ -1,11 +1,26 @@
 // Everything works without this script. With it, the buttons of a submitted form are disabled, so that it is sent once.
 // Not for one that is answered with a file: the page stays, and its buttons are needed again.
-addEventListener("submit", (event) => {
-  const form = event.target;
-  if (form.method !== "post" || event.defaultPrevented || event.submitter?.dataset.file !== undefined) return;
+let isConnected = false;
+addEventListener("submit", async (event) => {
+  const { target: form, submitter } = event;
+  if (form.method !== "post" || event.defaultPrevented) return;
+  if (!navigator.onLine && toasts && !isConnected) {
+    // The browser's error page would lose what was typed. A service on this machine answers without a network.
+    event.preventDefault();
+    isConnected = await fetch(location.href, { method: "HEAD" }).then(() => true, () => false);
+    if (isConnected) form.requestSubmit(submitter);
+    else say(toasts.dataset.offline);
+    isConnected = false;
+    return;
+  }
+  if (submitter?.dataset.file !== undefined) return;
   setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; }));
+  if (!window.navigation) setTimeout(enable, 10_000);
 });
-addEventListener("pageshow", () => document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; }));
+// A person who stops a form, or returns to it, can send it again: the server carries it out once.
+const enable = () => document.querySelectorAll("button[disabled]").forEach((button) => { button.disabled = false; });
+addEventListener("pageshow", enable);
+window.navigation?.addEventListener("navigateerror", enable);
 // Filling in a time chooses "Later". Without this script, the server reports the contradiction.
 addEventListener("input", (event) => {
   const later = event.target.value && event.target.closest("[data-later]")?.querySelector("[value=later]");
@@ -27,6 +42,12 @@ function toast(shown) {
   const leave = () => { if (!shown.matches(":hover, :focus-within")) shown.remove(); else setTimeout(leave, TOAST_MS); };
   setTimeout(leave, TOAST_MS);
 }
+function say(words) {
+  const shown = document.createElement("p");
+  shown.className = "toast";
+  shown.append(words);
+  toast(shown);
+}
 // Inserts the server's notices again, so that screen readers read them.
 for (const shown of toasts?.querySelectorAll(".toast") ?? []) setTimeout(() => toast(shown), 100);
 
@@ -47,10 +68,7 @@ addEventListener("click", async (event) => {
     button.focus();
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 2_000);
-    const shown = document.createElement("p");
-    shown.className = "toast";
-    shown.append(toasts.dataset.copied);
-    toast(shown);
+    say(toasts.dataset.copied);
   }
   // A click elsewhere closes menus.
   for (const menu of document.querySelectorAll("details:is(.row-menu, .me, .means, .filter)[open]")) if (!menu.contains(event.target)) menu.open = false;

@@ -3,8 +3,9 @@
 const isChanged = () => [...document.querySelectorAll("[data-edits] input")].some((field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked);
 const isTyped = () => [...document.querySelectorAll("textarea[name=rows]")].some((field) => field.value !== field.defaultValue);
 let isSent = false;
-addEventListener("submit", (event) => { isSent ||= event.target.method === "post"; });
+addEventListener("submit", (event) => { isSent ||= event.target.method === "post" && !event.defaultPrevented; });
 addEventListener("pageshow", () => { isSent = false; });
+window.navigation?.addEventListener("navigateerror", () => { isSent = false; }); // somebody stopped it
 addEventListener("beforeunload", (event) => { if (!isSent && (isChanged() || isTyped())) event.preventDefault(); });
 
 // Replaces the parts of the page that `data-live` names with those of the page that the form would open.

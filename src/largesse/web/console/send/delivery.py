@@ -85,7 +85,8 @@ def _send_at(context: RequestContext, opened: Open) -> datetime | None:
         return at
     is_over = at is not None and at <= now
     if form["at"] and not is_over and form["at"] != _local(context, opened.content.send_at):
-        form.error("at", context.say("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time."))
+        said = context.say("A time is filled in. Leave “Later” chosen, or choose “Now” and empty the time.")
+        form.errors["at"] = said  # even if it cannot be read
     return None
 
 
