@@ -129,25 +129,3 @@ async def _open_pool(url: str) -> asyncpg.Pool:
         statement_cache_size=0,
         server_settings={"citus.enable_repartition_joins": "on"},
     )
-
-
-class Lasting:
-    """A connection as of a command, in the background, from the first use to the end; opened again if a test has ended it."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._stack = AsyncExitStack()
-        self._connection: asyncpg.Connection | None = None
-        self._turn = asyncio.Lock()
-
-    def ask(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
-        return run(self._ask(work))
-
-    def close(self) -> None:
-        run(self._stack.aclose())
-
-    async def _ask(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
-        async with self._turn:
-            if self._connection is None or self._connection.is_closed():
-                self._connection = await self._stack.enter_async_context(connect_once(self._url, OPERATOR))
-            return await work(self._connection)

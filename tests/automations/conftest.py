@@ -100,6 +100,20 @@ def add_contact(service: Service, name: str, environment: str = "production", **
     return added
 
 
+def add_group(service: Service, *contacts: int, name: str = "G", environment: str = "production") -> int:
+    """A group with these contacts, since long ago."""
+    group: int = service.sql(
+        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, $1, $2) RETURNING id", environment, name
+    )[0][0]
+    for contact in contacts:
+        join(service, group, contact, date(2000, 1, 1))
+    return group
+
+
+def join(service: Service, group: int, contact: int, joined_on: date) -> None:
+    service.sql("INSERT INTO contact_members VALUES (1, 'production', $1, $2, $3)", group, contact, joined_on)
+
+
 def move_to(service: Service, instant: str) -> None:
     """Sets the database's clock."""
     service.sql(f"UPDATE clock SET ahead_by = '{instant}'::timestamptz - now()")

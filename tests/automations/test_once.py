@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from tests.automations.conftest import add_contact, move_to, runs, work
+from tests.automations.conftest import add_contact, add_group, join, move_to, runs, work
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import store
@@ -48,21 +48,13 @@ def test_a_corrected_birthday_gives_no_second_gift_in_a_year(
 def test_a_contact_who_joins_a_group_again_gets_no_second_gift(
     service: Service, automation: Callable[..., int]
 ) -> None:
-    group = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'G') RETURNING id"
-    )[0][0]
     move_to(service, "2047-03-03 06:00Z")
-    contact = add_contact(service, "Again")
+    group, contact = add_group(service), add_contact(service, "Again")
     automation(occasion="joined", group_id=group, days=0)
     for day in (4, 8):
         move_to(service, f"2047-03-{day:02} 06:00Z")
         service.sql("DELETE FROM contact_members")
-        service.sql(
-            "INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on) VALUES (1, 'production', $1, $2, $3)",
-            group,
-            contact,
-            date(2047, 3, day),
-        )
+        join(service, group, contact, date(2047, 3, day))
         move_to(service, f"2047-03-{day:02} 12:00Z")
         work(service)
     assert runs(service) == [("Again", date(2047, 3, 4), "placed"), ("Again", date(2047, 3, 8), "skipped")]

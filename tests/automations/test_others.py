@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from tests.automations.conftest import add_contact, move_to, perform, rule, work
+from tests.automations.conftest import add_contact, add_group, move_to, perform, rule, work
 from tests.web.api.conftest import Service
 
 from largesse.automations.model import MOST_AUTOMATIONS, MOST_DAYS, MOST_YEARS
@@ -110,11 +110,8 @@ def test_limits_of_a_rule(
 def test_a_group_of_the_other_environment_and_a_removed_template_are_refused(
     service: Service, automation: Callable[..., int]
 ) -> None:
-    [group] = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'staging', 'G') RETURNING id"
-    )
     with pytest.raises(AutomationFault, match="`group`"):
-        automation(group_id=group["id"])
+        automation(group_id=add_group(service, environment="staging"))
     service.sql("UPDATE templates SET removed_at = clock_now()")
     try:
         with pytest.raises(AutomationFault, match="`template`"):

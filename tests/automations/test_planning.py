@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from babel.core import get_global
-from tests.automations.conftest import add_contact, move_to, perform, rule, runs, work
+from tests.automations.conftest import add_contact, add_group, join, move_to, perform, rule, runs, work
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import run_store, store
@@ -44,10 +44,7 @@ def test_planning_and_the_model_agree(
     random, changes = Random(7), dict(changes)
     if changes.pop("is_large", False):  # the group is large enough to be read by its days
         monkeypatch.setattr(run_store, "_PREVIEW", run_store._PREVIEW.replace("OFFSET 10000", "OFFSET 9"))
-    group = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'G') RETURNING id"
-    )[0][0]
-    people = {}
+    group, people = add_group(service), {}
     for number in range(60):
         birthday = (
             229 if number % 6 == 0 else random.choice([228, 301, random.randint(1, 12) * 100 + random.randint(1, 28)])
@@ -65,7 +62,7 @@ def test_planning_and_the_model_agree(
             left_at=datetime(2026, 1, 1, tzinfo=UTC) if left else None,
         )
         if joined is not None:
-            service.sql("INSERT INTO contact_members VALUES (1, 'production', $1, $2, $3)", group, contact, joined)
+            join(service, group, contact, joined)
         people[contact] = Days(birthday, started, joined, not left)
     of_group = changes.pop("is_of_group", False) or changes.get("occasion") == "joined"
     wanted = rule(service, group_id=group if of_group else None, **changes)
@@ -173,21 +170,18 @@ def test_a_contact_who_is_added_after_the_automation_on_its_first_day_gets_the_g
 def test_a_contact_who_joins_on_the_day_of_the_automation_gets_the_gift_if_after_it(
     service: Service, automation: Callable[..., int], created: str, joined: str, country: str, is_planned: bool
 ) -> None:
-    zoe = add_contact(service, "Zoe", country=country)
-    [group] = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'G') RETURNING id"
-    )
+    zoe, group = add_contact(service, "Zoe", country=country), add_group(service)
 
     def create() -> None:
         move_to(service, created)
-        automation(occasion="joined", group_id=group["id"], days=0)
+        automation(occasion="joined", group_id=group, days=0)
 
-    def join() -> None:
+    def join_now() -> None:
         move_to(service, joined)
         service.sql("UPDATE contacts SET created_at = clock_now() WHERE id = $1 AND country = 'NZ'", zoe)
-        on_database(service.database_url, lambda connection: save_members(connection, PLACE, [(group["id"], zoe)], []))
+        on_database(service.database_url, lambda connection: save_members(connection, PLACE, [(group, zoe)], []))
 
-    for step in (create, join) if created < joined else (join, create):
+    for step in (create, join_now) if created < joined else (join_now, create):
         step()
     service.sql("UPDATE automations SET plan_at = clock_now()")
     work(service, places=False)
@@ -289,18 +283,9 @@ def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
 def test_a_change_of_days_sends_nothing_for_days_before_it(service: Service, automation: Callable[..., int]) -> None:
     """The page shows no gift for them. One that waits already is still sent if it is right by the new rule."""
     move_to(service, "2044-07-01 06:00Z")
-    group = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'Team') RETURNING id"
-    )[0]["id"]
     for day in (13, 14, 15, 16):
         add_contact(service, f"Other{day}", birthday=700 + day)
-    member = add_contact(service, "Member", birthday=714)
-    service.sql(
-        "INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on) VALUES (1, 'production', $1, $2, '2044-01-01')",
-        group,
-        member,
-    )
-    own = automation(group_id=group)
+    own = automation(group_id=add_group(service, add_contact(service, "Member", birthday=714)))
     service.sql("UPDATE users SET is_active = false WHERE name = 'Ada'")
     move_to(service, "2044-07-15 12:00Z")
     work(service)
@@ -317,9 +302,7 @@ def test_who_joins_the_group_after_the_day_gets_nothing_for_it(
 ) -> None:
     """As a contact who is added after the day. An import of a department sent gifts for its last three days."""
     move_to(service, "2044-07-01 06:00Z")
-    group = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'Team') RETURNING id"
-    )[0]["id"]
+    group = add_group(service)
     contacts = [add_contact(service, f"P{day}", birthday=700 + day) for day in (14, 15, 16)]
     automation(group_id=group)
     move_to(service, "2044-07-15 12:00Z")

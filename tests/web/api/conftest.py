@@ -23,7 +23,7 @@ import httpx
 import pytest
 import uvicorn
 from msgspec.structs import replace
-from tests.background import Beside, Lasting, Statements, on_database
+from tests.background import Beside, Statements, on_database
 from tests.closing import closing
 from tests.conftest import Template
 from tests.distributed import WAITING
@@ -38,6 +38,7 @@ from largesse.customers.authenticator import WrongKeys
 from largesse.customers.key_store import delete_key
 from largesse.db.pool import Database
 from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
 from largesse.main import build_app, open_services
@@ -66,7 +67,6 @@ class Service:
     _statements: Statements = field(repr=False)
     _beside: Beside = field(default_factory=Beside, repr=False)
     _clients: dict[str | None, httpx.Client] = field(default_factory=dict, repr=False)
-    _lasting: Lasting | None = field(default=None, repr=False)
 
     def client(self, key: str | None = None) -> httpx.Client:
         """A client that sends the key with that name; None: no key."""
@@ -104,8 +104,6 @@ class Service:
             client.close()
         self._statements.close()
         self._beside.close()
-        if self._lasting is not None:
-            self._lasting.close()
 
     def sql(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
         """Runs one statement on the service's database, as its owner."""
@@ -120,9 +118,13 @@ class Service:
         return on_database(self.database_url, work)
 
     def ask(self, work: Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]) -> Any:
-        """What `work`, which is short and waits for no other, makes of a connection that stays open: opening one takes longer."""
-        self._lasting = self._lasting or Lasting(self.database_url)
-        return self._lasting.ask(work)
+        """What `work` makes of a connection that stays open: opening one takes longer."""
+
+        async def on_one(database: Database, _: Vault) -> Any:
+            async with database.session(OPERATOR) as connection:
+                return await work(connection)
+
+        return self.on_pool(on_one)
 
     def on_pool(self, work: Callable[[Database, Vault], Coroutine[Any, Any, Any]], **options: Any) -> Any:
         """What `work` makes of a pool opened with those options, and the service's vault. The pool stays open."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.automations.conftest import add_contact
+from tests.automations.conftest import add_contact, add_group
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import WORLD as SENDING
@@ -109,7 +109,7 @@ def test_no_template_is_chosen_before_the_person_chooses_one(service: Service, a
 def test_a_second_automation_for_the_same_day_of_the_same_contacts_is_said(service: Service, ada: Browser) -> None:
     said, other = "Contacts get a second gift for the same day from this automation: {}".format, {"name": "Others"}
     zoe = add_contact(service, "Zoe", birthday=in_days(10))
-    sales, support = (group_of(service, name, zoe) for name in ("Sales", "Support"))
+    sales, support = (add_group(service, zoe, name=name) for name in ("Sales", "Support"))
     first = str(set_one(ada, service, group=str(sales)).headers["location"])
     second = str(set_one(ada, service, group=str(support), **other).headers["location"])
     assert said("Others") in ada.read(first)
@@ -119,7 +119,7 @@ def test_a_second_automation_for_the_same_day_of_the_same_contacts_is_said(servi
     assert said("Birthdays") in ada.read(second), "all contacts are those of every group"
     set_one(ada, service, edit, occasion="anniversary", **other)
     assert said("Birthdays") not in ada.read(second), "another occasion"
-    set_one(ada, service, edit, group=str(group_of(service, "London", add_contact(service, "Bo"))), **other)
+    set_one(ada, service, edit, group=str(add_group(service, add_contact(service, "Bo"), name="London")), **other)
     assert said("Birthdays") not in ada.read(second), "no contact is in both groups"
     set_one(ada, service, edit, group=str(sales), **other)
     assert said("Others") in ada.read(first)
@@ -140,16 +140,3 @@ def test_home_and_the_list_of_templates_say_that_a_gift_has_another_price(
     assert said not in sign_in("fin@acme.example").read("/app"), "who sees no automations"
     ada.submit(path, f"{path}/pause")
     assert said not in ada.read("/app")
-
-
-def group_of(service: Service, name: str, contact: int) -> int:
-    """Creates a group with a contact."""
-    group: int = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', $1) RETURNING id", name
-    )[0][0]
-    service.sql(
-        "INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on) VALUES (1, 'production', $1, $2, '2000-01-01')",
-        group,
-        contact,
-    )
-    return group

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.automations.conftest import add_group
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.gifts import WORLD, ada, gathered
@@ -50,17 +51,14 @@ def conflict(browser: Browser, path: str, fields: dict[str, Any], said: str, **c
 
 
 def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
-    [group] = service.sql(
-        "INSERT INTO contact_groups (customer_id, environment, name) "
-        "SELECT id, 'production', 'New here' FROM customers WHERE key = 'acme' RETURNING id"
-    )
+    group = add_group(service, name="New here")
     service.sql("UPDATE users SET role = 'admin' WHERE name = 'Mia'")  # who may approve it
     path = f"{set_one(ada, service).headers['location']}/edit"
     old = window(ada, path)
-    save(ada, path, old, occasion="joined", group=str(group["id"]), days="0", asks_approval="yes")
+    save(ada, path, old, occasion="joined", group=str(group), days="0", asks_approval="yes")
     save(ada, path, old, name="Welcome", cap="50")
     [row] = service.sql("SELECT name, occasion, group_id, days, cap, asks_approval FROM automations")
-    assert tuple(row) == ("Welcome", "joined", group["id"], 0, 50, True)
+    assert tuple(row) == ("Welcome", "joined", group, 0, 50, True)
     conflict(ada, path, old, "Days after joining a group", occasion="anniversary")
     assert window(ada, path)["occasion"] == "joined"
     save(ada, path, window(ada, path), asks_approval=[], days="7", zone="Asia/Kathmandu")
