@@ -25,6 +25,7 @@ MOST_NAME = 60  # characters
 MOST_NOTE = 500
 MOST_CHOSEN = 100  # most accounts, gifts or approvers of a rule
 MOST_LISTED = 200  # requests on a page
+_NARROWED = ("account_ids", "product_ids", "collection_ids")  # what a rule is limited to
 SENT_WITHIN_S = 15.0  # after its approval, or it is not sent by itself
 
 
@@ -336,6 +337,9 @@ def _total(request: model.ApprovalRequest) -> Mapping[str, object]:
 
 
 def _audited(rule: model.ApprovalRule) -> Mapping[str, object]:
-    """Returns a rule for the audit log."""
+    """Returns a rule for the audit log: all of its conditions, and as `people` those who alone may approve."""
     above = {"above_minor": rule.above_minor, "currency": rule.currency}
-    return {"name": rule.name, "role": rule.role, **above, "needed": rule.needed}
+    narrowed = {name: sorted(ids) for name in _NARROWED if (ids := getattr(rule, name))}
+    people = {"people": sorted(rule.approver_ids)} if rule.approver_ids else {}
+    facts = {"name": rule.name, "role": rule.role, **above, "needed": rule.needed, **people, **narrowed}
+    return {**facts, "beyond_budget": rule.beyond_budget, "expires_days": rule.expires_days}

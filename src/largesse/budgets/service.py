@@ -129,7 +129,7 @@ async def change_budget(
         if budget != before:
             old, new = (dict[str, object]({"name": one.name, **_amounts(one)}) for one in (before, budget))
             if people != before.user_ids:
-                old["people"], new["people"] = len(before.user_ids), len(people)
+                old["people"], new["people"] = sorted(before.user_ids), sorted(people)
             await transaction.record("budget.changed", f"budget {budget_id}", before=old, after=new)
 
 
@@ -195,7 +195,7 @@ async def _subject(transaction: Transaction, new: NewBudget) -> Mapping[str, obj
         return {"role": new.role}
     if new.kind == "group":
         await _require_people(transaction, new.user_ids)
-        return {"people": len(set(new.user_ids))}
+        return {"people": sorted(set(new.user_ids))}
     place = *actor.place, new.currency
     name = await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place)
     if name is None:

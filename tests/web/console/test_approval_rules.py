@@ -1,11 +1,12 @@
 """The page of approval rules with a catalogue of more gifts than it offers at once."""
 
+import json
 import re
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.approving import set_rule
-from tests.web.console.conftest import Browser, acme_with
+from tests.web.console.conftest import Browser, acme_with, user_id
 
 from largesse.web.console.approval_rules import MOST_FIELDS, MOST_OFFERED
 
@@ -47,3 +48,13 @@ def test_too_many_choices_are_said_beside_the_form(service: Service, ada: Browse
     ada.page = set_rule(ada, **{field: [str(number) for number in range(1, MOST_FIELDS - 20)]})
     assert ada.page.status_code == 422
     ada.says("Choose at most 100.")
+
+
+def test_the_log_has_who_alone_may_approve_and_what_the_rule_is_about(service: Service, ada: Browser) -> None:
+    bea, gift = user_id(service, "bea@acme.example"), service.ids["products"]["g1"]
+    assert set_rule(ada, name="Only Bea", approver=str(bea), product=str(gift)).status_code == 303
+    ada.sees("/app/audit?act=approval_rule.created&q=Only+Bea", "Ada", "People: Bea")
+    [made] = service.sql(
+        "SELECT after::json FROM audit_events WHERE act = 'approval_rule.created' AND after ->> 'name' = 'Only Bea'"
+    )
+    assert {"people": [bea], "product_ids": [gift]}.items() <= json.loads(made["after"]).items()

@@ -123,18 +123,27 @@ def test_one_is_changed_and_ended(service: Service, ada: Browser) -> None:
     acts = service.sql("SELECT act FROM audit_events WHERE act LIKE 'budget.%' ORDER BY id DESC LIMIT 3")
     assert [row["act"] for row in acts] == ["budget.ended", "budget.changed", "budget.created"]
     ada.sees("/app/audit?kind=money", "Ada ended the budget Team", "Ada changed the budget Team")
-    ada.says("Limit: £25.00 → None Name: Thanks → Team People: 1 → 2 Per gift: None → £12.00")
+    ada.says("Limit: £25.00 → None Name: Thanks → Team People: Cem → Ada, Cem Per gift: None → £12.00")
     [created] = service.sql(
         "SELECT after::json FROM audit_events WHERE act = 'budget.created' ORDER BY id DESC LIMIT 1"
     )
     assert json.loads(created["after"]) == {
         "name": "Thanks",
-        "people": 1,
+        "people": [user_id(service, "cem@acme.example")],
         "period": "month",
         "limit_minor": 25_00,
         "per_gift_minor": None,
         "currency": "GBP",
     }
+
+
+def test_the_log_names_whom_a_budget_limits_instead_of_others(service: Service, ada: Browser) -> None:
+    cem, own = (str(user_id(service, f"{one}@acme.example")) for one in ("cem", "ada"))
+    create(ada, of="group", who=[own])
+    budget_id = the_budget(service)
+    ada.get(f"/app/budgets/{budget_id}")
+    assert ada.post(f"/app/budgets/{budget_id}", name="Thanks", limit="25", per_gift="", who=[cem]).status_code == 303
+    ada.sees("/app/audit?kind=money", "Ada changed the budget Thanks People: Ada → Cem")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ _GONE = frozenset(
     ("contact.removed", "key.deleted", "template.removed", "collection.removed", "webhook.deleted", "budget.ended")
 )
 _PLACEHOLDER = re.compile(r"%\((?:old|new)_(\w+)\)s")
+_OF_PEOPLE = ("user_ids", "people")  # ids of people; in entries of earlier releases, `people` is how many there are
 _NAMED_AS = {"account_id": "account", "from_account_id": "account", "to_account_id": "account"}
 
 
@@ -130,7 +131,7 @@ async def _names(context: RequestContext, events: Sequence[AuditEvent]) -> Names
             subjects.add(event.actor_name)
         subjects |= accounts_in(event)
         for members in (_members(event.before), _members(event.after)):
-            user_ids.update(one for one in members.get("user_ids") or () if isinstance(one, int))
+            user_ids.update(one for name in _OF_PEOPLE for one in _ids(members.get(name)))
     names = Names()
     for environment in {event.environment or here for event in events}:
         async with context.database.connection(for_lists(customer_id, environment)) as connection:
@@ -244,7 +245,7 @@ def _value(
         return names.subjects.get(f"account {value}", str(value))
     if name == "role" and value in roles:
         return context.say(roles[value])
-    if name == "user_ids":
+    if name in _OF_PEOPLE and isinstance(value, list):
         value = [names.people.get(one, one) for one in value]
     if isinstance(value, list):
         return ", ".join(map(str, value))
@@ -254,3 +255,7 @@ def _value(
 def _members(changed: str | None) -> dict[str, Any]:
     members = json.loads(changed) if changed else {}
     return members if isinstance(members, dict) else {}
+
+
+def _ids(value: object) -> list[int]:
+    return [one for one in value if isinstance(one, int)] if isinstance(value, list) else []
