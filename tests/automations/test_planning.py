@@ -264,7 +264,35 @@ def _in(contact: Days, wanted: AutomationRule) -> Days:
     return Days(contact.birthday, contact.start_date, contact.joined_on if wanted.group_id else None, contact.is_active)
 
 
-def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
+@pytest.mark.parametrize("weekend", ["before", "after", "keep"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_first_gifts_are_shown_without_reading_about_all(service: Service, weekend: str, grouped: bool) -> None:
+    """With a few birthdays, 100,000 contacts were each looked up among the gifts before a page showed the first 500."""
+    service.sql(
+        """
+        INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, country, birthday, created_at)
+        SELECT 1, 'production', 'p' || n || '@many.example', 'p' || n || '@many.example', 'P' || n * 7919 % 12000, 'p', 'GB',
+               CASE WHEN n % 100 = 0 THEN 108 + n / 100 % 6 ELSE 114 + n % 3 END, '2000-01-01Z' FROM generate_series(1, 12000) AS n
+        """
+    )
+    service.sql("INSERT INTO contact_groups (customer_id, environment, name) VALUES (1, 'production', 'Many')")
+    service.sql(
+        """
+        INSERT INTO contact_members (customer_id, environment, group_id, contact_id, joined_on)
+        SELECT 1, 'production', g.id, c.id, '2000-01-01' FROM contacts c JOIN contact_groups g ON g.customer_id = c.customer_id
+        WHERE c.customer_id = 1 AND g.name = 'Many' AND c.id % 10 > 0
+        """
+    )
+    group = service.sql("SELECT id FROM contact_groups WHERE customer_id = 1 AND name = 'Many'")[0]["id"]
+    service.sql("ANALYZE contacts, contact_members")
+    wanted = rule(service, weekend=weekend, group_id=group if grouped else None)
+    everything = _previewed(service, wanted)
+    assert len(everything) == 10_000
+    for limit in (1, 50, 200):
+        assert _previewed(service, wanted, limit) == everything[:limit]
+
+
+def _previewed(service: Service, wanted: AutomationRule, limit: int = 10_000) -> list[Any]:
     now = datetime(2027, 1, 1, tzinfo=UTC)
     draft = Automation(
         **msgspec.structs.asdict(wanted), customer_id=1, id=0, environment="production", user_id=0, approved_by=None, approved_minor=None,
@@ -273,7 +301,7 @@ def _previewed(service: Service, wanted: AutomationRule) -> list[Any]:
 
     async def read(connection: Any) -> list[Any]:
         return await run_store.preview_days(
-            connection, [("GB", "Europe/London")], draft, first=FIRST, last=LAST, limit=10_000
+            connection, [("GB", "Europe/London")], draft, first=FIRST, last=LAST, limit=limit
         )
 
     rows: list[Any] = on_database(service.database_url, read)

@@ -1,7 +1,7 @@
 """The SQL of the days on which automations send: which contacts have them, and when their gifts leave."""
 
 from largesse.automations.model import LONGEST_SERVICE
-from largesse.db.fragments import Fragment, compose
+from largesse.db.fragments import NOTHING, Fragment, compose
 
 # The days of an automation `a`, from its column `first` through `last`, in their order. A subquery of its own (OFFSET 0), with every value by which
 # contacts are found: under row-level security, an index serves only comparisons with a column.
@@ -16,16 +16,15 @@ _EACH_DAY = Fragment("""
 """)
 # The contacts of an automation `a` for each of its days: those who have that day and are in its group. Each contact is looked up in the group
 # (OFFSET 0). Otherwise the planner, which expects a policy to show few members, reads the whole group for each contact.
-_BY_DAY = compose(
-    """
+_OF_DAYS = """
     SELECT day.on_day, c.id, c.country, c.name, c.email, greatest(c.known_at, g.joined_at) AS known_at
     FROM ({each_day}) AS day
     CROSS JOIN LATERAL (
-        SELECT c.*, c.created_at AS known_at FROM contacts c
+        SELECT c.id, c.country, c.name, c.email, c.created_at AS known_at FROM contacts c
         WHERE a.occasion = 'birthday' AND c.customer_id = a.customer_id AND c.environment = a.environment AND c.left_at IS NULL
           AND c.birthday IN (day.key, day.leap_key)
         UNION ALL
-        SELECT c.*, c.created_at AS known_at FROM contacts c
+        SELECT c.id, c.country, c.name, c.email, c.created_at AS known_at FROM contacts c
         WHERE a.occasion IN ('anniversary', 'first_day') AND c.customer_id = a.customer_id AND c.environment = a.environment
           AND c.left_at IS NULL AND c.start_date = ANY(
             CASE a.occasion WHEN 'first_day' THEN ARRAY[day.on_day] ELSE ARRAY(
@@ -34,17 +33,19 @@ _BY_DAY = compose(
                 WHERE (a.years = '{}' OR years = ANY(a.years))
                   AND (key <> 229 OR extract(day FROM make_date(day.year - years, 3, 1) - 1) = 29)) END)
         UNION ALL
-        SELECT c.*, coalesce(m.joined_at, c.created_at) AS known_at
+        SELECT c.id, c.country, c.name, c.email, coalesce(m.joined_at, c.created_at) AS known_at
         FROM contact_members m JOIN contacts c ON c.customer_id = m.customer_id AND c.id = m.contact_id
         WHERE a.occasion = 'joined' AND m.customer_id = a.customer_id AND m.group_id = a.group_id
-          AND m.joined_on = day.joined_on AND c.left_at IS NULL) AS c
+          AND m.joined_on = day.joined_on AND c.left_at IS NULL{sorted}) AS c
     LEFT JOIN LATERAL (
         SELECT g.contact_id, g.joined_at FROM contact_members g
         WHERE g.customer_id = a.customer_id AND g.group_id = a.group_id AND g.contact_id = c.id OFFSET 0) AS g ON true
     WHERE a.group_id IS NULL OR g.contact_id IS NOT NULL
-    """,
-    each_day=_EACH_DAY,
-    longest=LONGEST_SERVICE,
+"""
+_BY_DAY = compose(_OF_DAYS, each_day=_EACH_DAY, longest=LONGEST_SERVICE, sorted=NOTHING)
+# The same in the order of names, for an automation with one day: the first of many contacts are taken before more is read of them.
+_BY_NAME = compose(
+    _OF_DAYS, each_day=_EACH_DAY, longest=LONGEST_SERVICE, sorted=Fragment(" ORDER BY name, email OFFSET 0")
 )
 # The same for an automation whose group has few members: reads the members, and finds which of the days each has. Not for automations
 # for joining a group.
@@ -87,6 +88,7 @@ _GIFTS_OF_SOME = """
         FROM ({contacts}) AS c) AS d
 """
 GIFTS = compose(_GIFTS_OF_SOME, contacts=_BY_DAY)
+GIFTS_BY_NAME = compose(_GIFTS_OF_SOME, contacts=_BY_NAME)
 GIFTS_OF_FEW = compose(_GIFTS_OF_SOME, contacts=_BY_MEMBER)
 # The automations in `asked`, each with its zone if the server knows it.
 #

@@ -6,7 +6,7 @@ Also the SQL of approvals that end, and of those that nobody may give.
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
-from largesse.automations.days_store import GIFTS, GIFTS_OF_FEW, IN_TIME, ZONED
+from largesse.automations.days_store import GIFTS, GIFTS_BY_NAME, GIFTS_OF_FEW, IN_TIME, ZONED
 from largesse.automations.model import Automation, Days, RunKey
 from largesse.automations.store import zone_columns
 from largesse.customers.roles import RIGHTS, Right
@@ -33,32 +33,39 @@ _USED = """
     WHERE customer_id = $1 AND automation_id = $2 AND send_on >= date_trunc('month', $3::date) AND send_on < date_trunc('month', $3::date) + interval '1 month'
         AND (on_day, contact_id) <> ($4, $5)
 """
-# The next days of an automation, saved or not yet, with the decisions made about them. Leaves out days that `PLAN` never plans.
+# The gifts of `a` in a period, saved or not yet, with the decisions made about them. Leaves out those that `PLAN` never plans.
 # A Saturday whose gift is sent on the Monday counts as a next day until then.
-# If its group has few members, they are read; else the contacts of each day.
+_DECIDED = """
+    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
+    FROM ({gifts}) AS d LEFT JOIN LATERAL (
+        SELECT * FROM automation_runs r WHERE r.customer_id = d.customer_id AND r.automation_id = d.automation_id
+            AND r.contact_id = d.contact_id AND r.on_day = d.on_day OFFSET 0) AS r ON true
+    WHERE greatest(d.on_day, d.send_on) >= $13 AND (r.state IS NOT NULL OR d.since IS NULL OR {in_time})
+"""
+# If the group of an automation has few members, they are read; else the contacts of each day, in the order of days, until there are enough. As many
+# as all contacts may have the same day, so each has its first by name. Weekends move gifts by two days: the gifts of three days more are read.
 _PREVIEW = compose(
     """
-    WITH asked AS (
+    WITH rule AS MATERIALIZED (
         SELECT $3::int AS customer_id, $4::text AS environment, $5::int AS id, $6::text AS occasion, $7::int AS group_id, $8::smallint[] AS years,
                $9::smallint AS days, $10::text AS zone, $11::text AS leap_day, $12::text AS weekend,
-               coalesce(own.ahead, interval '0') AS ahead, own.created_at, own.days_changed_at, $13::date - 2 AS first, $14::date AS last,
+               coalesce(own.ahead, interval '0') AS ahead, own.created_at, own.days_changed_at,
                $7 IS NOT NULL AND $6 <> 'joined'
                    AND NOT EXISTS (SELECT FROM contact_members WHERE customer_id = $3 AND group_id = $7 OFFSET {few}) AS has_few
         FROM (VALUES (1)) AS one LEFT JOIN automations own ON own.customer_id = $3 AND own.id = $5
+    ), asked AS (
+        SELECT rule.*, coalesce(day::date, $13::date - 2) AS first, coalesce(day::date, $14::date) AS last
+        FROM rule LEFT JOIN generate_series($13::date - 2, $14::date, interval '1 day') AS day ON NOT has_few
     ), {zoned}, due AS MATERIALIZED (
-        SELECT gift.* FROM zoned AS a CROSS JOIN LATERAL ({gifts}) AS gift WHERE NOT a.has_few
-        UNION ALL SELECT gift.* FROM zoned AS a CROSS JOIN LATERAL ({gifts_of_few}) AS gift WHERE a.has_few
+        (SELECT gift.* FROM (SELECT * FROM zoned WHERE NOT has_few ORDER BY first OFFSET 0) AS a
+         CROSS JOIN LATERAL ({of_day} LIMIT $15) AS gift ORDER BY a.first LIMIT 4 * $15)
+        UNION ALL SELECT gift.* FROM zoned AS a CROSS JOIN LATERAL ({of_few}) AS gift WHERE a.has_few
     )
-    SELECT d.contact_id, d.on_day, d.send_on, d.name, d.email, coalesce(r.state, 'waiting') AS state, r.reason, r.due_at
-    FROM due d LEFT JOIN automation_runs r ON r.customer_id = d.customer_id AND r.automation_id = d.automation_id
-        AND r.contact_id = d.contact_id AND r.on_day = d.on_day
-    WHERE greatest(d.on_day, d.send_on) >= $13 AND (r.state IS NOT NULL OR d.since IS NULL OR {in_time})
-    ORDER BY d.send_on, d.name, d.email LIMIT $15
+    SELECT * FROM due ORDER BY send_on, name, email LIMIT $15
     """,
     zoned=ZONED,
-    gifts=GIFTS,
-    gifts_of_few=GIFTS_OF_FEW,
-    in_time=IN_TIME,
+    of_day=compose(_DECIDED, gifts=GIFTS_BY_NAME, in_time=IN_TIME),
+    of_few=compose(_DECIDED, gifts=GIFTS_OF_FEW, in_time=IN_TIME),
     few=10_000,  # more of them have enough gifts soon
 )
 _FIRST_GIFT = """
