@@ -314,11 +314,33 @@ async def test_the_stock_is_read_up_to_the_limit(connection: asyncpg.Connection)
     )
     for statement, arguments, levels in (
         (stock_store.STOCKED, (1050, "", None, 1, 30), 1),
-        (stock_store.INVENTORY, (), 100),
         (stock_store.LOW, (50,), 1),
     ):
         read = await rows_read(connection, Role.OFFICE, "vouchers", statement, *arguments)
         assert read <= most + 1 + 305 * levels, statement
+    counting = _Counting(connection)
+    counted = await stock.count_stock(counting)
+    assert [(one.product, one.free) for one in counted if one.product in {"p1001", "p1050"}] == [
+        ("p1001", 600),
+        ("p1050", most + 1),
+    ]
+    assert len(counted) == 99
+    assert counting.read <= most + 1 + 305 * 100
+
+
+class _Counting:
+    """A connection that counts the rows that statements say they have read."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection, self.read = connection, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    async def fetch(self, statement: str, *arguments: object) -> list[asyncpg.Record]:
+        rows = await self._connection.fetch(statement, *arguments)
+        self.read += sum(row.get("read", 0) for row in rows)
+        return rows
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The stock for the people who look after it: levels, warnings, and which order took which number. No number is ever shown."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime
 from itertools import groupby
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.db.pool import Connection, Row
+from largesse.db.statements import plan_by_index
 from largesse.fulfilment import stock_store
 from largesse.fulfilment.store import read_references
 from largesse.staff.model import StaffRight
@@ -70,6 +71,16 @@ class LowStock(msgspec.Struct, frozen=True):
     below: int
 
 
+class CountedStock(msgspec.Struct, frozen=True):
+    """A product at a value: how many numbers are left, and how many recipients wait, each counted up to MOST_COUNTED + 1."""
+
+    product: str
+    currency: str
+    value_minor: int
+    free: int
+    waiting: int
+
+
 async def list_stock(connection: Connection, words: str, after: int | None, most: int) -> list[StockedProduct]:
     """Returns digital products sorted by key, after the one with the id `after`. If `words` are given, the key or name must contain them."""
     rows = await connection.fetch(stock_store.STOCKED, None, words.lower(), after, most, EXPIRES_SOON_DAYS)
@@ -117,6 +128,43 @@ async def list_taken(connection: Connection, product_id: int, before: int | None
 async def list_low_stock(connection: Connection, most: int) -> list[LowStock]:
     """Returns products with fewer numbers than their warning level, the fewest numbers first."""
     return [LowStock(*row) for row in await connection.fetch(stock_store.LOW, most)]
+
+
+async def count_stock(connection: Connection) -> list[CountedStock]:
+    """Returns each product and value that is in stock or that recipients wait for, counted up to MOST_COUNTED + 1."""
+    async with connection.transaction():
+        await plan_by_index(connection)
+        free = await _count(connection, stock_store.COUNT_FREE, date.min)
+        waiting = await _count(connection, stock_store.COUNT_WAITING, datetime.min.replace(tzinfo=UTC))
+    levels = sorted(key for key in free.keys() | waiting.keys() if free.get(key) or waiting.get(key))
+    rows = await connection.fetch(stock_store.PRODUCTS, list({product_id for product_id, _ in levels}))
+    products = {row["id"]: row for row in rows}
+    return [
+        CountedStock(
+            products[product_id]["key"],
+            products[product_id]["currency"],
+            value_minor,
+            free.get((product_id, value_minor), 0),
+            waiting.get((product_id, value_minor), 0),
+        )
+        for product_id, value_minor in levels
+    ]
+
+
+async def _count(connection: Connection, statement: str, first: date) -> dict[tuple[int, int], int]:
+    """Returns by product and value how many rows there are, counted up to MOST_COUNTED + 1. Reads no more rows of each."""
+    counted: dict[tuple[int, int], int] = {}
+    after, left = (0, 0, first, 0), MOST_COUNTED + 1
+    while rows := await connection.fetch(statement, *after, left):
+        for row in rows:
+            level = row["product_id"], row["value_minor"]
+            counted[level] = counted.get(level, 0) + row["counted"]
+        if sum(row["read"] for row in rows) < left:
+            break
+        after, left = (*level, rows[-1]["since"], rows[-1]["id"]), MOST_COUNTED + 1 - counted[level]
+        if left == 0:
+            after, left = (level[0], level[1] + 1, first, 0), MOST_COUNTED + 1
+    return counted
 
 
 async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:

@@ -32,33 +32,31 @@ _COUNT_WAITS = compose(
     most=MOST_COUNTED,
 )
 
-# Reads the first number in stock of each product and value, and the first recipient who waits for one. Then it counts each up to a limit,
-# once: without OFFSET the planner would count for the condition, too.
-INVENTORY = compose(
-    """
-    WITH RECURSIVE stocked AS (
-        (SELECT product_id, value_minor FROM vouchers WHERE order_id IS NULL ORDER BY product_id, value_minor LIMIT 1)
-        UNION ALL
-        SELECT next.product_id, next.value_minor FROM stocked CROSS JOIN LATERAL (
-            SELECT product_id, value_minor FROM vouchers
-            WHERE order_id IS NULL AND (product_id, value_minor) > (stocked.product_id, stocked.value_minor)
-            ORDER BY product_id, value_minor LIMIT 1) AS next),
-    waited AS (
-        (SELECT product_id, value_minor FROM voucher_waits WHERE NOT is_test ORDER BY product_id, value_minor LIMIT 1)
-        UNION ALL
-        SELECT next.product_id, next.value_minor FROM waited CROSS JOIN LATERAL (
-            SELECT product_id, value_minor FROM voucher_waits
-            WHERE NOT is_test AND (product_id, value_minor) > (waited.product_id, waited.value_minor)
-            ORDER BY product_id, value_minor LIMIT 1) AS next)
-    SELECT p.key, level.value_minor, p.currency, free, waiting
-    FROM (SELECT * FROM stocked UNION SELECT * FROM waited) AS level JOIN products p ON p.id = level.product_id
-    CROSS JOIN LATERAL (SELECT {free} AS free, {waiting} AS waiting OFFSET 0) AS counted
-    WHERE free > 0 OR waiting > 0
-""",
-    free=_free(_UNEXPIRED, compose("{most} + 1", most=MOST_COUNTED)),
-    waiting=_COUNT_WAITS,
+# Counts the next $5 rows of an index by product and value, after the row $1 to $4. Each line has where to go on. Many products have few numbers:
+# looking each product and value up would read several blocks for each.
+_COUNT_NEXT = """
+    WITH read AS MATERIALIZED (
+        SELECT product_id, value_minor, {since} AS since, id FROM {rows} AND (product_id, value_minor, {since}, id) > ($1, $2, $3, $4)
+        ORDER BY product_id, value_minor, {since}, id LIMIT $5),
+    last AS (SELECT since, id FROM read ORDER BY product_id DESC, value_minor DESC, read.since DESC, id DESC LIMIT 1)
+    SELECT product_id, value_minor, count(*) FILTER (WHERE {counts})::int AS counted, count(*)::int AS read, {next} AS since, last.id
+    FROM read CROSS JOIN last GROUP BY product_id, value_minor, last.since, last.id ORDER BY product_id, value_minor
+"""
+COUNT_FREE = compose(
+    _COUNT_NEXT,
+    rows=Fragment("vouchers WHERE order_id IS NULL"),
+    since=Fragment("use_by"),
+    counts=compose("read.since >= {today}", today=_TODAY),
+    next=compose("greatest(last.since, {today} - 1)", today=_TODAY),  # past the expired numbers of a value
 )
-
+COUNT_WAITING = compose(
+    _COUNT_NEXT,
+    rows=Fragment("voucher_waits WHERE NOT is_test"),
+    since=Fragment("since"),
+    counts=Fragment("true"),
+    next=Fragment("last.since"),
+)
+PRODUCTS = "SELECT id, key, currency FROM products WHERE id = ANY($1::int[])"
 # Enough to tell whether fewer are left than the warning says.
 _ENOUGH = compose("greatest({most} + 1, p.below)", most=MOST_COUNTED)
 

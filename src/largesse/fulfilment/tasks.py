@@ -16,10 +16,10 @@ from largesse.db.sharding import arguments
 from largesse.db.statements import read_now
 from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.encryption.vault import Vault
-from largesse.fulfilment import stock_store, store
+from largesse.fulfilment import store
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import address_context
-from largesse.fulfilment.stock import list_low_stock
+from largesse.fulfilment.stock import count_stock, list_low_stock
 from largesse.fulfilment.vouchers import allocate_all_waiting, open_voucher, seal_voucher
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext, with_connection
 from largesse.lines.states import LineKey, State, record_move
@@ -102,17 +102,17 @@ async def _expire_late(connection: Connection, shard_group: Customers) -> int:
 
 async def measure_inventory(connection: Connection) -> None:
     """Sets the gauges of the voucher inventory. Numbers already allocated are not counted, and the others up to a limit: there may be millions."""
-    rows = await connection.fetch(stock_store.INVENTORY)
+    counted = await count_stock(connection)
     STOCK_FREE.clear()
     STOCK_WAITING.clear()
-    for row in rows:
-        labels = (row["key"], canonical(row["value_minor"], row["currency"]), row["currency"])
-        STOCK_FREE.labels(*labels).set(row["free"])
-        STOCK_WAITING.labels(*labels).set(row["waiting"])
+    for one in counted:
+        labels = (one.product, canonical(one.value_minor, one.currency), one.currency)
+        STOCK_FREE.labels(*labels).set(one.free)
+        STOCK_WAITING.labels(*labels).set(one.waiting)
     STOCK_LOW.clear()
-    for one in await list_low_stock(connection, _MOST_LOW):
-        value = "any" if one.value_minor is None else canonical(one.value_minor, one.currency)
-        STOCK_LOW.labels(one.product, value, one.currency).set(one.free)
+    for low in await list_low_stock(connection, _MOST_LOW):
+        value = "any" if low.value_minor is None else canonical(low.value_minor, low.currency)
+        STOCK_LOW.labels(low.product, value, low.currency).set(low.free)
 
 
 def _renew_email(vault: Vault, row: Row) -> tuple[bytes]:
