@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.chained import actor_on
+from tests.distributed import IS_DISTRIBUTED
 from tests.ledger.worlds import ACME, ADA, FLOAT, GLOBEX, TEST, THEIRS, VAULT, YEN, database
 
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
@@ -13,7 +14,7 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.ledger import top_ups
 from largesse.ledger.low_balance_store import Watch, save_watch
-from largesse.ledger.store import find_funding_account
+from largesse.ledger.store import find_funding_account, list_all_accounts
 from largesse.ledger.transfer_references import new_transfer_reference
 
 __all__ = ["database"]
@@ -207,3 +208,29 @@ async def test_an_account_that_nobody_watches_mails_nobody(database: Database) -
     asked = await ask(database, customer_id=GLOBEX, account_id=THEIRS)
     await confirm(database, asked.reference)
     assert await mailed(database) == []
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="rows of nodes are not counted here")
+async def test_a_search_among_many_customers_reads_each_once(database: Database) -> None:
+    """Each top-up that waits, and each account, looked its customer up: a page read 150,000 blocks at 100,000 customers."""
+    await database.execute(
+        OPERATOR,
+        """
+        WITH c AS (INSERT INTO customers (key, name, plan, funding)
+                   SELECT 'many-' || n, 'Customer ' || n, 'starter', 'balance' FROM generate_series(1, 5000) AS n RETURNING id),
+        a AS (INSERT INTO accounts (customer_id, environment, kind, key, name, is_master, open_to_all, currency)
+              SELECT id, 'production', 'funding', 'm', 'Float', true, true, 'GBP' FROM c RETURNING customer_id, id)
+        INSERT INTO top_ups (customer_id, environment, account_id, reference, amount_minor, requested_at, expires_at)
+        SELECT customer_id, 'production', id, 'RF' || lpad(id::text, 14, '0'), 100, now(), now() FROM a
+        """,
+    )
+    await database.execute(OPERATOR, "ANALYZE customers, accounts, top_ups")
+    read = "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname IN ('customers', 'accounts', 'top_ups')"
+    async with database.transaction(OPERATOR) as connection:
+        assert [one.customer for one in await top_ups.list_waiting_top_ups(connection, "mer 4999", None, 51)] == [
+            "many-4999"
+        ]
+        for_top_ups = await connection.fetchval(read)
+        assert [one.customer for one in await list_all_accounts(connection, "mer 4999", 0, 51)] == ["many-4999"]
+        assert for_top_ups < 11_000
+        assert await connection.fetchval(read) - for_top_ups < 11_000

@@ -30,16 +30,17 @@ _TRIES = 5
 _PREFIX = "RF"
 _MAX_LISTED = 1_000
 
-_SELECT = Fragment("""
+_OF_ROWS = """
     SELECT t.reference, c.key AS customer, c.name AS customer_name, t.customer_id, t.environment, t.account_id, a.name AS account, a.currency,
            t.amount_minor, t.credited_minor,
            CASE WHEN t.state = 'waiting' AND t.expires_at <= clock_now() THEN 'expired' ELSE t.state END AS state,
            t.requested_at, u.name AS requested_by, t.expires_at, t.ended_at, t.bank_line
-    FROM top_ups t
+    FROM {rows} t
     JOIN customers c ON c.id = t.customer_id
     JOIN accounts a ON a.customer_id = t.customer_id AND a.id = t.account_id
     LEFT JOIN users u ON u.id = t.requested_by
-""")
+"""
+_SELECT = compose(_OF_ROWS, rows=Fragment("top_ups"))
 _BY_REFERENCE = _SELECT + "WHERE t.customer_id = $1 AND t.environment = $2 AND t.reference = $3"
 _BY_REFERENCES = _SELECT + "WHERE t.reference = ANY($1::text[])"
 _OF_CUSTOMER = (
@@ -56,13 +57,19 @@ _OF_ALL = (
     ORDER BY t.requested_at, t.reference
 """
 )
+# The customers are found first, and the rest of a top-up is read for those of the page alone: there may be many of both.
 _WAITING = compose(
     """
-    {select} WHERE t.state = 'waiting' AND ($1 = '' OR c.key = $1 OR position(lower($1) IN lower(c.name)) > 0 OR t.reference = $2)
-      AND ($3::text IS NULL OR (t.requested_at, t.reference) > (SELECT requested_at, reference FROM top_ups WHERE reference = $3))
-    ORDER BY t.requested_at, t.reference LIMIT $4
+    WITH named AS MATERIALIZED (
+        SELECT id FROM customers WHERE $1 <> '' AND (key = $1 OR position(lower($1) IN lower(name)) > 0)
+    ), page AS MATERIALIZED (
+        SELECT * FROM top_ups
+        WHERE state = 'waiting' AND ($1 = '' OR customer_id IN (SELECT id FROM named) OR reference = $2)
+          AND ($3::text IS NULL OR (requested_at, reference) > (SELECT requested_at, reference FROM top_ups WHERE reference = $3))
+        ORDER BY requested_at, reference LIMIT $4)
+    {select} ORDER BY t.requested_at, t.reference
 """,
-    select=_SELECT,
+    select=compose(_OF_ROWS, rows=Fragment("page")),
 )
 _COUNT_WAITING = """
     SELECT count(*) FROM top_ups
