@@ -4,13 +4,24 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import asyncpg
 import pytest
 from tests.closing import closing
+from tests.distributed import IS_DISTRIBUTED
 
 from largesse.db.pool import Database
+from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.db.session import Limits
-from largesse.ledger.statements import Statement, StatementEntry, order_entries, read_statement, statement_entries
+from largesse.ledger.statements import (
+    Statement,
+    StatementEntry,
+    month_of,
+    order_entries,
+    read_history,
+    read_statement,
+    statement_entries,
+)
 
 MONTHS = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 8)]
 
@@ -54,6 +65,33 @@ async def test_months_hold_every_entry_once(database: Database, count: int) -> N
         assert all(since - slack <= entry.at < until + slack for entry in piece)
         if piece:
             assert piece[0].at >= since
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="rows of nodes are not counted here")
+async def test_the_last_entry_is_found_without_reading_the_others(connection: asyncpg.Connection) -> None:
+    """By a plan for any arguments, from the sixth page on, a million entries were read for a page of a hundred, and for a chart."""
+    await connection.execute("SET session_replication_role = replica")
+    await connection.execute(
+        """
+        INSERT INTO entries (customer_id, account_id, movement_id, kind, amount_minor, balance_minor, created_at)
+        SELECT of, of, n, 'top_up', 1, 1, now() - (6000 - n) * interval '1 hour'
+        FROM generate_series(2, 6000) AS n CROSS JOIN LATERAL (SELECT CASE WHEN n > 4000 THEN 1 ELSE n END) AS o (of)
+        """
+    )
+    await connection.execute("ANALYZE entries")
+    # As after a VACUUM while nothing else runs.
+    await connection.execute("UPDATE pg_class SET relallvisible = relpages WHERE relname = 'entries'")
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'entries'"
+    month = month_of(datetime.now(UTC))
+    async with connection.transaction():
+        await connection.execute(
+            f"SET LOCAL ROLE {Role.APP}; SET LOCAL largesse.customers = '{{1}}'; SET LOCAL largesse.environments = '{{production}}'"
+        )
+        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL random_page_cost = 4")
+        for begin, end in ((None, None), month):
+            await read_statement(connection, 1, 1, begin, end)
+        await read_history(connection, 1, [1])
+        assert await connection.fetchval(read) < 1_000
 
 
 @pytest.mark.long

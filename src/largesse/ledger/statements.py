@@ -31,7 +31,8 @@ _BALANCE_BEFORE = """
     SELECT balance_minor FROM entries WHERE customer_id = $1 AND account_id = $2 AND id < $3
     ORDER BY id DESC LIMIT 1
 """
-_LAST_ENTRY = "SELECT max(id) FROM entries WHERE customer_id = $1 AND account_id = $2"
+# Not by max(id): a plan for any arguments expects an account to have few entries, and would read all of a large one.
+_LAST_ENTRY = Fragment("SELECT id FROM entries WHERE customer_id = $1 AND account_id = $2 ORDER BY id DESC LIMIT 1")
 
 
 async def read_history(connection: Connection, customer_id: int, account_ids: Sequence[int]) -> dict[int, list[int]]:
@@ -72,7 +73,7 @@ _HISTORY = compose(
     """
     WITH RECURSIVE last (account_id, id) AS MATERIALIZED (
         SELECT account.id, coalesce((
-            SELECT max(e.id) FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id), 0)::bigint
+            SELECT e.id FROM entries e WHERE e.customer_id = $1 AND e.account_id = account.id ORDER BY e.id DESC LIMIT 1), 0)::bigint
         FROM unnest($2::int[]) AS account (id)),
     days (at, is_oldest) AS MATERIALIZED (
         SELECT date_trunc('day', clock_now(), 'UTC') - n * interval '1 day', row_number() OVER (ORDER BY n DESC) = 1
@@ -276,7 +277,7 @@ def _halved(name: str, at: str) -> Fragment:
         """
         {name} (low, high, middle) AS (
             SELECT 0::bigint, last.id, last.id / 2
-            FROM (SELECT coalesce(max(id), 0)::bigint AS id FROM entries WHERE customer_id = $1 AND account_id = $2) AS last
+            FROM (SELECT coalesce(({last}), 0)::bigint AS id) AS last
             UNION ALL
             SELECT half.low, half.high, (half.low + half.high) / 2 FROM (
                 SELECT CASE WHEN probe.is_before THEN probe.id ELSE low END AS low,
@@ -288,6 +289,7 @@ def _halved(name: str, at: str) -> Fragment:
     """,
         name=identifier(name),
         at=placeholder(at),
+        last=_LAST_ENTRY,
     )
 
 
