@@ -10,18 +10,16 @@ from largesse.base.errors import NotFound
 from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import NOTHING, Fragment, compose, holds_address
+from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, Row
-from largesse.db.scope import Place
-from largesse.db.statements import count_changed, plan_for_values, plan_in_order
+from largesse.db.scope import Place, Planning
+from largesse.db.statements import count_changed, plan_for_values, plan_in_order, run_together
 
 _encode = msgspec.json.Encoder().encode
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 
 # Changes to a customer's contacts run one at a time, so that none exceeds a limit and no two can deadlock.
-# A plan for any customer expects each to have few contacts. It would read all contacts of a large one for each change.
-_LOCK = """
-    SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint)), set_config('plan_cache_mode', 'force_custom_plan', true)
-"""
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('contacts/' || $2::text, $1::bigint))"
 
 # OFFSET makes the planner begin with the few groups of a contact. It expects a customer to have one group, and would look each of up to 200 up.
 _COLUMNS = Fragment("""
@@ -201,8 +199,11 @@ _MOST_WORDS = 10
 
 
 async def lock_contacts(connection: Connection, place: Place) -> None:
-    """Waits until other changes of the customer's contacts end, and blocks new ones until the transaction ends."""
-    await connection.execute(_LOCK, *place)
+    """Waits until other changes of the customer's contacts end, and blocks new ones until the transaction ends.
+
+    Its statements are planned for the customer, who may have many contacts.
+    """
+    await run_together(connection, Statement(Planning.FOR_VALUES.value), Statement(_LOCK, place))
 
 
 async def read_contact(connection: Connection, place: Place, contact_id: int) -> Contact:
