@@ -16,7 +16,7 @@ from largesse.events.kinds import EVENTS, GIFT_EVENTS, ORDER_CREATED, EventType,
 from largesse.lines.states import State
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.routes import OPERATIONS
-from largesse.web.docs.reference import read_tables
+from largesse.web.docs.pages import read_tables
 from largesse.webhooks.signing import Signer
 
 DOCUMENT = build_events_document()

@@ -21,7 +21,7 @@ import largesse.web.docs
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.web.api.openapi.document import build_document
 from largesse.web.api.routes import OPERATIONS
-from largesse.web.docs.reference import read_sections
+from largesse.web.docs.pages import read_sections
 from largesse.web.kit.problems import PROBLEMS
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ from largesse.catalogue import service as collections
 from largesse.contacts import service as contacts
 from largesse.customers import api_keys, members
 from largesse.ledger import accounts
-from largesse.web.console import branding, unclaimed
+from largesse.web.console import branding
 from largesse.web.console.gifts import templates
+from largesse.web.console.send import delivery
 
 __all__ = ["WORLD", "ada"]
 
@@ -204,7 +205,7 @@ def test_both_changes_of_a_form_saved_at_the_same_moment_are_kept(
     of_template = offered | {"from_name": "Acme"}, offered | {"message": "Hello!"}
     keeps(f"/app/templates/{template['id']}", templates, "change_template", *of_template)
     keeps("/app/branding", branding, "set_brand", {"subject": "Hi"}, {"footer": "Acme Ltd"})
-    keeps("/app/unclaimed", unclaimed, "set_defaults", {"claim_by_days": "40"}, {"reminder_days": "6"})
+    keeps("/app/unclaimed", delivery, "set_defaults", {"claim_by_days": "40"}, {"reminder_days": "6"})
     new = {"name": "Bea", "email": "bea@example.com", "address": "1 High St\nLondon"}
     contact = str(ada.submit("/app/contacts/new", "/app/contacts", **new).headers["location"])
     keeps(contact, contacts, "change_contact", {"name": "Beatrice"}, {"birthday": "01/02"})

@@ -15,9 +15,9 @@ from largesse.customers.members import MOST_PEOPLE, list_members
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.store import list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
-from largesse.web.console.labels import Names
 from largesse.web.console.people import ROLE_NAMES
 from largesse.web.console.send.opening import caller_and_catalogue
+from largesse.web.console.words import Names
 
 # The page offers this many products, and collections, besides the selected ones. A search finds others.
 MOST_OFFERED = 200

@@ -27,10 +27,10 @@ from largesse.web.console.attention import AttentionItem
 from largesse.web.console.automations import waiting_for_approval
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import CHANGED, Choice, Text
-from largesse.web.console.labels import StateNames
-from largesse.web.console.order_timeline import Happening, happening_of
+from largesse.web.console.order_words import Happening, happening_of
 from largesse.web.console.send.opening import person_as_caller
 from largesse.web.console.send.review import campaign_of
+from largesse.web.console.words import StateNames
 
 _SHOWN = 10  # how many recipients the page shows until the reader opens the rest
 _PATH = "/app/approvals/"

@@ -20,8 +20,7 @@ from largesse.reports.usage import count_setup_problems, list_failing_webhooks
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
-from largesse.web.console.gifts.prices import is_sendable
-from largesse.web.console.send.opening import caller_and_catalogue
+from largesse.web.console.send.opening import caller_and_catalogue, is_sendable
 
 UNCLAIMED_DAYS = 30
 _UNUSED_DAYS = 90

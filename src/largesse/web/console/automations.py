@@ -23,9 +23,9 @@ from largesse.templates.store import list_templates, read_template
 from largesse.web.console.attention import AttentionItem
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.templates import check_template, find_gift, offered_templates
-from largesse.web.console.labels import Names, StateNames
 from largesse.web.console.layout import zone_choices
 from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.words import Names, StateNames
 
 HERE = "/app/automations"
 _NOBODY = ""

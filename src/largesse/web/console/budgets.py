@@ -18,7 +18,7 @@ from largesse.db.pool import Connection
 from largesse.db.statements import read_now
 from largesse.ledger.store import list_funding_accounts, list_seen_accounts
 from largesse.web.console.context import RequestContext, typed_amount
-from largesse.web.console.labels import Names
+from largesse.web.console.words import Names
 
 MOST_FIELDS = service.MOST_PEOPLE + 20
 _PERIODS = Names({"month": text("A month"), "quarter": text("A quarter"), "total": text("In all")})

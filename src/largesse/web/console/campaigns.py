@@ -23,8 +23,8 @@ from largesse.templates.store import list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import DAY, LOCAL, Text
 from largesse.web.console.gifts.templates import check_template, offered_templates
-from largesse.web.console.labels import StateNames
 from largesse.web.console.send.opening import person_as_caller
+from largesse.web.console.words import StateNames
 from largesse.web.kit.body import BodyLimits
 
 HERE = "/app/campaigns"

@@ -24,7 +24,7 @@ from largesse.ledger.verification import prove
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up
 from largesse.web.console.context import PageContext, RequestContext
-from largesse.web.console.labels import Names
+from largesse.web.console.words import Names
 from largesse.web.kit.query import INT64
 
 _AT_ONCE = 100

@@ -40,12 +40,11 @@ from largesse.orders.options import OPTIONS
 from largesse.orders.order import is_of_campaign
 from largesse.reports.filters import Position
 from largesse.reports.listing import ListedOrder, read_listed
-from largesse.web.console import order_timeline, order_words
+from largesse.web.console import order_words
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import LOCAL
-from largesse.web.console.labels import Names, StateNames
-from largesse.web.console.order_timeline import Claiming, Happening
-from largesse.web.console.order_words import RETURN_REASONS
+from largesse.web.console.order_words import RETURN_REASONS, Claiming, Happening
+from largesse.web.console.words import Names, StateNames
 from largesse.web.kit.problems import spell_name
 from largesse.webhooks.delivery_store import list_order_webhooks
 
@@ -126,7 +125,7 @@ async def show(context: RequestContext) -> Response:
     acts = may_act(context, order)
     rows = [_row(context, one, read, acts=acts, edited=view.edited) for one in listed.recipients]
     progress = progress_of(read.recipients)
-    claiming = order_timeline.claiming_of(context, read.claim_by, read.lapses, order, read.listed)
+    claiming = order_words.claiming_of(context, read.claim_by, read.lapses, order, read.listed)
     scheduled = read.listed.state == "scheduled" and order["scheduled_for"]
     return context.page(
         "order.html",
@@ -172,11 +171,11 @@ async def show(context: RequestContext) -> Response:
 
 def _timeline(context: RequestContext, read: _Read, progress: Progress, claiming: Claiming | None) -> list[Happening]:
     more = [
-        *order_timeline.said_of(context, claiming),
-        *order_timeline.reminders_of(context, read.reminded),
-        *order_timeline.campaign_end_of(context, read.order, read.campaign_refunds),
+        *order_words.said_of(context, claiming),
+        *order_words.reminders_of(context, read.reminded),
+        *order_words.campaign_end_of(context, read.order, read.campaign_refunds),
     ]
-    return order_timeline.timeline_of(context, read.order, read.listed, read.acts, progress, read.claims, more)
+    return order_words.timeline_of(context, read.order, read.listed, read.acts, progress, read.claims, more)
 
 
 async def _read(context: RequestContext, connection: Connection) -> _Read:

@@ -19,8 +19,8 @@ from largesse.db.pool import Connection
 from largesse.ledger.store import Holder, list_assignable, take_all_accounts
 from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.form import Choice, Email, Text
-from largesse.web.console.labels import Names
 from largesse.web.console.service_accounts import assign_to
+from largesse.web.console.words import Names
 
 ROLE_NAMES = Names(
     {"admin": text("Administrator"), "member": text("Member"), "finance": text("Finance"), "viewer": text("Viewer")}

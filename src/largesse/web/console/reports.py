@@ -21,7 +21,7 @@ from largesse.reports.listing import Choices, read_choices
 from largesse.reports.sums import SUMS, Sums
 from largesse.web.console.charts import Bar, Figure, bars, change_of, line
 from largesse.web.console.context import RequestContext
-from largesse.web.console.order_filters import NO_DAY, read_day
+from largesse.web.console.orders import NO_DAY, read_day
 from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, RECENT, Period, free_period, period_of
 
 BY = {

@@ -11,7 +11,7 @@ from largesse.base.i18n.languages import text
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import CHANGED, Choices, Text
-from largesse.web.console.labels import StateNames
+from largesse.web.console.words import StateNames
 from largesse.web.kit.query import INT64
 from largesse.webhooks import service
 from largesse.webhooks.delivery_store import AttemptRecord, DeliveryRecord, list_deliveries, order_references

@@ -1,8 +1,22 @@
-"""Explanations of the pages' words. The help page lists them, and a "?" beside the first use of a word opens its explanation."""
+"""Names of stored values, and explanations of the words of pages. The help page lists them, and a "?" beside the first use of a word opens its explanation."""
 
 from typing import NamedTuple
 
 from largesse.base.i18n.languages import text
+
+
+class Names(dict[str, str]):
+    """Names by value, as `text` marks them."""
+
+    def __missing__(self, value: str) -> str:
+        return value
+
+
+class StateNames(dict[str, tuple[str, str]]):
+    """The kind of each state, such as `good`, by which it is coloured, and its name."""
+
+    def __missing__(self, value: str) -> tuple[str, str]:
+        return "still", value
 
 
 class Word(NamedTuple):

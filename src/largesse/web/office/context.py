@@ -15,9 +15,8 @@ from largesse.staff.model import StaffMember
 from largesse.staff.sign_in import StaffSession, StaffSigningIn, staff_actor
 from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext
-from largesse.web.console.labels import Names
 from largesse.web.console.layout import Layout
-from largesse.web.console.words import WORDS, Word
+from largesse.web.console.words import WORDS, Names, Word
 from largesse.web.kit.page_services import Office
 from largesse.web.kit.query import INT64
 

@@ -14,9 +14,9 @@ from largesse.customers.members import Member
 from largesse.customers.roles import ROLES
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
-from largesse.web.console.labels import Names
 from largesse.web.console.people import ROLE_NAMES, InvitationForm, hand_on, list_page, of_list
 from largesse.web.console.service_accounts import MOST_NAME, limit_as_typed, shown_limits, switch_as_chosen
+from largesse.web.console.words import Names
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import acting_for, invited, named, page
 

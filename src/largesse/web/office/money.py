@@ -21,7 +21,7 @@ from largesse.suppliers.service import list_costs
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Text
 from largesse.web.console.funding import month_in_address, send_statement, shown_month
-from largesse.web.console.order_filters import read_day
+from largesse.web.console.orders import read_day
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 

@@ -1,11 +1,14 @@
-"""The first page of the back office: open tasks, the state of the installation, and today compared with the same day last week."""
+"""The first page of the back office: open tasks, the state of the installation, and today compared with the same day last week. Also its settings, read only."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from largesse import __version__
 from largesse.base.i18n.languages import text
+from largesse.base.settings import secret_names, setting_names
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.db.session import REQUESTS
@@ -176,3 +179,30 @@ async def _queues(context: OfficeContext, connection: Connection) -> list[Check]
 
 def _check(context: OfficeContext, name: str, is_well: bool, more: str, *, bad: str) -> Check:
     return Check(name, "good" if is_well else "bad", context.say("Well") if is_well else bad, more)
+
+
+# The member of `Settings` for each variable of a different name.
+_NAMED: Mapping[str, str] = {
+    "LARGESSE_DOCUMENTATION_URL": "docs_url",
+    "LARGESSE_MASTER_KEY": "master_keys",
+    "LARGESSE_STAGING_PUBLIC_URL": "other_public_url",
+    "LARGESSE_WEBHOOK_TIMEOUT": "webhook_timeout_s",
+}
+
+
+async def show_settings(context: OfficeContext) -> Response:
+    """Shows each setting with its value. Of secrets, shows only whether they are set."""
+    members = {name: _NAMED.get(name, name.removeprefix("LARGESSE_").lower()) for name in sorted(setting_names())}
+    values = {name: getattr(context.services.settings, member) for name, member in members.items()}
+    shown = [(name, _setting(context, name, value)) for name, value in values.items()]
+    return context.page("settings.html", settings=shown)
+
+
+def _setting(context: OfficeContext, name: str, value: Any) -> str:
+    if name in secret_names():
+        return context.say("Set") if value else context.say("Not set")
+    if isinstance(value, tuple):
+        return ", ".join(str(one) for one in value) or "\N{EN DASH}"
+    if value is None or value == "":
+        return "\N{EN DASH}"
+    return str(value) if isinstance(value, str | Path) else context.language.number(value)

@@ -28,7 +28,6 @@ from largesse.web.office import (
     parcels,
     privacy,
     see_as,
-    settings,
     staff,
     stock,
 )
@@ -241,7 +240,7 @@ ROUTES = (
     # Settings
     *STAFF,
     _page("/office/audit", audit_log.show, StaffRight.AUDIT, text("Audit log"), Group.SETUP, "scroll-text"),
-    _page("/office/settings", settings.show, StaffRight.SETTINGS, text("Settings"), Group.SETUP, "settings"),
+    _page("/office/settings", overview.show_settings, StaffRight.SETTINGS, text("Settings"), Group.SETUP, "settings"),
     # Every other address
     _page("/office/{rest:path}", sign_in.nothing, Access.ANYONE, text("Not found")),
 )

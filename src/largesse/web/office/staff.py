@@ -10,9 +10,9 @@ from largesse.base.i18n.languages import text
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, MOST_STAFF, STAFF_ROLES, ListedStaff
 from largesse.web.console.form import Choice, Email, Text
-from largesse.web.console.labels import Names
 from largesse.web.console.people import hand_on
 from largesse.web.console.sign_in import new_password
+from largesse.web.console.words import Names
 from largesse.web.office.context import ROLE_NAMES, OfficeContext
 
 HERE = "/office/staff"

@@ -3,32 +3,18 @@
 from collections.abc import Sequence
 
 from largesse.web.api.operation import Operation
-from largesse.web.api.routes import (
-    catalogue,
-    contacts,
-    deliveries,
-    events,
-    funding,
-    health,
-    identity,
-    orders,
-    quotes,
-    templates,
-    webhooks,
-)
+from largesse.web.api.routes import catalogue, contacts, deliveries, events, funding, identity, orders, quotes, webhooks
 
 OPERATIONS = (
     *orders.OPERATIONS,
     *quotes.OPERATIONS,
     *catalogue.OPERATIONS,
-    *templates.OPERATIONS,
     *contacts.OPERATIONS,
     *funding.OPERATIONS,
     *webhooks.OPERATIONS,
     *deliveries.OPERATIONS,
     *events.OPERATIONS,
     *identity.OPERATIONS,
-    *health.OPERATIONS,
 )
 
 

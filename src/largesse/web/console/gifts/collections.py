@@ -20,10 +20,10 @@ from largesse.web.claim.pages import Previews
 from largesse.web.claim.rendering import brand_styles
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts import browsing
-from largesse.web.console.gifts.picking import id_of
 from largesse.web.console.send.opening import caller_and_catalogue
 from largesse.web.console.send.preview import brand_of, of_claim
 from largesse.web.kit.pages import page
+from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS_WITH_FRAMES
 
 
@@ -146,7 +146,7 @@ async def ask(context: RequestContext) -> Response:
     """Shows the form of a new collection, filled in from the collection that the address names, if any."""
     _, snapshot = await caller_and_catalogue(context)
     customer_id = context.person.customer_id
-    if like := snapshot.collection(id_of(context.query("copy")) or 0, customer_id):
+    if like := snapshot.collection(Whole().read(context.query("copy")) or 0, customer_id):
         value = like.value_minor or (like.value_points_minor[0] if like.value_points_minor else None)
         terms = _Terms(like.country, like.currency, value)
         name = context.say("Copy of %(name)s", name=like.name)[: service.MAX_NAME]

@@ -26,10 +26,19 @@ from largesse.templates import service
 from largesse.templates.store import Template, TemplateContent, list_templates
 from largesse.web.console.context import RequestContext
 from largesse.web.console.gifts.browsing import page_number
-from largesse.web.console.gifts.picking import Picked, amount_values, priced, read_picked
-from largesse.web.console.gifts.prices import NewPrice, cost_minor, is_sendable, new_price
 from largesse.web.console.send import message
-from largesse.web.console.send.opening import Chosen, Open, caller_and_catalogue, chosen, person_as_caller
+from largesse.web.console.send.gift import Picked, amount_values, priced, read_picked
+from largesse.web.console.send.opening import (
+    Chosen,
+    NewPrice,
+    Open,
+    caller_and_catalogue,
+    chosen,
+    cost_minor,
+    is_sendable,
+    new_price,
+    person_as_caller,
+)
 from largesse.web.console.send.preview import held
 from largesse.web.kit.security import with_styles
 

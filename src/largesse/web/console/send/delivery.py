@@ -1,21 +1,32 @@
-"""The delivery step of a send: the time, the paying account, the claim-by date and the reminders."""
+"""The delivery step of a send: the time, the paying account, the claim-by date and the reminders. Also the page of the defaults that unclaimed gifts have."""
 
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Annotated
 
+import msgspec
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
 from largesse.base.text import unfit_key
 from largesse.base.zones import after, in_zone
+from largesse.customers.customer_store import find_follow_up
 from largesse.customers.roles import Right
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.store import FundingAccount, list_funding_accounts
-from largesse.orders.follow_ups import LEAST_TO_CLAIM, MAX_CLAIM_BY_DAYS, MAX_REMINDER_DAYS, MAX_REMINDERS
+from largesse.orders.follow_ups import (
+    LEAST_TO_CLAIM,
+    MAX_CLAIM_BY_DAYS,
+    MAX_REMINDER_DAYS,
+    MAX_REMINDERS,
+    FollowUpDefaults,
+    read_defaults,
+)
 from largesse.orders.request import MAX_REFERENCE
+from largesse.orders.schedule import RemindersTooLate, set_defaults
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import DAY, LOCAL
+from largesse.web.console.form import DAY, LOCAL, Checked, Text
 from largesse.web.console.send.opening import Open, change, chosen, open_draft, step
 
 _CLAIM_SOON = text("Recipients would have less than a day. Choose a later day.")
@@ -160,3 +171,54 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         has_default=not opened.content.has_claim_by and opened.draft.claim_by(opened.caller) is not None,
         most_reference=MAX_REFERENCE,
     )
+
+
+UNCLAIMED, UNCLAIMED_TITLE = "/app/unclaimed", text("Unclaimed gifts")
+_DAYS = text("Type a whole number from 1 to %(most)s, or leave it empty.")
+
+
+class DefaultsForm(msgspec.Struct):
+    """The claim-by date and the reminders of orders that set none."""
+
+    claim_by_days: Annotated[str, Text(6, required=False)]
+    reminder_days: Annotated[str, Text(20, required=False)]
+    of_api: Annotated[bool, Checked()]
+
+
+async def show_defaults(context: RequestContext) -> Response:
+    """Shows the claim-by date and the reminders of orders that set none."""
+    return context.page("unclaimed.html", now=_defaults_shown(await _defaults(context)))
+
+
+async def save_defaults(context: RequestContext) -> Response:
+    """Saves the settings. They apply to orders placed from now on."""
+    form, seen = context.form, await _defaults(context)
+    form.keep_others(_defaults_shown(seen))
+    read = form.read(DefaultsForm)
+    days = form.number("claim_by_days") if read.claim_by_days else None
+    if read.claim_by_days and not 0 < (days or 0) <= MAX_CLAIM_BY_DAYS:
+        form.error("claim_by_days", context.say(_DAYS, most=context.language.number(MAX_CLAIM_BY_DAYS)))
+    reminders = reminders_in(context)
+    if form.errors:
+        return await show_defaults(context)
+    of_api = read.of_api and bool(days or reminders)
+    try:
+        defaults = FollowUpDefaults(claim_by_days=days, of_api=of_api, reminder_days=reminders)
+        await set_defaults(context.actor, defaults, seen)
+    except RemindersTooLate:
+        form.error("reminder_days", context.say(_REMINDER_LATE))
+        return await show_defaults(context)
+    return context.see(UNCLAIMED, context.say("Saved. It applies to orders placed from now on."))
+
+
+async def _defaults(context: RequestContext) -> FollowUpDefaults:
+    return read_defaults(await context.read(find_follow_up, context.person.customer_id))
+
+
+def _defaults_shown(defaults: FollowUpDefaults) -> dict[str, str]:
+    """Returns what the fields show."""
+    return {
+        "claim_by_days": str(defaults.claim_by_days or ""),
+        "reminder_days": ", ".join(map(str, defaults.reminder_days or ())),
+        "of_api": "yes" if defaults.of_api else "",
+    }

@@ -14,7 +14,7 @@ from largesse.drafts.recipients import Taking
 from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import TWICE
 from largesse.orders.recipients import MAX_CODES
-from largesse.web.console.contacts.contacts import group_choices
+from largesse.web.console.contacts import group_choices
 from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.opening import Open, open_draft, step
 from largesse.web.console.send.recipients import columns_in, hidden_rows, refused, show_recipients

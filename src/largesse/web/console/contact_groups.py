@@ -8,7 +8,7 @@ from largesse.automations.store import list_automations
 from largesse.base.i18n.languages import text
 from largesse.contacts import groups
 from largesse.contacts.model import MAX_FIELD_NAME, MAX_GROUP, MOST_FIELDS, MOST_MEMBERS_COUNTED, Group, OwnField
-from largesse.web.console.contacts.contacts import too_many
+from largesse.web.console.contacts import too_many
 from largesse.web.console.context import RequestContext
 
 _TOO_MANY_FIELDS = text("A company defines at most %(most)s fields. Delete one first.")

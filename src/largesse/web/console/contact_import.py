@@ -30,7 +30,7 @@ from largesse.drafts.columns import Columns
 from largesse.drafts.model import SheetName, Source
 from largesse.drafts.sheet import MAX_COLUMNS, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 from largesse.drafts.text_sheet import TWICE, better_encoding, converted, repaired
-from largesse.web.console.contacts.contacts import too_many, wrong
+from largesse.web.console.contacts import too_many, wrong
 from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.recipients import ENCODINGS, columns_in, hidden_rows, refused
 

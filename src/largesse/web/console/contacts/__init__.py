@@ -1,1 +1,0 @@
-"""Pages of contacts: the list, one contact, imports, groups and own fields."""
