@@ -252,12 +252,15 @@ def test_handlers_write_in_no_other_way() -> None:
         f"{path.relative_to(here)}: {ast.unparse(node)}"
         for path in sorted(here.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute) and node.attr == "database" and ast.unparse(node.value).endswith("services")
+        if isinstance(node, ast.Attribute) and node.attr == "database"
+        if ast.unparse(node.value).endswith(("services", "users"))
     ]
     assert sorted(set(found)) == [
         "approvals.py: context.services.database",  # sends what was approved
         "context.py: self.services.database",
-        "guard.py: self._services.database",  # forms that were posted, and notices
+        "context.py: self.users.database",  # to read
+        "guard.py: self._users.database",  # forms that were posted, and notices
+        "guard.py: services.database",
         "send/preview.py: services.database",  # allowances
         "send/review.py: services.database",  # asks for approval
     ]

@@ -14,6 +14,7 @@ from largesse.web.console import home
 from largesse.web.console.guard import console_pages
 from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.console.routes import ROUTES
+from largesse.web.kit.page_services import page_services
 
 
 def test_a_page_of_the_menu_needs_an_icon() -> None:
@@ -66,7 +67,9 @@ def served(pages: Iterable[BaseRoute]) -> list[tuple[str, str]]:
 
 
 def test_every_route_is_in_the_table(service: Service) -> None:
-    assert served(console_pages(service.app.services)) == sorted((route.method, route.path) for route in ROUTES)
+    assert served(console_pages(page_services(service.app.services))) == sorted(
+        (route.method, route.path) for route in ROUTES
+    )
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
 from babel.numbers import get_decimal_symbol
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -21,7 +22,8 @@ from largesse.customers.actor import Actor, person_actor, record_export
 from largesse.customers.principal import Principal
 from largesse.customers.security import SecurityService
 from largesse.customers.sessions import Person, Session, SignedIn, new_secret, secret_hash
-from largesse.customers.sign_in import Origin, SigningIn, SignInSteps
+from largesse.customers.sign_in import Origin, SignInSteps
+from largesse.customers.sign_in_store import SignInSql
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.db.scope import Place
 from largesse.staff.model import StaffMember, StaffRight
@@ -45,6 +47,18 @@ class NotProved(Exception):
     """The person must confirm who they are before the request can continue."""
 
 
+class Users(msgspec.Struct, frozen=True):
+    """Those who sign in to some pages: the people of customers to the web application, members of staff to the back office."""
+
+    cookie: str  # the name of the session cookie
+    lasts_s: int
+    forbidden: str  # what a page says to a person whose role lacks the right
+    database: Database  # has their sessions, and the forms that were answered
+    signing_in: SignInSteps[Any]
+    security: SecurityService  # changes passwords, second steps and sessions
+    sql: SignInSql
+
+
 class PageContext:
     """A request to a page of the web application or the back office: the session, the posted form, and methods for the response."""
 
@@ -54,6 +68,7 @@ class PageContext:
         self,
         request: Request,
         services: PageServices,
+        users: Users,
         layout: Layout,
         route: PageRoute,
         *,
@@ -62,6 +77,7 @@ class PageContext:
     ) -> None:
         self.request = request
         self.services = services
+        self.users = users
         self.route = route
         self.session = session
         self.language = language
@@ -87,7 +103,7 @@ class PageContext:
     @property
     def database(self) -> Database:
         """The pool, for reading: `context.database.connection(context.person.scope)`. To write, call an operation of a service."""
-        raise NotImplementedError
+        return ReadOnly(self.users.database)
 
     async def read(
         self,
@@ -98,16 +114,6 @@ class PageContext:
         """Calls a function that reads, with a connection for the person and these arguments."""
         async with self.database.connection(self.person.scope) as connection:
             return await look_up(connection, *args, **named)
-
-    @property
-    def signing_in(self) -> SignInSteps[Any]:
-        """The sign-in steps for the users of these pages."""
-        raise NotImplementedError
-
-    @property
-    def security(self) -> SecurityService:
-        """The service that changes passwords, second steps and sessions."""
-        raise NotImplementedError
 
     @property
     def place(self) -> str:
@@ -336,24 +342,9 @@ class RequestContext(PageContext):
         return str(get_decimal_symbol(self.language.locale))
 
     @property
-    def database(self) -> Database:
-        """The pool, for reading: `context.database.connection(context.person.scope)`. To write, call an operation of a service."""
-        return ReadOnly(self.services.database)
-
-    @property
     def customer(self) -> Place:
         """The customer and the environment that the pages show."""
         return self.person.place
-
-    @property
-    def signing_in(self) -> SigningIn:
-        """The sign-in steps for people of customers."""
-        return self.services.signing_in
-
-    @property
-    def security(self) -> SecurityService:
-        """The service that changes passwords, second steps and sessions of people of customers."""
-        return self.services.security
 
     @property
     def place(self) -> str:

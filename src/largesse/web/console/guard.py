@@ -5,7 +5,6 @@ Makes every route of the web application from the table, so that each has a guar
 
 import asyncio
 from contextlib import nullcontext, suppress
-from typing import Generic, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,21 +14,20 @@ from starlette.routing import BaseRoute, Route
 
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized, Unavailable
 from largesse.base.fair_turns import Turn
-from largesse.base.i18n.languages import Language, text
+from largesse.base.i18n.languages import text
 from largesse.customers.access import AccessChanged
+from largesse.customers.actor import ReadAgain
 from largesse.customers.form_posts import Post, StillUnderWay, answer_post, take_back_post, take_post
-from largesse.customers.sessions import Session, SignedIn, find_session_id, new_secret, secret_hash, set_notice
-from largesse.customers.sign_in import AnySession, SignInSteps
-from largesse.customers.sign_in_store import PEOPLE, SignInSql
-from largesse.db.pool import DATABASE_AWAY, CommitLost, Database
+from largesse.customers.sessions import SignedIn, find_session_id, new_secret, secret_hash, set_notice
+from largesse.customers.sign_in_store import PEOPLE
+from largesse.db.pool import DATABASE_AWAY, CommitLost
 from largesse.db.scope import LOOKUP
-from largesse.web.console.context import NotProved, PageContext, RequestContext
-from largesse.web.console.form import Form
+from largesse.web.console.context import NotProved, PageContext, RequestContext, Users
+from largesse.web.console.form import CHANGED, Form
 from largesse.web.console.layout import DEVICE, Layout
-from largesse.web.console.merging import carry_out
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ROUTES
-from largesse.web.console.step_up import MOST_BYTES, MOST_FIELDS, NOT_CARRIED, ask_first, take_proof
+from largesse.web.console.sign_in import MOST_PROOF_BYTES, MOST_PROOF_FIELDS, NOT_CARRIED, ask_first, take_proof
 from largesse.web.kit.body import BodyShare, TooManyBodies
 from largesse.web.kit.forms import BadForm, PostedForm, form_parser
 from largesse.web.kit.page_services import PageServices
@@ -45,6 +43,7 @@ _DAY_S, _YEAR_S = 24 * 3600, 365 * 24 * 3600
 _LOST_BYTES = 1024 * 1024
 # The answer to an invalid form of a signed-in person takes at least this long. Two forms at once make at most 20 a second.
 _INVALID_FORM_S = 0.1
+_MOST_READS = 5  # of a handler that finds again and again that others have changed what it read
 
 _ENDED = text(
     "This page was open for too long, or you signed out elsewhere. Nothing was changed: go back and try again."
@@ -61,9 +60,6 @@ _TROUBLE = text("Something went wrong on our side. Nothing was lost: try again i
 _TEXTS = {TooManyBodies: _BUSY, NotFound: _NOTHING, TooLarge: _TOO_LARGE}
 
 
-AnyContext = TypeVar("AnyContext", bound=PageContext)
-
-
 class _Answer(msgspec.Struct):
     """The answer to a form, stored for repeats."""
 
@@ -74,36 +70,17 @@ class _Answer(msgspec.Struct):
     path: str = ""  # empty if an earlier release stored the answer
 
 
-class Guard(Generic[AnyContext, AnySession]):
-    """Guards the handler of one route. The web application and the back office each have a subclass."""
+class Guard:
+    """Guards the handler of one route, which gets a context of the class `context`."""
 
-    session_cookie: str
-    lasts_s = 14 * _DAY_S
-    forbidden = _FORBIDDEN
-    sql: SignInSql = PEOPLE
-
-    def make_context(self, request: Request, session: AnySession | None, language: Language) -> AnyContext:
-        """Returns the context for the handler."""
-        raise NotImplementedError
-
-    def turn_away(self, context: AnyContext, session: AnySession) -> Response | None:
-        """Returns the response to a signed-in person who may not call the route; None if they may."""
-        raise NotImplementedError
-
-    @property
-    def signing_in(self) -> SignInSteps[AnySession]:
-        """The sign-in steps for the users of these pages."""
-        raise NotImplementedError
-
-    @property
-    def database(self) -> Database:
-        """The database of sessions and answered forms."""
-        raise NotImplementedError
-
-    def __init__(self, services: PageServices, layout: Layout, route: PageRoute) -> None:
+    def __init__(
+        self, services: PageServices, users: Users, layout: Layout, route: PageRoute, context: type[PageContext]
+    ) -> None:
         self._services = services
+        self._users = users
         self._layout = layout
         self._route = route
+        self._context = context
 
     def route(self) -> Route:
         """Returns the guarded route."""
@@ -115,8 +92,8 @@ class Guard(Generic[AnyContext, AnySession]):
         return Route(self._route.path, endpoint, methods=[self._route.method])
 
     async def _answer(self, request: Request) -> Response:
-        cookie = read_cookie(request, self.session_cookie)
-        session = await self.signing_in.find(cookie) if cookie else None
+        cookie = read_cookie(request, self._users.cookie)
+        session = await self._users.signing_in.find(cookie) if cookie else None
         context = self._new_context(request, session)
         context.cookie = cookie
         # All tabs share the cookie of an ended session. A new form cookie replaces those of tabs that are opened at the same moment.
@@ -135,13 +112,13 @@ class Guard(Generic[AnyContext, AnySession]):
         except NotProved:
             return await ask_first(context)
         except (AccessChanged, Unauthorized):
-            context.session = await self.signing_in.find(cookie)
+            context.session = await self._users.signing_in.find(cookie)
             return self._lost(context) or self._turn_away(context) or context.trouble(409, context.say(_CHANGED))
         finally:
             # Only a garbage collection frees a context, because its page refers to it. A form may have megabytes.
             context.form, context.files = Form({}, context.say), {}
 
-    async def _show(self, context: AnyContext) -> Response:
+    async def _show(self, context: PageContext) -> Response:
         session = context.session
         fresh = "" if context.token_of else new_secret()
         context.token_of = context.token_of or fresh
@@ -152,14 +129,16 @@ class Guard(Generic[AnyContext, AnySession]):
             self._give(response, _FORM_COOKIE, fresh, _DAY_S)
         return response
 
-    def _new_context(self, request: Request, session: AnySession | None) -> AnyContext:
+    def _new_context(self, request: Request, session: SignedIn | None) -> PageContext:
         request.scope[ACTS_FOR] = session.person if session else None  # the refusal log reads it
         language = self._layout.language(request, session)
-        return self.make_context(request, session, language)
+        return self._context(
+            request, self._services, self._users, self._layout, self._route, session=session, language=language
+        )
 
-    def _turn_away(self, context: AnyContext) -> Response | None:
+    def _turn_away(self, context: PageContext) -> Response | None:
         """Returns the response to a request that is not allowed; None if it is allowed."""
-        session, who = cast("AnySession | None", context.session), self._route.who
+        session, who = context.session, self._route.who
         if who is Access.ANYONE:
             return None
         if session is None:
@@ -170,17 +149,18 @@ class Guard(Generic[AnyContext, AnySession]):
             return None
         if session.awaits_second_step:
             return context.see(f"{context.site}/second-step?" + urlencode({"next": context.address}))
-        return self.turn_away(context, session)
-
-    def turn_away_member(self, context: AnyContext, session: AnySession) -> Response | None:
-        """Returns the response to a person who must set up a second step first, or whose role lacks the right; None for all others."""
+        if who is Access.SIGNED_IN:
+            return None
+        if session.person is None:
+            is_page = self._route.method == "GET"
+            return context.see("/app/customers" + (f"?{urlencode({'next': context.address})}" if is_page else ""))
         if session.lacks_second_step and not self._route.before_second_step:
             return context.see(f"{context.site}/security")
-        if session.person is None or session.person.role not in self._route.roles:
-            return context.trouble(403, context.say(self.forbidden))
+        if session.person.role not in self._route.roles:
+            return context.trouble(403, context.say(self._users.forbidden))
         return None
 
-    async def _take(self, context: AnyContext) -> Response:
+    async def _take(self, context: PageContext) -> Response:
         """Passes a form to the handler once. A repeat gets the same response. Raises BadForm, StillUnderWay."""
         sender = context.session.person_id if context.session else context.origin.address
         with self._services.body_memory.share(("person", sender)) as share:
@@ -193,18 +173,22 @@ class Guard(Generic[AnyContext, AnySession]):
             async with self._turn(context):
                 return await self._hand_over(context, token)
 
-    def _turn(self, context: AnyContext) -> Turn[tuple[str, int]] | nullcontext[None]:
+    def _turn(self, context: PageContext) -> Turn[tuple[str, int]] | nullcontext[None]:
         """Returns a turn for the form. A signed-in person has at most two forms handled at once; further ones wait."""
         if context.session is None:
             return nullcontext()
-        return self._services.form_turns.turn((self.session_cookie, context.session.person_id))
+        return self._services.form_turns.turn((self._users.cookie, context.session.person_id))
 
-    async def _read_form(self, context: AnyContext, share: BodyShare, *, most_bytes: int | None = None) -> OneTimeToken:
+    async def _read_form(
+        self, context: PageContext, share: BodyShare, *, most_bytes: int | None = None
+    ) -> OneTimeToken:
         """Reads the form and returns its token. Raises BadForm before it reads the rest if the token is not valid."""
         route = self._route
         # The form may contain the fields of step-up too.
-        limits = msgspec.structs.replace(route.limits, most_bytes=(most_bytes or route.limits.most_bytes) + MOST_BYTES)
-        parser = form_parser(context.request, route.most_fields + MOST_FIELDS, takes_files=route.takes_files)
+        limits = msgspec.structs.replace(
+            route.limits, most_bytes=(most_bytes or route.limits.most_bytes) + MOST_PROOF_BYTES
+        )
+        parser = form_parser(context.request, route.most_fields + MOST_PROOF_FIELDS, takes_files=route.takes_files)
         posted = PostedForm(context.request, limits, share, parser=parser)
         with self._services.timeouts.suspended():
             given = await posted.token()
@@ -219,7 +203,7 @@ class Guard(Generic[AnyContext, AnySession]):
         context.files, context.file_names = posted.files, posted.file_names
         return token
 
-    def _read_token(self, context: AnyContext, given: str) -> OneTimeToken | None:
+    def _read_token(self, context: PageContext, given: str) -> OneTimeToken | None:
         """Returns the content of a form's token; None if it is not valid. Accepts tokens of the browser's previous session.
 
         Such a token is only valid for the person who was signed in then: nobody else can submit a customer's form with it.
@@ -231,23 +215,23 @@ class Guard(Generic[AnyContext, AnySession]):
                 return token
         return None
 
-    async def _session_of_page(self, context: AnyContext, session: SignedIn) -> int:
+    async def _session_of_page(self, context: PageContext, session: SignedIn) -> int:
         """Returns the id of the session in which the page of the form was opened. Raises BadForm."""
         if context.page_of == context.token_of:
             return session.id
-        session_id = await find_session_id(self.database, context.page_of, self.sql)
+        session_id = await find_session_id(self._users.database, context.page_of, self._users.sql)
         if session_id is None:
             raise BadForm
         return session_id
 
-    async def _take_lost(self, context: AnyContext) -> Response:
+    async def _take_lost(self, context: PageContext) -> Response:
         """Answers a form whose session has ended with a page that contains the typed fields and offers to sign in."""
         context.token_of = context.cookie or context.token_of
         with suppress(BadForm, TooLarge), self._services.body_memory.share(("person", context.origin.address)) as share:
             await self._read_form(context, share, most_bytes=_LOST_BYTES if self._route.takes_files else None)
         return self._lost(context) or context.trouble(401, context.say(_ENDED))
 
-    def _lost(self, context: AnyContext) -> Response | None:
+    def _lost(self, context: PageContext) -> Response | None:
         """Returns the page that contains the typed fields; None if nothing was typed, a file came with them, or the session is still valid."""
         typed = context.form.without(NOT_CARRIED)
         if context.session is not None or not typed.fields or context.files or not context.page_of:
@@ -257,10 +241,10 @@ class Guard(Generic[AnyContext, AnySession]):
         self._give(response, _FORM_COOKIE, context.page_of, _DAY_S)
         return response
 
-    async def _hand_over(self, context: AnyContext, token: OneTimeToken) -> Response:
+    async def _hand_over(self, context: PageContext, token: OneTimeToken) -> Response:
         """Passes the form to the handler, once. Raises StillUnderWay."""
         # Reading the form may take long enough for the session to end.
-        context.session = context.session and await self.signing_in.find(context.cookie)
+        context.session = context.session and await self._users.signing_in.find(context.cookie)
         if self._route.is_of_customer and (lost := self._lost(context)) is not None:
             return lost
         if (turned_away := self._turn_away(context)) is not None:
@@ -268,7 +252,7 @@ class Guard(Generic[AnyContext, AnySession]):
         if context.session is None:
             return await self._route.handler(context)
         post = Post(await self._session_of_page(context, context.session), token.mark)
-        stored = await take_post(self.database, post, self._services.timeouts.suspended, self.sql)
+        stored = await take_post(self._users.database, post, self._services.timeouts.suspended, self._users.sql)
         if stored is not None:
             return await self._repeat(context, post, stored)
         is_done = False
@@ -280,38 +264,47 @@ class Guard(Generic[AnyContext, AnySession]):
             raise
         finally:
             if not is_done:
-                await take_back_post(self.database, post, self.sql)
+                await take_back_post(self._users.database, post, self._users.sql)
         if is_done:
             with suppress(*DATABASE_AWAY):  # this answer still says that it is done
                 await self._store(context, post, response)
         return response
 
-    async def _carry_out(self, context: AnyContext, place: str) -> Response:
-        """Calls the handler, unless the form applies to another place or the person must first prove who they are."""
+    async def _carry_out(self, context: PageContext, place: str) -> Response:
+        """Calls the handler, again as long as others change what it has read, unless the form applies to another place or the person must first prove who they are."""
         if self._route.is_of_customer and context.place != place:
             return self._switched(context)
         if (refusal := await take_proof(context)) is not None:
             return refusal
         if self._route.step_up:
             context.require_proof()
-        return await carry_out(context, self._route.handler)
+        # The handler of a form that changes what somebody else may change or end at the same moment reads the object, merges the form with it
+        # (`Form.keep_others`), and calls an operation with what it has `seen`. The operation locks the object, and raises ReadAgain if it has
+        # changed since.
+        typed = context.form.fields
+        for _ in range(_MOST_READS):
+            try:
+                return await self._route.handler(context)
+            except ReadAgain:
+                context.form = Form(typed, context.say, context.language)
+        return context.trouble(409, context.say(CHANGED))
 
-    def _switched(self, context: AnyContext) -> Response:
+    def _switched(self, context: PageContext) -> Response:
         """Returns the page about a form of another company or environment. Contains the typed fields, unless a file came with them."""
         carried = [] if context.files else context.form.without(NOT_CARRIED).fields
         if not carried:
             return context.trouble(409, context.say(_SWITCHED))
         return context.page("switched.html", status=409, action=context.address, carried=carried, notice=None)
 
-    async def _store(self, context: AnyContext, post: Post, response: Response) -> None:
+    async def _store(self, context: PageContext, post: Post, response: Response) -> None:
         if context.notice:
             await self._note(context, context.notice)
         headers, path = list(response.headers.items()), context.request.url.path
         answer = _Answer(response.status_code, headers, bytes(response.body), context.notice, path)
         sealed = self._services.vault.forms.seal(msgspec.msgpack.encode(answer), post.about)
-        await answer_post(self.database, post, sealed, self.sql)
+        await answer_post(self._users.database, post, sealed, self._users.sql)
 
-    async def _repeat(self, context: AnyContext, post: Post, stored: bytes) -> Response:
+    async def _repeat(self, context: PageContext, post: Post, stored: bytes) -> Response:
         answer = msgspec.msgpack.decode(self._services.vault.forms.open(stored, post.about), type=_Answer)
         if answer.path not in {"", context.request.url.path}:
             raise BadForm  # the sender would take it for the answer to another form
@@ -319,14 +312,14 @@ class Guard(Generic[AnyContext, AnySession]):
             await self._note(context, answer.notice)
         return Response(answer.body, answer.status, dict(answer.headers))
 
-    async def _note(self, context: AnyContext, notice: str | None) -> None:
+    async def _note(self, context: PageContext, notice: str | None) -> None:
         assert context.session is not None, "only a session has notices"
-        async with self.database.connection(LOOKUP) as connection:
-            await set_notice(connection, context.session.id, notice, self.sql)
+        async with self._users.database.connection(LOOKUP) as connection:
+            await set_notice(connection, context.session.id, notice, self._users.sql)
 
-    def _set_session(self, context: AnyContext, response: Response) -> None:
+    def _set_session(self, context: PageContext, response: Response) -> None:
         if context.new_cookie:
-            self._give(response, self.session_cookie, context.new_cookie, self.lasts_s)
+            self._give(response, self._users.cookie, context.new_cookie, self._users.lasts_s)
             self._give(response, DEVICE, context.device, _YEAR_S)
         is_entering = context.session and context.session.awaits_second_step
         if context.new_cookie is not None and context.cookie and not is_entering:
@@ -334,7 +327,7 @@ class Guard(Generic[AnyContext, AnySession]):
             self._give(response, _FORM_COOKIE, context.cookie, _DAY_S)
         if context.new_cookie == "":
             path = self._layout.base + self._layout.root
-            take_cookie(response, self.session_cookie, path=path, is_secure=self._layout.is_secure)
+            take_cookie(response, self._users.cookie, path=path, is_secure=self._layout.is_secure)
 
     def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
         path, is_secure = self._layout.base + self._layout.root, self._layout.is_secure
@@ -344,8 +337,8 @@ class Guard(Generic[AnyContext, AnySession]):
         context = self._context_of(request)
         return context.trouble(status, context.say(said), is_uncertain=is_uncertain)
 
-    def _context_of(self, request: Request) -> AnyContext:
-        context: AnyContext | None = getattr(request.state, "context", None)
+    def _context_of(self, request: Request) -> PageContext:
+        context: PageContext | None = getattr(request.state, "context", None)
         return context or self._new_context(request, None)
 
     def _problem_page(self, request: Request, problem: Problem) -> Response:
@@ -364,37 +357,21 @@ class Guard(Generic[AnyContext, AnySession]):
         return response
 
 
-class _Guard(Guard[RequestContext, Session]):
-    """Guards the handler of a route of the web application."""
-
-    session_cookie = SESSION
-
-    @property
-    def signing_in(self) -> SignInSteps[Session]:
-        """The sign-in steps for people of customers."""
-        return self._services.signing_in
-
-    @property
-    def database(self) -> Database:
-        """The database of sessions and answered forms."""
-        return self._services.database
-
-    def make_context(self, request: Request, session: Session | None, language: Language) -> RequestContext:
-        """Returns the context for the handler."""
-        return RequestContext(request, self._services, self._layout, self._route, session=session, language=language)
-
-    def turn_away(self, context: RequestContext, session: Session) -> Response | None:
-        """Returns the response to a person without a customer, a second step or the right; None if they may call the route."""
-        if self._route.who is Access.SIGNED_IN:
-            return None
-        if session.person is None:
-            is_page = self._route.method == "GET"
-            return context.see("/app/customers" + (f"?{urlencode({'next': context.address})}" if is_page else ""))
-        return self.turn_away_member(context, session)
+def people(services: PageServices) -> Users:
+    """Returns the people of customers, who sign in to the web application."""
+    return Users(
+        cookie=SESSION,
+        lasts_s=14 * _DAY_S,
+        forbidden=_FORBIDDEN,
+        database=services.database,
+        signing_in=services.signing_in,
+        security=services.security,
+        sql=PEOPLE,
+    )
 
 
 def console_pages(services: PageServices) -> list[BaseRoute]:
     """Returns the routes under `/app`."""
-    layout = Layout(services.settings, services.vault, ROUTES)
-    guards = [_Guard(services, layout, route) for route in ROUTES]
+    layout, users = Layout(services.settings, services.vault, ROUTES), people(services)
+    guards = [Guard(services, users, layout, route, RequestContext) for route in ROUTES]
     return [*layout.assets.routes(), *(guard.route() for guard in guards)]

@@ -1,12 +1,16 @@
 """The routes of gift programmes: thank-you notes, approvals, automations, campaigns and branding. `routes.py` adds them to its table."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
+from starlette.responses import Response
+
+from largesse.base.errors import HasEnded
 from largesse.base.i18n.languages import text
 from largesse.catalogue.pictures import MAX_BYTES
 from largesse.customers.roles import Right
 from largesse.web.console import approval_rules, approvals, automations, branding, campaigns, notes
-from largesse.web.console.merging import or_ended
+from largesse.web.console.context import RequestContext
 from largesse.web.console.page_routes import Access, Group, PageRoute
 from largesse.web.kit.body import BodyLimits
 
@@ -32,8 +36,25 @@ APPROVALS = (
     _form("/app/approvals/{send}/withdraw", approvals.take_back, Right.SEND),
 )
 
+_ENDED = text("This has ended already. Nothing was changed.")
+
+
+def _or_ended(
+    page: str, handler: Callable[[RequestContext], Awaitable[Response]]
+) -> Callable[[RequestContext], Awaitable[Response]]:
+    """Returns the handler of a form. Once what it changes has ended, the form leads to `page`, such as `/app/campaigns/{campaign}`, which says so."""
+
+    async def handle(context: RequestContext) -> Response:
+        try:
+            return await handler(context)
+        except HasEnded:
+            return context.see(page.format(**context.request.path_params), context.say(_ENDED))
+
+    return handle
+
+
 _AUTOMATION = f"{automations.HERE}/{{automation:int}}"
-_of_automation = partial(or_ended, f"{automations.HERE}/{{automation}}")
+_of_automation = partial(_or_ended, f"{automations.HERE}/{{automation}}")
 AUTOMATIONS = (
     _page(automations.HERE, automations.show, Right.CONTACTS, text("Automations"), Group.GIFTS, "calendar-heart"),
     _page(f"{automations.HERE}/new", automations.ask, Right.CONTACTS, text("New automation")),
@@ -50,7 +71,7 @@ AUTOMATIONS = (
 )
 
 _CAMPAIGN = f"{campaigns.HERE}/{{campaign:int}}"
-_of_campaign = partial(or_ended, f"{campaigns.HERE}/{{campaign}}")
+_of_campaign = partial(_or_ended, f"{campaigns.HERE}/{{campaign}}")
 _campaign_form = partial(_form, who=Right.SEND, limits=campaigns.LIST_LIMITS)
 CAMPAIGNS = (
     _page(campaigns.HERE, campaigns.show, Right.SEND, text("Campaigns"), Group.GIFTS, "megaphone"),

@@ -39,7 +39,6 @@ from largesse.web.console import (
     security,
     service_accounts,
     sign_in,
-    step_up,
     top_ups,
     webhooks,
 )
@@ -221,8 +220,8 @@ def sign_in_routes(root: str, who: Right | StaffRight | Access) -> tuple[PageRou
         _form(f"{root}/sign-out", sign_in.sign_out, Access.ANYONE),
         _page(f"{root}/second-step", security.ask_second_step, Access.ENTERING, text("Second step")),
         _form(f"{root}/second-step", security.second_step, Access.ENTERING, text("Second step")),
-        _page(f"{root}/prove", step_up.ask, who, step_up.TITLE, before_second_step=True),
-        _form(f"{root}/prove", step_up.prove, who, step_up.TITLE, before_second_step=True),
+        _page(f"{root}/prove", sign_in.ask_proof, who, sign_in.PROOF_TITLE, before_second_step=True),
+        _form(f"{root}/prove", sign_in.prove, who, sign_in.PROOF_TITLE, before_second_step=True),
         page(f"{root}/security", security.show),
         page(f"{root}/security/app", security.app),
         page(f"{root}/security/passkeys/new", security.new_passkey, title=text("New passkey")),

@@ -20,8 +20,7 @@ from largesse.encryption.vault import DecryptionFailed
 from largesse.web.console.context import PageContext, RequestContext, typed_amount
 from largesse.web.console.layout import browser_zone, zone_choices
 from largesse.web.console.people import MOST_NAME
-from largesse.web.console.sign_in import new_password
-from largesse.web.console.step_up import asked, refused
+from largesse.web.console.sign_in import asked, new_password, refused
 
 _MOST_PASSKEY = 60
 _LAST = text("A second step is required. Set up another one first.")
@@ -30,7 +29,7 @@ _ENOUGH = text("You already have this passkey, or %(most)s of them. Remove one f
 
 async def show(context: PageContext) -> Response:
     """Shows password, second step, sessions and preferences."""
-    session, security = _session(context), context.security
+    session, security = _session(context), context.users.security
     methods = await security.read_methods(session.person_id)
     amounts: dict[str, int] = {}
     currencies: list[str] = []
@@ -58,7 +57,7 @@ async def change_password(context: PageContext) -> Response:
     password = new_password(context, context.person.email)
     if password is None:
         return await show(context)
-    await context.security.change_password(context.actor, password)
+    await context.users.security.change_password(context.actor, password)
     said = context.say("Your password was changed, and your other sessions were signed out.")
     return context.see(_here(context), said)
 
@@ -76,7 +75,7 @@ async def turn_app_on(context: PageContext) -> Response:
         secret = context.services.vault.second_steps.open(bytes.fromhex(context.form["secret"]), _pending(session))
     except (DecryptionFailed, ValueError):
         return context.see(f"{_here(context)}/app")
-    codes = await context.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
+    codes = await context.users.security.turn_on_app(context.actor, secret, context.form["code"], context.origin)
     if codes is None:
         context.form.error("code", context.say("The code does not match. Wait for the next one and try again."))
         return _app(context, secret)
@@ -89,7 +88,7 @@ async def turn_app_on(context: PageContext) -> Response:
 async def turn_app_off(context: PageContext) -> Response:
     """Switches off the authenticator app."""
     try:
-        await context.security.turn_off_app(context.actor, context.origin)
+        await context.users.security.turn_off_app(context.actor, context.origin)
     except LastSecondStep:
         return context.see(_here(context), context.say(_LAST))
     if _session(context).has_passkey:
@@ -100,7 +99,7 @@ async def turn_app_off(context: PageContext) -> Response:
 async def new_passkey(context: PageContext) -> Response:
     """Shows the form that names and creates a passkey. Raises NotFound if the installation cannot have passkeys."""
     context.require_proof()
-    options = await context.security.ask_new_passkey(context.person)
+    options = await context.users.security.ask_new_passkey(context.person)
     return context.page("passkey.html", options=options, most=_MOST_PASSKEY)
 
 
@@ -111,7 +110,7 @@ async def add_passkey(context: PageContext) -> Response:
     if form.errors:
         return await new_passkey(context)
     try:
-        codes = await context.security.add_passkey(context.actor, name, form["passkey"], context.origin)
+        codes = await context.users.security.add_passkey(context.actor, name, form["passkey"], context.origin)
     except NotThePasskey:
         form.error("name", context.say("No passkey was created. Try again."))
     except Unfit:
@@ -126,7 +125,7 @@ async def add_passkey(context: PageContext) -> Response:
 async def remove_passkey(context: PageContext) -> Response:
     """Removes a passkey of the person. Raises NotFound."""
     try:
-        name = await context.security.remove_passkey(context.actor, context.number("passkey"), context.origin)
+        name = await context.users.security.remove_passkey(context.actor, context.number("passkey"), context.origin)
     except LastSecondStep:
         return context.see(_here(context), context.say(_LAST))
     return context.see(_here(context), context.say("The passkey %(name)s was removed.", name=name))
@@ -136,19 +135,19 @@ async def recovery_codes(context: PageContext) -> Response:
     """Creates recovery codes, and shows them once. The previous ones stop working."""
     if not _session(context).has_second_step:
         return context.see(_here(context))
-    codes = await context.security.new_recovery_codes(context.actor, context.origin)
+    codes = await context.users.security.new_recovery_codes(context.actor, context.origin)
     return context.page("recovery_codes.html", codes=codes)
 
 
 async def end_one(context: PageContext) -> Response:
     """Ends one of the person's sessions."""
-    await context.security.end_session(context.actor, context.number("session"))
+    await context.users.security.end_session(context.actor, context.number("session"))
     return context.see(_here(context), context.say("The session was signed out."))
 
 
 async def end_others(context: PageContext) -> Response:
     """Ends all of the person's sessions except this one."""
-    await context.security.end_other_sessions(context.actor)
+    await context.users.security.end_other_sessions(context.actor)
     return context.see(_here(context), context.say("All other sessions are signed out."))
 
 
@@ -159,7 +158,7 @@ async def prefer(context: PageContext) -> Response:
     zone = form.choice("zone", {"", *known_zones()})
     if form.errors:
         return await show(context)
-    await context.security.set_preferences(context.actor, language or None, zone or None)
+    await context.users.security.set_preferences(context.actor, language or None, zone or None)
     here = context.own_path(form["next"]) if form["next"] else _here(context)
     return context.see(here, context.say("Saved."))
 
@@ -169,7 +168,7 @@ async def rename(context: PageContext) -> Response:
     name = context.form.text("name", MOST_NAME)
     if context.form.errors:
         return await show(context)
-    await context.security.set_name(context.actor, name)
+    await context.users.security.set_name(context.actor, name)
     return context.see(_here(context), context.say("Saved."))
 
 
@@ -218,7 +217,7 @@ async def second_step(context: PageContext) -> Response:
     if not session.awaits_second_step:
         return context.see(context.site)
     try:
-        secret = await context.signing_in.by_second_step(
+        secret = await context.users.signing_in.by_second_step(
             session, SignInStep(context.form["code"], context.form["passkey"]), context.origin
         )
     except Refused:

@@ -18,8 +18,7 @@ from largesse.ledger.payments import Why
 from largesse.ledger.transfer_references import spelled_reference
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
-from largesse.web.office.context import OfficeContext
-from largesse.web.office.files import refused, uploaded
+from largesse.web.office.context import OfficeContext, refused, uploaded
 
 HERE = "/office/money/bank-files"
 SHOWN = 50

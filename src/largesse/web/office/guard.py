@@ -11,12 +11,10 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from largesse.base.errors import NotFound
-from largesse.base.i18n.languages import Language, text
-from largesse.customers.sign_in import SignInSteps
-from largesse.db.pool import Database
+from largesse.base.i18n.languages import text
 from largesse.staff.model import LASTS
-from largesse.staff.sign_in import StaffSession
 from largesse.staff.store import SIGN_IN
+from largesse.web.console.context import Users
 from largesse.web.console.guard import Guard
 from largesse.web.kit.page_services import Office, PageServices
 from largesse.web.kit.requests import client_address
@@ -33,7 +31,16 @@ def office_pages(services: PageServices) -> list[BaseRoute]:
     if office is None:
         return []
     layout = OfficeLayout(services.settings, services.vault, ROUTES)
-    guards = [_Guard(services, layout, route) for route in ROUTES]
+    users = Users(
+        cookie="office",
+        lasts_s=int(LASTS.total_seconds()),
+        forbidden=_FORBIDDEN,
+        database=office.database,
+        signing_in=office.signing_in,
+        security=office.security,
+        sql=SIGN_IN,
+    )
+    guards = [Guard(services, users, layout, route, OfficeContext) for route in ROUTES]
     routes = [*layout.assets.routes(), *(guard.route() for guard in guards)]
     hidden = [_hidden(one, services, office) for one in routes if isinstance(one, Route)]
     return [*hidden, _nothing_else()]
@@ -74,32 +81,3 @@ async def _is_for(scope: Scope, services: PageServices, office: Office) -> bool:
         if not any(found in network for network in networks):
             return False
     return await office.signing_in.is_open()
-
-
-class _Guard(Guard[OfficeContext, StaffSession]):
-    """Guards the handler of a route of the back office."""
-
-    session_cookie = "office"
-    lasts_s = int(LASTS.total_seconds())
-    forbidden = _FORBIDDEN
-    sql = SIGN_IN
-
-    @property
-    def signing_in(self) -> SignInSteps[StaffSession]:
-        """The sign-in steps for members of staff."""
-        assert self._services.office is not None, "office_pages requires it"
-        return self._services.office.signing_in
-
-    @property
-    def database(self) -> Database:
-        """The database of sessions and answered forms."""
-        assert self._services.office is not None, "office_pages requires it"
-        return self._services.office.database
-
-    def make_context(self, request: Request, session: StaffSession | None, language: Language) -> OfficeContext:
-        """Returns the context for the handler."""
-        return OfficeContext(request, self._services, self._layout, self._route, session=session, language=language)
-
-    def turn_away(self, context: OfficeContext, session: StaffSession) -> Response | None:
-        """Returns the response to a member without a second step or the right; None if they may call the route."""
-        return self.turn_away_member(context, session)

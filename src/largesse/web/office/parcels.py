@@ -17,8 +17,7 @@ from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
 from largesse.web.console.order_words import RETURN_REASONS
 from largesse.web.kit.query import INT64
-from largesse.web.office.context import OfficeContext
-from largesse.web.office.files import file_name, refused, uploaded
+from largesse.web.office.context import OfficeContext, file_name, refused, uploaded
 
 HERE = "/office/parcels"
 MOST_BYTES = 1024 * 1024

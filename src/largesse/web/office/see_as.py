@@ -18,8 +18,8 @@ from largesse.base.settings import ENVIRONMENTS
 from largesse.customers import customer_views
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import read_customer
-from largesse.db.pool import Database, ReadOnly
 from largesse.web.console.context import RequestContext
+from largesse.web.console.guard import people
 from largesse.web.console.layout import Layout
 from largesse.web.console.page_routes import PageRoute
 from largesse.web.console.routes import ROUTES
@@ -64,11 +64,6 @@ _SHOWN: tuple[tuple[Route, PageRoute], ...] = tuple(
 
 class SeenContext(RequestContext):
     """The context of a handler of the web application in a view. It only reads."""
-
-    @property
-    def database(self) -> Database:
-        """The pool, for reading."""
-        return ReadOnly(self.services.database)
 
     @property
     def actor(self) -> Actor:
@@ -181,7 +176,9 @@ async def show(context: OfficeContext) -> Response:
     session = view.session(context.person.email, staff.language, staff.zone or str(context.zone))
     token = one_time_token(context.services.vault, context.token_of, context.place)
     layout = _SeenLayout(context.layout, view, token)
-    answered = SeenContext(seen, context.services, layout, route, session=session, language=context.language)
+    answered = SeenContext(
+        seen, context.services, people(context.services), layout, route, session=session, language=context.language
+    )
     return await route.handler(answered)
 
 

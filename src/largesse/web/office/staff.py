@@ -9,6 +9,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.staff import service
 from largesse.staff.model import MOST_NAME, MOST_STAFF, STAFF_ROLES, ListedStaff
+from largesse.staff.sign_in import StaffSigningIn
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.people import hand_on
 from largesse.web.console.sign_in import new_password
@@ -104,7 +105,7 @@ async def begin_anew(context: OfficeContext) -> Response:
 async def link(context: OfficeContext) -> Response:
     """Shows what a link does. Opening it does not use it up, because mail scanners open links too."""
     try:
-        found = await context.signing_in.look_at(context.request.path_params["secret"], context.origin)
+        found = await _signing_in(context).look_at(context.request.path_params["secret"], context.origin)
     except NotFound:
         return context.page("link_ended.html", status=404)
     return context.page("office_link.html", link=found)
@@ -114,17 +115,22 @@ async def follow(context: OfficeContext) -> Response:
     """Uses a link: signs in, or sets a new password."""
     secret = context.request.path_params["secret"]
     try:
-        found = await context.signing_in.look_at(secret, context.origin)
+        found = await _signing_in(context).look_at(secret, context.origin)
         if found.kind == "sign_in":
-            context.begin(await context.signing_in.by_link(secret, context.origin))
+            context.begin(await _signing_in(context).by_link(secret, context.origin))
             return context.see("/office")
         password = new_password(context, found.email)
         if password is None:
             return context.page("office_link.html", link=found)
-        context.begin(await context.signing_in.by_new_password(secret, password, context.origin))
+        context.begin(await _signing_in(context).by_new_password(secret, password, context.origin))
     except NotFound:
         return context.page("link_ended.html", status=404)
     return context.see("/office")
+
+
+def _signing_in(context: OfficeContext) -> StaffSigningIn:
+    assert context.services.office is not None, "the guard requires it"
+    return context.services.office.signing_in
 
 
 async def _member(context: OfficeContext) -> ListedStaff:

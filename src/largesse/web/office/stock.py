@@ -13,8 +13,7 @@ from largesse.fulfilment.inventory import Imported, Upload, find_inventory_produ
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Text
 from largesse.web.kit.query import INT64
-from largesse.web.office.context import OfficeContext
-from largesse.web.office.files import file_name, refused, uploaded
+from largesse.web.office.context import OfficeContext, file_name, refused, uploaded
 
 HERE = "/office/stock"
 MOST_BYTES = 2 * 1024 * 1024
