@@ -12,7 +12,7 @@ import structlog
 
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
-from largesse.customers.authenticator import Authenticator, Caller
+from largesse.customers.authenticator import Caller
 from largesse.web.api import answering
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import ignore_body, read_query, read_secret
@@ -226,9 +226,10 @@ class Application:
         services = self.services
         wait = services.timeouts.wait()
         with wait:
-            caller = None
+            caller: Caller | None = None
             if operation.needs_key:
-                caller = await self._identify(services.authenticator, operation, scope, headers)
+                caller = await services.authenticator.authenticate(read_secret(headers), client_address(scope))
+                self._answering.admit(caller, operation, scope)
             query, unknown = read_query(scope["query_string"], operation.query)
             if unknown:
                 ignored += unknown
@@ -248,13 +249,6 @@ class Application:
             body = await read_body(headers, receive, share)
             with wait:
                 return await call(body)
-
-    async def _identify(
-        self, authenticator: Authenticator, operation: Operation, scope: Scope, headers: Headers
-    ) -> Caller:
-        caller = await authenticator.authenticate(read_secret(headers), client_address(scope))
-        self._answering.admit(caller, operation, scope)
-        return caller
 
 
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:

@@ -182,8 +182,7 @@ async def _priced(context: RequestContext, draft: Draft) -> tuple[Gift, Options]
 
 async def _has_other_price(context: RequestContext, request: ApprovalRequest) -> bool:
     """Returns whether the draft of a request now has another price, so that its order would be refused."""
-    async with context.database.connection(context.person.scope) as connection:
-        draft = await find_draft(connection, request, request.id)
+    draft = await context.read(find_draft, request, request.id)
     priced = None if draft is None else await _priced(context, draft)
     return priced is not None and _total(priced[0], request) != request.total_minor
 

@@ -385,7 +385,9 @@ async def _offered(context: RequestContext, zone: str) -> dict[str, list[tuple[s
 
 
 async def _form(context: RequestContext, automation: Automation | None) -> Response:
-    rule = automation or _new(str(context.zone))
+    rule = automation or AutomationRule(
+        name="", occasion=model.BIRTHDAY, group_id=None, template_id=0, account_id=None, zone=str(context.zone)
+    )
     return context.page(
         "automation_form.html",
         one=automation,
@@ -393,7 +395,3 @@ async def _form(context: RequestContext, automation: Automation | None) -> Respo
         offered=await _offered(context, rule.zone),
         most_name=model.MOST_NAME,
     )
-
-
-def _new(zone: str) -> AutomationRule:
-    return AutomationRule(name="", occasion=model.BIRTHDAY, group_id=None, template_id=0, account_id=None, zone=zone)

@@ -1,25 +1,15 @@
 """The page of thank-you notes, newest first, and the setting that lets recipients write them."""
 
-from typing import Annotated
-
-import msgspec
 from starlette.responses import Response
 
 from largesse.customers.customer_store import takes_notes
 from largesse.customers.roles import Right
 from largesse.notes.service import accept_notes, list_notes
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Checked
 from largesse.web.kit.query import INT64
 
 _PAGE = 50
 HERE = "/app/notes"
-
-
-class NotesForm(msgspec.Struct):
-    """The form of the setting."""
-
-    accepted: Annotated[bool, Checked()]
 
 
 async def show(context: RequestContext) -> Response:
@@ -41,7 +31,7 @@ async def show(context: RequestContext) -> Response:
 
 async def save(context: RequestContext) -> Response:
     """Switches notes on or off. Existing notes stay."""
-    accepted = context.form.read(NotesForm).accepted
+    accepted = context.form["accepted"] == "yes"
     await accept_notes(context.actor, accepted=accepted)
     said = context.say("Recipients can write thank-you notes.") if accepted else context.say("Thank-you notes are off.")
     return context.see(HERE, said)

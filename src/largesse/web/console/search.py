@@ -66,7 +66,7 @@ async def show(context: RequestContext) -> Response:
         *await _stored(context, words),
         await _gifts(context, words),
         _pages(context, words),
-        _help(context, words),
+        Kind("help", context.say("Help"), list(islice(_helpful(context, words), MOST_OF_KIND)) if words else []),
     ]
     return context.page("search.html", words=words, kinds=[kind for kind in kinds if kind.hits])
 
@@ -157,12 +157,8 @@ def _is_page(route: PageRoute) -> bool:
     return is_open and route.method == "GET" and "{" not in route.path and not route.path.endswith(".csv")
 
 
-def _help(context: RequestContext, words: str) -> Kind:
-    """Finds explained words, and operations of the API."""
-    return Kind("help", context.say("Help"), list(islice(_helpful(context, words), MOST_OF_KIND)) if words else [])
-
-
 def _helpful(context: RequestContext, words: str) -> Iterator[Hit]:
+    """Finds explained words, and operations of the API."""
     for key, word in WORDS.items():
         name, meaning = context.say(word.name), context.say(word.meaning)
         if _fits(words, name):

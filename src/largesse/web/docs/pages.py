@@ -308,7 +308,7 @@ class _Pages:
             *self._assets.routes(),
             _document_route("/openapi.json", lambda: build_document(self._operations)),
             _document_route("/openapi-events.json", build_events_document),
-            _page_route("/problems", self._problems),
+            _page_route("/problems", lambda: self._render("problems.html", here="problems", problems=PROBLEMS)),
             Route("/problems/{slug}", self._show_problem),
         ]
 
@@ -329,9 +329,6 @@ class _Pages:
             tag: self._render("landing.html", language=tag, version=__version__, has_mailbox=self._has_mailbox)
             for tag in LANGUAGES
         }
-
-    def _problems(self) -> str:
-        return self._render("problems.html", here="problems", problems=PROBLEMS)
 
     @cached_property
     def _problem_pages(self) -> dict[str, str]:

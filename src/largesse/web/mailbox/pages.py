@@ -104,12 +104,12 @@ class _Pages:
 
     def _page(self, template: str, **values: object) -> Response:
         html = self._templates.get_template(template).render(
-            values, base=self._base, environment=self._environment, asset=self._asset
+            values,
+            base=self._base,
+            environment=self._environment,
+            asset=lambda name: self._base + self._assets.address_of(name),
         )
         return page(html, _PAGE_HEADERS)
-
-    def _asset(self, name: str) -> str:
-        return self._base + self._assets.address_of(name)
 
     def _message_headers(self, styles: str) -> dict[str, str]:
         """Returns the headers of a message in its frame, with its styles."""

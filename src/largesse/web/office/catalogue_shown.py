@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from largesse.base.i18n.languages import text
 from largesse.catalogue.content import ProductContent, differences
 from largesse.catalogue.draft_store import Edited, Version
 from largesse.catalogue.impact import LostChoice
 from largesse.catalogue.model import delivered_minor, product_from_row
 from largesse.db.pool import Row
+from largesse.web.console.audit_log import Change
 from largesse.web.office.context import OfficeContext
 
 _MOST_SHOWN = 10
@@ -27,14 +26,6 @@ _OPTIONAL = _TEXTS | {
     "value_points",
 }
 _MOST_TYPED = 20_000  # characters of a field that has no limit of its own
-
-
-class Changed(msgspec.Struct, frozen=True):
-    """A changed field, as pages show it."""
-
-    label: str
-    before: str
-    after: str
 
 
 def fields_of_form(context: OfficeContext, typed: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -56,16 +47,16 @@ def fields_of_form(context: OfficeContext, typed: Mapping[str, str]) -> list[dic
 
 def changes_of(
     context: OfficeContext, edited: Edited, before: Mapping[str, str], after: Mapping[str, str]
-) -> list[Changed]:
+) -> list[Change]:
     """Returns the fields that a draft changes."""
     found = [
-        Changed(context.say(LABELS[name]), before.get(name, ""), value)
+        Change(context.say(LABELS[name]), before.get(name, ""), value)
         for name, value in after.items()
         if before.get(name, "") != value
     ]
     if getattr(edited.content, "picture", None) != getattr(edited.newest, "picture", None):
         there = (getattr(one, "picture", None) for one in (edited.content, edited.newest))
-        found.append(Changed(context.say(LABELS["picture"]), *(context.say("yes") if one else "" for one in there)))
+        found.append(Change(context.say(LABELS["picture"]), *(context.say("yes") if one else "" for one in there)))
     return found
 
 

@@ -54,16 +54,10 @@ async def top_up(context: OfficeContext) -> Response:
     return await _top_up_page(context, await _find(context))
 
 
-class ConfirmForm(msgspec.Struct):
-    """The amount that arrived."""
-
-    amount: Annotated[str, Text(40)]
-
-
 async def confirm(context: OfficeContext) -> Response:
     """Credits the account of a top-up with the amount that arrived. Raises NotFound."""
     found = await _find(context)
-    context.form.read(ConfirmForm)
+    context.form.text("amount", 40)
     amount_minor = 0 if context.form.errors else typed_amount(context, "amount", found.currency)
     if context.form.errors:
         return await _top_up_page(context, found)

@@ -14,7 +14,7 @@ from largesse.fulfilment.inventory import Upload
 from largesse.fulfilment.parcels import ParcelState
 from largesse.fulfilment.shipments import COLUMNS, Sent, import_shipments, pack_parcels, send_parcels
 from largesse.staff.model import StaffRight
-from largesse.web.console.form import Choice, Text
+from largesse.web.console.form import Text
 from largesse.web.console.order_words import RETURN_REASONS
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext, file_name, refused, uploaded
@@ -66,29 +66,21 @@ async def show(context: OfficeContext) -> Response:
     )
 
 
-class PackForm(msgspec.Struct):
-    """The kind of output for the selected parcels."""
-
-    to: Annotated[str, Choice(("slips", "labels", "csv"))]
-
-
 async def pack(context: OfficeContext) -> Response:
     """Shows packing slips or labels of waiting parcels, or sends their labels as a CSV file."""
-    form, chosen = context.form.read(PackForm), context.form.numbers("parcel")[:SHOWN]
+    to, chosen = context.form.choice("to", ("slips", "labels", "csv")), context.form.numbers("parcel")[:SHOWN]
     if not chosen or context.form.errors:
         context.form.error("parcel", context.say("Choose at least one parcel."))
         return await show(context)
     environment = _environment(context)
     packed = await pack_parcels(context.actor, context.services.vault, environment, again=True, ids=chosen)
     unreadable = ", ".join(map(str, packed.unreadable))
-    if form.to == "csv":
+    if to == "csv":
         if unreadable:
             context.form.error("parcel", context.say(_CHOOSE_OTHERS, parcels=unreadable))
             return await show(context)
         return await context.csv("parcels.csv", COLUMNS, [one.cells for one in packed.parcels])
-    return context.page(
-        "parcels_print.html", is_labels=form.to == "labels", packed=packed.parcels, unreadable=unreadable
-    )
+    return context.page("parcels_print.html", is_labels=to == "labels", packed=packed.parcels, unreadable=unreadable)
 
 
 async def ask_numbers(context: OfficeContext) -> Response:
@@ -101,15 +93,9 @@ async def ask_numbers(context: OfficeContext) -> Response:
     return context.page("parcels_send.html", parcels=found[:SHOWN], more=more, most=MOST_SENT)
 
 
-class CarrierForm(msgspec.Struct):
-    """The carrier of the parcels."""
-
-    carrier: Annotated[str, Text(_LONGEST)]
-
-
 async def send(context: OfficeContext) -> Response:
     """Records parcels as sent: those with a typed tracking number, or ticked as sent without one."""
-    carrier = context.form.read(CarrierForm).carrier
+    carrier = context.form.text("carrier", _LONGEST)
     sent: list[Sent] = []
     for name, _ in context.form.fields:
         parcel = name.removeprefix("tracking_")
@@ -202,19 +188,13 @@ async def correct(context: OfficeContext) -> Response:
     return await one(context)
 
 
-class ReturnForm(msgspec.Struct):
-    """The reason why a parcel came back."""
-
-    reason: Annotated[str, Choice(parcels.RETURN_REASONS)]
-
-
 async def came_back(context: OfficeContext) -> Response:
     """Records that a parcel came back. Raises NotFound."""
-    form = context.form.read(ReturnForm)
+    reason = context.form.choice("reason", parcels.RETURN_REASONS)
     if not context.form.errors:
         try:
             parcel = await parcels.note_return(
-                context.actor, context.services.vault, _environment(context), _id(context), form.reason
+                context.actor, context.services.vault, _environment(context), _id(context), reason
             )
         except parcels.NotOnItsWay:
             context.form.error("reason", context.say("This parcel is not on its way."))

@@ -1,8 +1,5 @@
 """The stock of voucher numbers: levels, warnings, imports, and the orders that took numbers. The pages show no numbers."""
 
-from typing import Annotated
-
-import msgspec
 from starlette.responses import Response
 
 from largesse.base.errors import FileRefused
@@ -11,7 +8,6 @@ from largesse.db.scope import OFFICE
 from largesse.fulfilment import stock
 from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
 from largesse.staff.model import StaffRight
-from largesse.web.console.form import Text
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext, file_name, refused, uploaded
 
@@ -92,20 +88,13 @@ async def add(context: OfficeContext) -> Response:
     return context.see(f"{HERE}/{product.id}", said)
 
 
-class WarningForm(msgspec.Struct):
-    """The number of vouchers below which somebody is warned."""
-
-    below: Annotated[str, Text(9, required=False)]
-
-
 async def warn(context: OfficeContext) -> Response:
     """Sets or removes the warning of a gift. Raises NotFound."""
-    async with context.database.connection(OFFICE) as connection:
-        product = await stock.find_stocked(connection, context.number("product"))
+    product = await context.read(stock.find_stocked, context.number("product"))
     context.form.keep_others({"below": str(product.below or "")})
-    form = context.form.read(WarningForm)
+    typed = context.form.text("below", 9, required=False)
     below = context.form.number("below", stock.MOST_BELOW)
-    if form.below and not below:
+    if typed and not below:
         context.form.error("below", context.say(_NO_LEVEL, most=context.language.number(stock.MOST_BELOW)))
     if context.form.errors:
         return await one(context)
