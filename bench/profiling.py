@@ -32,7 +32,7 @@ AREAS = {
     "largesse/encryption/vault.py": "codes: drawing, encrypting, hashing",
     "largesse/lines/": "codes: drawing, encrypting, hashing",
     "largesse/orders/order.py": "the event's JSON",
-    "largesse/web/kit/replies.py": "the answer's JSON",
+    "largesse/web/kit/asgi.py": "the answer's JSON",
     "largesse/orders/": "reading, deciding and writing orders",
     "largesse/ledger/": "reading, deciding and writing orders",
     "largesse/catalogue/": "reading, deciding and writing orders",

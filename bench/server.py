@@ -14,7 +14,7 @@ from largesse.base.settings import load_settings
 from largesse.main import build_app
 from largesse.orders.placer import MAX_ORDERS
 from largesse.serving import server_options
-from largesse.web.kit.requests import Message, Receive, Scope, Send
+from largesse.web.kit.asgi import Message, Receive, Scope, Send
 
 
 class WithFixedBytes:

@@ -47,7 +47,7 @@ from largesse.request_log.service import RequestLog
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
 from largesse.web.api.shapes import CatalogueInJson
-from largesse.web.kit.replies import encode_json
+from largesse.web.kit.asgi import encode_json
 from largesse.web.kit.services import Services
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle

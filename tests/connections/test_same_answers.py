@@ -36,8 +36,8 @@ from largesse.web.api.answering import REQUESTS
 from largesse.web.api.application import WHOLE_REQUESTS, Application
 from largesse.web.api.operation import Call, NoQuery, Operation
 from largesse.web.kit import refusal_log
+from largesse.web.kit.asgi import Answer, Reply, encode_json
 from largesse.web.kit.body import BodyMemory
-from largesse.web.kit.replies import Answer, Reply, encode_json
 
 TRIED = int(os.environ.get("FUZZ_REQUESTS", "1000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))

@@ -18,10 +18,10 @@ from prometheus_client import Counter, Gauge
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from largesse.base.errors import InvalidRequest, Problem
+from largesse.web.kit.asgi import head_of, lines_of
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import HeadersTooLarge, TooLarge, problem_reply
-from largesse.web.kit.replies import head_of, lines_of
 
 if TYPE_CHECKING:
     from largesse.connections.manager import ConnectionManager

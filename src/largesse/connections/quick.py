@@ -23,8 +23,7 @@ from largesse.base.recently_used import RecentlyUsed
 from largesse.connections.protocol import HOST, Connection
 from largesse.web.api.application import WHOLE_REQUESTS
 from largesse.web.api.whole import Head, WholeRequests
-from largesse.web.kit.replies import Answer, lines_of
-from largesse.web.kit.requests import Scope
+from largesse.web.kit.asgi import Answer, Scope, lines_of
 
 if TYPE_CHECKING:
     from largesse.connections.manager import ConnectionManager

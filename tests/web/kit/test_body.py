@@ -7,11 +7,11 @@ import pytest
 from starlette.requests import Request
 
 from largesse.base.errors import InvalidRequest
+from largesse.web.kit.asgi import Message, Receive
 from largesse.web.kit.body import JSON_LIMITS, BodyLimits, read_body, receive_body
 from largesse.web.kit.forms import FORM_LIMITS, BadForm, read_form, require_own_site
 from largesse.web.kit.headers import Headers
 from largesse.web.kit.problems import SlowRequest, TooLarge
-from largesse.web.kit.requests import Message, Receive
 
 LIMITS = BodyLimits(most_bytes=10, whole_s=30.0, pause_s=10.0)
 FORM = "application/x-www-form-urlencoded"

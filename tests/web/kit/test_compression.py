@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import pytest
 from starlette.responses import Response, StreamingResponse
 
+from largesse.web.kit.asgi import Message
 from largesse.web.kit.compression import Compressing, gzipped, takes_gzip
-from largesse.web.kit.requests import Message
 
 PAGE = b"<p>A page.</p>" * 500
 

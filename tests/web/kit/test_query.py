@@ -7,8 +7,8 @@ import pytest
 from starlette.requests import Request
 
 from largesse.base.errors import NotFound
+from largesse.web.kit.asgi import client_address
 from largesse.web.kit.query import INT32, INT64, Day, Line, Month, Query, Whole, require_fit_path
-from largesse.web.kit.requests import client_address
 
 DECLARED = {"q": Line(5), "id": Whole(100), "big": Whole(INT64), "day": Day(), "month": Month()}
 

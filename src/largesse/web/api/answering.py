@@ -20,10 +20,9 @@ from largesse.customers.restrictions import require_network, require_scope
 from largesse.request_log.service import NotedRequest, RequestLog
 from largesse.web.api.operation import Operation
 from largesse.web.api.reading import header_of_names
+from largesse.web.kit.asgi import Reply, Scope, client_address
 from largesse.web.kit.problems import problem_of, problem_reply
 from largesse.web.kit.refusal_log import ACTS_FOR, PROBLEM, RefusalLog
-from largesse.web.kit.replies import Reply
-from largesse.web.kit.requests import Scope, client_address
 
 Found = tuple[dict[str, Operation], dict[str, str]]  # operations of a path by method, and parameters of the path
 

@@ -17,12 +17,11 @@ from largesse.web.api import answering
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import ignore_body, read_query, read_secret
 from largesse.web.api.whole import WholeRequests
+from largesse.web.kit.asgi import Message, Receive, Reply, Scope, Send, client_address, send_reply
 from largesse.web.kit.body import read_body
 from largesse.web.kit.compression import Compressing
 from largesse.web.kit.headers import Headers, check_size, read_headers
 from largesse.web.kit.problems import MethodNotAllowed
-from largesse.web.kit.replies import Reply, send_reply
-from largesse.web.kit.requests import Message, Receive, Scope, Send, client_address
 from largesse.web.kit.services import Services
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from largesse.catalogue.snapshot import Snapshot
 from largesse.customers.actor import Actor, key_actor
 from largesse.customers.authenticator import Caller
 from largesse.customers.principal import Principal
+from largesse.web.kit.asgi import Reply
 from largesse.web.kit.problems import (
     PROBLEMS,
     HeadersTooLarge,
@@ -26,7 +27,6 @@ from largesse.web.kit.problems import (
     UnsupportedBody,
 )
 from largesse.web.kit.query import INT32
-from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 
 Decoded = TypeVar("Decoded")

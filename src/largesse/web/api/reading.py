@@ -13,10 +13,10 @@ from msgspec import Meta
 from largesse.base.decoding import decode_body, decode_query, unknown_parameters
 from largesse.base.errors import InvalidRequest, Problem, Unauthorized
 from largesse.customers.authenticator import KEY_IN_TEXT
+from largesse.web.kit.asgi import Receive
 from largesse.web.kit.body import BODY_PAUSE_S, FREE_BYTES, BodyLimits, receive_body
 from largesse.web.kit.headers import Headers
 from largesse.web.kit.query import INT32
-from largesse.web.kit.requests import Receive
 
 
 class Paging(msgspec.Struct, frozen=True):

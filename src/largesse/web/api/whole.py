@@ -17,11 +17,10 @@ from largesse.customers.authenticator import Caller, secret_hash
 from largesse.web.api.answering import REFUSED, REQUESTS, Answering, Found, log_request, new_request_id, reply_to
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import read_query, read_secret
+from largesse.web.kit.asgi import Answer, Reply, Scope, Writer, client_address, head_lines
 from largesse.web.kit.body import check_headers
 from largesse.web.kit.headers import check_size, read_headers
 from largesse.web.kit.refusal_log import ACTS_FOR
-from largesse.web.kit.replies import Answer, Reply, Writer, head_lines
-from largesse.web.kit.requests import Scope, client_address
 from largesse.web.kit.services import Services
 
 _LOGGED = ("method", "client")

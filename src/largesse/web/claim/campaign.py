@@ -13,10 +13,10 @@ from largesse.base.zones import last_whole_day, zones_of
 from largesse.campaigns.model import CODE_LASTS, State
 from largesse.campaigns.visiting import Outcome, Seen, Visit
 from largesse.web.claim.rendering import HEADERS, Layout, chosen_tag
+from largesse.web.kit.asgi import client_address
 from largesse.web.kit.forms import read_form
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
-from largesse.web.kit.requests import client_address
 from largesse.web.kit.sessions import give_cookie, open_cookie, read_cookie, seal_cookie
 
 HERE = "/claim/campaign"

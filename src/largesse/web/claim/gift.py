@@ -23,10 +23,10 @@ from largesse.lines.store import Deadline
 from largesse.notes.model import MOST_CHARACTERS, NoteTooLong, NoteWithLink, read_note
 from largesse.web.claim.addresses import address_fields, check_address
 from largesse.web.claim.rendering import HEADERS, Layout, chosen_by_switch, chosen_tag
+from largesse.web.kit.asgi import client_address
 from largesse.web.kit.forms import BadForm, read_form, require_own_site
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import see
-from largesse.web.kit.requests import client_address
 from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, read_cookie, seal_cookie
 
 _WITH_SIGNS = re.compile(

@@ -30,10 +30,10 @@ from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
 from largesse.web.console.layout import DEVICE, NARROW_MENU, Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import GUIDES, PARAMETERS, PageRoute
+from largesse.web.kit.asgi import client_address
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import csv_lines, see
 from largesse.web.kit.query import INT32, query_of
-from largesse.web.kit.requests import client_address
 from largesse.web.kit.security import OF_FORMS
 from largesse.web.kit.sessions import read_cookie
 

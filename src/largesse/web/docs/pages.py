@@ -26,10 +26,10 @@ from largesse.customers.authenticator import KEY_PREFIXES
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.openapi.parts import example_problem
 from largesse.web.api.routes import operations_of
+from largesse.web.kit.asgi import encode_json
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, page_templates
 from largesse.web.kit.problems import PROBLEMS, ProblemType
-from largesse.web.kit.replies import encode_json
 from largesse.web.kit.security import content_policy, page_headers
 
 

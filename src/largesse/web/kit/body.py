@@ -16,9 +16,9 @@ from typing import Self
 import msgspec
 
 from largesse.base.errors import InvalidRequest, TooManyRequests, Unavailable
+from largesse.web.kit.asgi import Message, Receive
 from largesse.web.kit.headers import Headers
 from largesse.web.kit.problems import SlowRequest, TooLarge, UnsupportedBody
-from largesse.web.kit.requests import Message, Receive
 
 FREE_BYTES = 64 * 1024
 BYTES_EACH = 32 * 1024 * 1024

@@ -11,7 +11,7 @@ import re
 import struct
 import zlib
 
-from largesse.web.kit.requests import Message, Scope, Send
+from largesse.web.kit.asgi import Message, Scope, Send
 
 LEVEL = 5
 _MIN_BYTES = 1_000  # compressing a smaller body gains nothing

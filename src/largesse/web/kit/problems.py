@@ -27,7 +27,7 @@ from largesse.base import errors
 from largesse.base.errors import FieldError, NotFound, Problem
 from largesse.base.timeouts import TimedOut
 from largesse.db.pool import DATABASE_AWAY, LOCKED, OUT_OF_RESOURCES, CommitLost
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.asgi import Reply, encode_json
 
 
 class MethodNotAllowed(Problem):

@@ -9,7 +9,7 @@ from prometheus_client import Counter
 
 from largesse.base import clock
 from largesse.base.throttle import Rate, Throttle, network_of
-from largesse.web.kit.requests import Scope, client_address
+from largesse.web.kit.asgi import Scope, client_address
 
 ACTS_FOR = "largesse.acts_for"  # key in a request's scope: the principal or person it acts for, once known
 PROBLEM = "largesse.problem"  # key in a request's scope: the kind of problem that answers it

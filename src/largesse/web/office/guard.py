@@ -16,8 +16,8 @@ from largesse.staff.model import LASTS
 from largesse.staff.store import SIGN_IN
 from largesse.web.console.context import Users
 from largesse.web.console.guard import Guard
+from largesse.web.kit.asgi import client_address
 from largesse.web.kit.page_services import Office, PageServices
-from largesse.web.kit.requests import client_address
 from largesse.web.office.context import OfficeContext, OfficeLayout
 from largesse.web.office.routes import ROUTES
 

@@ -23,7 +23,7 @@ from largesse.templates.store import Template, list_templates
 from largesse.web.api.operation import ID_IN_PATH, Call, Operation
 from largesse.web.api.reading import PagingNewestFirst
 from largesse.web.api.shapes import CollectionShape, ProductInFullShape, ProductShape, product_in_full, shaped
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.services import Services
 
 Currency = Annotated[

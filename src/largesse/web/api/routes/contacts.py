@@ -19,8 +19,8 @@ from largesse.contacts.store import Filter, list_by_id, read_contact, read_seale
 from largesse.customers.restrictions import CONTACTS
 from largesse.web.api.operation import ID_IN_PATH, Call, Operation
 from largesse.web.api.shapes import shaped
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.query import INT32
-from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _MOST_AT_ONCE = 1_000

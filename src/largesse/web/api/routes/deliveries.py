@@ -16,8 +16,8 @@ from largesse.mail.service import resend_mail
 from largesse.web.api.operation import ORDER_IN_PATH, UUID_IN_PATH, Call, Operation, ParameterTypes
 from largesse.web.api.reading import Paging
 from largesse.web.api.shapes import in_shape
+from largesse.web.kit.asgi import Reply
 from largesse.web.kit.query import INT32, INT64
-from largesse.web.kit.replies import Reply
 from largesse.web.kit.services import Services
 from largesse.webhooks.delivery_store import list_deliveries
 from largesse.webhooks.service import redeliver, send_sample

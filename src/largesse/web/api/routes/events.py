@@ -10,7 +10,7 @@ from largesse.customers.restrictions import READ
 from largesse.events.kinds import EVENTS, GIFT_CLAIMED, Sampled
 from largesse.events.store import DAYS, START, read_cursor, read_stream
 from largesse.web.api.operation import Call, Operation
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _EXAMPLE_CURSOR = "AAAAAAAAAAc"

@@ -14,8 +14,8 @@ from largesse.ledger.statements import month_of, read_statement, statement_page
 from largesse.ledger.store import FundingAccount, list_funding_accounts
 from largesse.web.api.operation import ID_IN_PATH, Call, Operation
 from largesse.web.api.shapes import shaped
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.query import INT64
-from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 

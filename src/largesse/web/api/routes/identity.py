@@ -17,7 +17,7 @@ from largesse.orders.ids import FEW_IDS, read_capacity
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import PagingNewestFirst
 from largesse.web.api.shapes import shaped
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.services import Services
 
 Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]

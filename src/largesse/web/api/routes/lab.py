@@ -16,8 +16,8 @@ from largesse.lab.clock import MOST_ADVANCE, advance_clock, read_clock
 from largesse.lab.service import claim_gift, trigger_event
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.shapes import in_shape, shaped
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.query import INT32
-from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _MOST_SECONDS = 2 * int(MOST_ADVANCE.total_seconds())  # larger ones could overflow a timedelta

@@ -29,8 +29,8 @@ from largesse.orders.request import (
 )
 from largesse.web.api.operation import ORDER_IN_PATH, Call, Handler, Operation
 from largesse.web.api.shapes import shaped
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.problems import spell_name
-from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _EXAMPLE = SendResponse(

@@ -25,8 +25,8 @@ from largesse.orders.recipients import Recipient
 from largesse.orders.request import SendCollection, SendGift, SendRequest, SendTemplate, recipients_in
 from largesse.web.api.operation import Call, Handler, Operation
 from largesse.web.api.shapes import shaped
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.problems import spell_name
-from largesse.web.kit.replies import Reply, encode_json
 from largesse.web.kit.services import Services
 
 _EXAMPLE = {

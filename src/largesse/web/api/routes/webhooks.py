@@ -13,7 +13,7 @@ from largesse.customers.restrictions import WEBHOOKS
 from largesse.events.kinds import EVENTS, GIFT_CLAIMED, ORDER_CREATED
 from largesse.web.api.operation import UUID_IN_PATH, Call, Operation
 from largesse.web.api.shapes import in_shape
-from largesse.web.kit.replies import Reply, encode_json
+from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.services import Services
 from largesse.webhooks.service import create_subscription, remove_subscription, rotate_secret
 from largesse.webhooks.store import Subscription, list_subscriptions
