@@ -35,7 +35,7 @@ from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import csv_lines, see
 from largesse.web.kit.query import INT32, query_of
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.sessions import read_cookie
+from largesse.web.kit.sessions import one_time_token, read_cookie
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
@@ -93,7 +93,10 @@ class PageContext:
         self.new_cookie: str | None = None  # the secret of a new session; empty ends the session
         known = read_cookie(request, DEVICE)
         self.device = known if secret_hash(known) else new_secret()
-        self._layout = layout
+        self.layout = layout
+        self.site = layout.root  # the root path of the pages: `/app` or `/office`
+        self.base = layout.base  # the path of the public address, a prefix of each page's path; usually empty
+        self.routes = layout.routes  # all routes of these pages
 
     @property
     def person(self) -> Person | StaffMember:
@@ -126,16 +129,6 @@ class PageContext:
         raise NotImplementedError
 
     @property
-    def site(self) -> str:
-        """The root path of the pages: `/app` or `/office`."""
-        return self._layout.root
-
-    @property
-    def base(self) -> str:
-        """The path of the public address, a prefix of each page's path; usually empty."""
-        return self._layout.base
-
-    @property
     def address(self) -> str:
         """The path and parameters of the request."""
         url = self.request.url
@@ -151,11 +144,6 @@ class PageContext:
             request.scope["request_id"],
             self.device,
         )
-
-    @property
-    def routes(self) -> Sequence[PageRoute]:
-        """All routes of the web application."""
-        return self._layout.routes
 
     @property
     def zone(self) -> tzinfo:
@@ -198,11 +186,11 @@ class PageContext:
 
     def say(self, english: str, **values: object) -> str:
         """Returns a text in the language of the page, with `%(name)s` filled in. Pass a literal: the catalogues are extracted from the code."""
-        return self._layout.say(self.language, english, **values)
+        return self.layout.say(self.language, english, **values)
 
     def ngettext(self, singular: str, plural: str, count: int, **values: object) -> str:
         """Returns the singular or plural of a text, translated like `say`. `%(count)s` is the number."""
-        return self._layout.ngettext(self.language, singular, plural, count, **values)
+        return self.layout.ngettext(self.language, singular, plural, count, **values)
 
     def time(self, at: datetime) -> str:
         """Returns an instant for a sentence, in the language and the time zone of the person: `20 Nov 2026, 09:00`."""
@@ -214,11 +202,11 @@ class PageContext:
         Its values include the `form`, the `person` and the `session`.
         """
         status = status or (422 if self.form.errors else 200)
-        return self._layout.page(template, self.language, self.zone, self.shown(values), status=status)
+        return self.layout.page(template, self.language, self.zone, self.shown(values), status=status)
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the values of a page, with what every page says about the request and its person."""
-        layout, session, path = self._layout, self.session, self.request.url.path
+        layout, session, path = self.layout, self.session, self.request.url.path
         person = session.person if session else None
         is_staging = isinstance(person, Person) and person.environment == "staging"
         menu = layout.menu(self.language, person, path)
@@ -241,7 +229,7 @@ class PageContext:
             "guide": GUIDES.get(current, layout.guide),
             "is_menu_narrow": read_cookie(self.request, NARROW_MENU) == "1",
             "notice": session.notice if session else None,
-            "token": lambda: layout.token(self.token_of, self.place),
+            "token": lambda: one_time_token(self.services.vault, self.token_of, self.place),
             "say": self.say,
             **values,
         }
@@ -265,7 +253,7 @@ class PageContext:
     def see(self, path: str, notice: str | None = None) -> Response:
         """Redirects to one of these pages, which shows `notice`."""
         self.notice = notice
-        return see(self._layout.base + path, OF_FORMS)
+        return see(self.base + path, OF_FORMS)
 
     def require_proof(self) -> None:
         """Raises NotProved unless the person recently confirmed who they are. The guard then asks them, and repeats the request."""
@@ -288,7 +276,7 @@ class PageContext:
         """Returns the address of this page with those parameters changed; None removes one."""
         given = {**dict(self.parameters.pairs), **changes}
         query = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
-        return self._layout.base + self._own_page + (f"?{query}" if query else "")
+        return self.base + self._own_page + (f"?{query}" if query else "")
 
     @property
     def _own_page(self) -> str:

@@ -372,6 +372,6 @@ def people(services: PageServices) -> Users:
 
 def console_pages(services: PageServices) -> list[BaseRoute]:
     """Returns the routes under `/app`."""
-    layout, users = Layout(services.settings, services.vault, ROUTES), people(services)
+    layout, users = Layout(services.settings, ROUTES), people(services)
     guards = [Guard(services, users, layout, route, RequestContext) for route in ROUTES]
     return [*layout.assets.routes(), *(guard.route() for guard in guards)]

@@ -22,7 +22,6 @@ from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
 from largesse.base.zones import in_zone, known_zones
 from largesse.customers.sessions import Person, SignedIn
-from largesse.encryption.vault import Vault
 from largesse.mail.people import automation_words
 from largesse.staff.model import StaffMember
 from largesse.web.console.page_routes import Group, PageRoute
@@ -30,7 +29,7 @@ from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.assets import Assets, icon
 from largesse.web.kit.pages import LongTexts, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.sessions import one_time_token, read_cookie
+from largesse.web.kit.sessions import read_cookie
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
@@ -77,14 +76,13 @@ class Layout:
     words: Mapping[str, Word] = WORDS
     role_names: Mapping[str, str] = {}  # shown below the person's name; if empty, live or test mode is shown
 
-    def __init__(self, settings: Settings, vault: Vault, routes: Sequence[PageRoute]) -> None:
+    def __init__(self, settings: Settings, routes: Sequence[PageRoute]) -> None:
         self.base = public_path(settings.public_url)
         self.docs_url = settings.docs_url
         staging = settings.public_url_of("staging")
         self._staging_base = self.base if staging == settings.public_url else staging
         self.is_secure = settings.public_url.startswith("https://")
         self.assets = Assets(self.asset_folders, f"{self.root}/assets")
-        self._vault = vault
         self.routes = routes
 
     def language(self, request: Request, session: SignedIn | None) -> Language:
@@ -139,10 +137,6 @@ class Layout:
     def reference(self, *, is_staging: bool) -> str:
         """Returns the address of the API's reference. The reference of staging includes the test lab."""
         return f"{self._staging_base if is_staging else self.base}/docs"
-
-    def token(self, session: str, place: str) -> str:
-        """Returns a new token for a form of a session."""
-        return one_time_token(self._vault, session, place)
 
     def menu(
         self, language: Language, person: Person | StaffMember | None, path: str

@@ -16,7 +16,6 @@ from largesse.staff.model import StaffMember
 from largesse.staff.sign_in import StaffSession, staff_actor
 from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext, note_no_file
-from largesse.web.console.layout import Layout
 from largesse.web.console.words import WORDS, Names, Word
 from largesse.web.kit.query import INT64
 
@@ -34,11 +33,6 @@ class OfficeContext(PageContext):
         """The signed-in member of staff. Only for routes that need a right."""
         assert self.session is not None, "the guard requires a session"
         return self.session.person
-
-    @property
-    def layout(self) -> Layout:
-        """The layout of the pages."""
-        return self._layout
 
     @property
     def place(self) -> str:

@@ -30,7 +30,7 @@ def office_pages(services: PageServices) -> list[BaseRoute]:
     office = services.office
     if office is None:
         return []
-    layout = OfficeLayout(services.settings, services.vault, ROUTES)
+    layout = OfficeLayout(services.settings, ROUTES)
     users = Users(
         cookie="office",
         lasts_s=int(LASTS.total_seconds()),

@@ -89,10 +89,10 @@ class SeenContext(RequestContext):
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the values of a page, with the banner."""
-        assert isinstance(self._layout, _SeenLayout), "show makes it"
+        assert isinstance(self.layout, _SeenLayout), "show makes it"
         path = self.request.url.path.removeprefix(ROOT)
-        menu = self._layout.menu(self.language, self.person, path)
-        return super().shown({**values, **self._layout.shown, "path": path, "menu": menu})
+        menu = self.layout.menu(self.language, self.person, path)
+        return super().shown({**values, **self.layout.shown, "path": path, "menu": menu})
 
 
 def _refuse() -> NoReturn:
