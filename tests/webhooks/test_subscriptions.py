@@ -7,9 +7,11 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 from standardwebhooks import Webhook, WebhookVerificationError
+from tests.distributed import WAITING
+from tests.waiting import until
 from tests.webhooks.conftest import Got, Receiver, World, make_principal
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import DecryptionFailed, Vault
@@ -130,6 +132,24 @@ def verifies(got: Got, secret: str) -> bool:
     except WebhookVerificationError:
         return False
     return True
+
+
+async def test_of_two_rotations_at_once_one_is_refused_and_the_secret_of_receivers_goes_on(
+    world: World, receiver: Receiver
+) -> None:
+    made = await world.subscribe(receiver.url())
+    async with world.database.transaction(OPERATOR) as connection:
+        await connection.execute("SELECT FROM webhook_subscriptions FOR UPDATE")
+        both = [asyncio.create_task(rotate(world, made.id)) for _ in range(2)]
+        await until(lambda: world.database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = 2"))
+    rotated, refused = sorted(
+        await asyncio.gather(*both, return_exceptions=True), key=lambda one: isinstance(one, Exception)
+    )
+    assert isinstance(refused, StateConflict)
+    assert isinstance(rotated, store.RotatedSecret)
+    got = await deliver(world, receiver)
+    assert verifies(got, made.secret)
+    assert verifies(got, rotated.secret)
 
 
 async def test_both_secrets_sign_for_a_day(world: World, receiver: Receiver) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from largesse.base.confidential import Confidential
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
@@ -107,8 +107,9 @@ _SUBSCRIPTIONS_WITH_STATE = """
 _ROTATE = """
     UPDATE webhook_subscriptions
     SET previous_secret = sealed_secret, previous_until = clock_now() + $5 * interval '1 second', sealed_secret = $4
-    WHERE id = $1 AND customer_id = $2 AND environment = $3 RETURNING previous_until
+    WHERE id = $1 AND customer_id = $2 AND environment = $3 AND sealed_secret = $6 RETURNING previous_until
 """
+_CURRENT = "SELECT sealed_secret FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3"
 _FIND = "SELECT customer_id, environment FROM webhook_subscriptions WHERE id = $1"
 _EVERY = """
     SELECT s.id, c.key AS customer, environment, event, events, target_url, s.created_at, previous_until
@@ -252,12 +253,18 @@ async def list_subscription_records(connection: Connection, principal: Principal
 
 
 async def rotate_secret(connection: Connection, vault: Vault, place: Place, subscription_id: UUID) -> RotatedSecret:
-    """Sets a new secret for a subscription. For ROTATION_S, the previous one signs too. Ends an earlier rotation. Raises NotFound."""
+    """Sets a new secret for a subscription. For ROTATION_S, the previous one signs too. Ends an earlier rotation. Raises NotFound.
+
+    Raises StateConflict if another rotation happens at the same time: it would end the secret that receivers have.
+    """
+    current = await connection.fetchval(_CURRENT, subscription_id, *place)
+    if current is None:
+        raise NotFound("There is no subscription with that id.")
     secret = new_secret()
     sealed = vault.webhooks.seal(secret.encode(), secret_context(subscription_id))
-    until = await connection.fetchval(_ROTATE, subscription_id, *place, sealed, ROTATION_S)
+    until = await connection.fetchval(_ROTATE, subscription_id, *place, sealed, ROTATION_S, current)
     if until is None:
-        raise NotFound("There is no subscription with that id.")
+        raise StateConflict("The secret was rotated, or the subscription deleted, at the same time.")
     return RotatedSecret(subscription_id, until, secret)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict, TooManyRequests
 from largesse.base.i18n.languages import text
 from largesse.events.kinds import EVENTS, ORDER_CREATED
 from largesse.web.console.context import RequestContext
@@ -224,7 +224,10 @@ async def rotate(context: RequestContext) -> Response:
     # If the secret were replaced twice, the one that receivers have would end at once.
     if context.form["until"] != str(subscription.rotates_until or ""):
         return _back(context, subscription, context.say(CHANGED))
-    rotated = await service.rotate_secret(context.actor, context.services.vault, subscription.id)
+    try:
+        rotated = await service.rotate_secret(context.actor, context.services.vault, subscription.id)
+    except StateConflict:
+        return _back(context, subscription, context.say(CHANGED))
     return context.page("webhook_made.html", made=rotated, until=rotated.previous_until, verifying=VERIFYING)
 
 

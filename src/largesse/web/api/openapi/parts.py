@@ -128,7 +128,7 @@ _DETAILS = {
     "reference-used": "`externalReference` is already used by order 0WBQK7M2PXR4D9VA1C3E; nothing was placed.",
     "quote-changed": "The order was quoted at 10.00 GBP and would cost 12.00 GBP; nothing was placed.",
     "quote-expired": "The quote held until 2030-01-02T09:15:00Z; nothing was placed.",
-    "state-conflict": "The clock only goes forward: `to` is over.",
+    "state-conflict": "The state does not allow this: it was done before, or something else was done at the same time.",
     "slow-request": "The body did not arrive within 30 seconds, or nothing of it for 10.",
     "too-large": "At most 4194304 bytes of a body are read.",
     "misdirected": "This is for the user of the machine it runs on, and answers to that machine's names alone.",

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, StateConflict
 from largesse.customers.restrictions import WEBHOOKS
 from largesse.events.kinds import EVENTS, GIFT_CLAIMED, ORDER_CREATED
 from largesse.web.api.operation import UUID_IN_PATH, Call, Operation
@@ -192,9 +192,9 @@ OPERATIONS = (
         _rotate,
         shape=RotatedSecretShape,
         path_types=UUID_IN_PATH,
-        problems=(NotFound,),
+        problems=(NotFound, StateConflict),
         description="For 24 hours, deliveries are signed with both secrets: two signatures in `webhook-signature`; in `X-Service-Signature` that of the "
-        "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once.",
+        "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once. Of rotations at the same time, one succeeds, and the others are 409.",
         example={"id": _EXAMPLE_ID, "secret": "whsec_…", "previousUntil": "2030-01-03T09:00:00Z"},
     ),
 )
