@@ -224,12 +224,13 @@ def test_large_automations_that_take_too_long_together_are_planned_one_by_one(
         """
     )
 
-    async def run(database: Database, vault: Vault) -> None:
-        context = WorkerContext(database, vault, lambda *_: None)
+    async def run(database: Database, vault: Vault) -> dict[str, int]:
+        context, other = (WorkerContext(database, vault, lambda *_: None) for _ in range(2))
         while await plan(context):
             pass
+        return other.at_once
 
-    service.on_pool(run, role=Role.WORKER)
+    assert service.on_pool(run, role=Role.WORKER) == {}, "what one worker has learned is its own"
     assert service.sql("SELECT count(DISTINCT automation_id) FROM automation_runs")[0][0] == 5
 
 

@@ -15,35 +15,25 @@ _AT_ONCE = 20  # automations per statement, which must end in time: each may hav
 _ALONE_S = 300  # the time limit of a statement for a single automation
 
 
-class _Planner:
-    """Plans the due automations. After a statement that took too long, the next ones plan fewer, so that large customers stop no others."""
+async def plan(context: WorkerContext) -> bool:
+    """Plans some due automations: each once an hour, so that new contacts are included. Returns whether there may be more.
 
-    def __init__(self) -> None:
-        self._at_once = _AT_ONCE
-
-    async def step(self, context: WorkerContext) -> bool:
-        """Plans some due automations: each once an hour, so that new contacts are included. Returns whether there may be more."""
-        alone = self._at_once == 1
-        try:
-            async with context.database.transaction(WORKER) as connection:
-                planned, _ = await store.plan_due(
-                    connection,
-                    country_zones(),
-                    most=self._at_once,
-                    ahead=PLANNED_DAYS,
-                    back=MADE_UP_DAYS,
-                    time_s=_ALONE_S if alone else None,
-                )
-        except (QueryCanceledError, TimeoutError):
-            if alone:
-                raise
-            self._at_once //= 2
-            return True
-        self._at_once = min(2 * self._at_once, _AT_ONCE)
-        return planned > 0
-
-
-plan = _Planner().step
+    After a statement that took too long, the worker's next ones plan fewer, so that large customers stop no others.
+    """
+    at_once = context.at_once.get("plan", _AT_ONCE)
+    time_s = _ALONE_S if at_once == 1 else None
+    try:
+        async with context.database.transaction(WORKER) as connection:
+            planned, _ = await store.plan_due(
+                connection, country_zones(), most=at_once, ahead=PLANNED_DAYS, back=MADE_UP_DAYS, time_s=time_s
+            )
+    except (QueryCanceledError, TimeoutError):
+        if at_once == 1:
+            raise
+        context.at_once["plan"] = at_once // 2
+        return True
+    context.at_once["plan"] = min(2 * at_once, _AT_ONCE)
+    return planned > 0
 
 
 async def plan_before_clock(connection: Connection, customer_id: int, by: timedelta) -> None:
