@@ -77,7 +77,9 @@ class Browser:
 
     @property
     def token(self) -> str:
-        return re.findall(r'name="token" value="([^"]+)"', self.page.text)[0]
+        found = re.findall(r'name="token" value="([^"]+)"', self.page.text)
+        assert found, f"a page without a form: {self.page.status_code} {self.page.headers} {self.text}"
+        return str(found[0])
 
     @property
     def text(self) -> str:

@@ -14,12 +14,14 @@ __all__ = ["own_service", "service", "staging", "start_service"]
 
 _ADD = """
     INSERT INTO staff (email, email_key, name, role, password, totp) VALUES ($1, $1, $2, $3, 'none', '\\x00')
-    ON CONFLICT (email_key) DO UPDATE SET role = excluded.role, is_active = true RETURNING id
+    ON CONFLICT (email_key) DO UPDATE
+    SET role = excluded.role, is_active = true, password = coalesce(staff.password, excluded.password), totp = coalesce(staff.totp, excluded.totp)
+    RETURNING id
 """
 
 
 def add_staff(service: Service, role: str, email: str | None = None) -> int:
-    """The id of a member of staff with that role, who has a second step."""
+    """The id of a member of staff with that role, who has a second step, also if another test took it away: tests run in any order."""
 
     async def add(connection: Any) -> int:
         address = email or f"{role}@largesse.example"

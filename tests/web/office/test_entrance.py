@@ -194,12 +194,14 @@ def test_the_last_owner_stays(service: Service) -> None:
 
 
 def test_who_is_deactivated_is_out_at_once(service: Service) -> None:
-    owner, support = staff_in(service, "owner"), staff_in(service, "support", "leaves@largesse.example")
-    leaves = service.sql("SELECT id FROM staff WHERE email = 'leaves@largesse.example'")[0]["id"]
-    owner.submit(f"/office/staff/{leaves}", f"/office/staff/{leaves}/deactivate")
-    assert support.get("/office").headers["location"].startswith("/office/sign-in")
-    known = service.sql("SELECT password IS NULL, is_active FROM staff WHERE id = $1", leaves)[0]
-    assert tuple(known) == (True, False)
+    owner = staff_in(service, "owner")
+    for _ in range(2):  # the second time after another test, as it were, that took away what they sign in with
+        support = staff_in(service, "support", "leaves@largesse.example")
+        leaves = service.sql("SELECT id FROM staff WHERE email = 'leaves@largesse.example'")[0]["id"]
+        owner.submit(f"/office/staff/{leaves}", f"/office/staff/{leaves}/deactivate")
+        assert support.get("/office").headers["location"].startswith("/office/sign-in")
+        known = service.sql("SELECT password IS NULL, is_active FROM staff WHERE id = $1", leaves)[0]
+        assert tuple(known) == (True, False)
 
 
 def test_the_others_stay_when_one_is_deactivated_or_reset(service: Service) -> None:
