@@ -180,8 +180,11 @@ def test_paper_is_light_and_has_nothing_to_press(visit: Visits, demo: Any, admin
         page.emulate_media(media="screen")
         pressed = page.locator("main :is(input, button, summary, a.chip):not([type=hidden], [aria-current])")
         assert any(one.is_visible() for one in pressed.all()), path
+        company = page.locator("main").get_by_text("Acme Ltd", exact=True)
+        assert not company.is_visible(), path
         page.emulate_media(media="print")
         assert not any(one.is_visible() for one in pressed.all()), path
+        assert company.is_visible(), path
         colour = page.locator("main").evaluate("(one) => getComputedStyle(one).getPropertyValue('--panel')")
         assert colour == "#ffffff", path
 

@@ -180,7 +180,13 @@ def test_an_account_is_verified_and_printed(sign_in: SignIn, service: Service) -
     mac = service.sql("SELECT encode(mac, 'hex') FROM entries WHERE account_id = $1 ORDER BY id DESC", own)[0][0]
     assert mac in browser.text
     assert browser.get(f"/app/funding/{own}/verify?after=x").status_code == 200
-    browser.sees(f"/app/funding/{own}/print", "Acme Ltd", "Acme float (GBP)", "Opening balance £0.00")
+    browser.sees(
+        f"/app/funding/{own}/print",
+        "Acme Ltd Statement",
+        "Acme float (GBP)",
+        "Opening balance £0.00",
+        "Times are in UTC.",
+    )
     browser.says("Top-up £1,000.00 £1,000.00")
     foreign = sign_in("gil@globex.example")
     for path in (f"/app/funding/{own}/verify", f"/app/funding/{own}/print"):

@@ -178,9 +178,9 @@ def test_a_report_is_of_any_days(ada: Browser, service: Service, filled: dict[st
     today = datetime.now(UTC).date()
     long_ago = today - timedelta(days=400)
     ada.sees(f"/app/reports?period=days&since={long_ago}&until={today}&by=user", "Cem 1 £30.00", "API keys ")
-    ada.says("Compared with")
+    ada.says(f"{long_ago:%-d %B %Y} \N{EN DASH} {today:%-d %B %Y} · Compared with")
     yesterday = f"{today - timedelta(days=1):%-d %B %Y}"
-    ada.sees(f"/app/reports?period=days&since={today}&until={today}", f"Compared with {yesterday}.")
+    ada.sees(f"/app/reports?period=days&since={today}&until={today}", f"{today:%-d %B %Y} · Compared with {yesterday}.")
     assert "HR bot " in ada.read(f"/app/reports?period=days&since={long_ago}&until={today}&by=service_account")
     assert "People 1 £30.00" in ada.text
     # Typed beside a choice that was left as it was; and a choice after days.
