@@ -64,6 +64,32 @@ def test_a_price_that_changed_again_is_not_saved(service: Service, ada: Browser)
     assert saved(service, template) == 1500
 
 
+@pytest.mark.parametrize(
+    ("change", "total"), [("postage_minor = '{\"GB\": 300}'", "18.00"), ("vat_percent = '{\"GB\": 10}'", "18.70")]
+)
+def test_after_a_change_of_postage_or_vat_alone_what_is_charged_is_what_was_shown(
+    service: Service, ada: Browser, change: str, total: str
+) -> None:
+    template = parcel(service, ada)
+    ada.get(f"/app/send/gift?template={template}")
+    path = ada.post("/app/send/gift", template=str(template)).headers["location"].removesuffix("/recipients")
+    ada.submit(f"{path}/recipients", rows="email\nzoe@example.com\n")
+    ada.get(f"{path}/delivery")
+    ada.post(f"{path}/delivery", when="now", account=str(service.ids["funding_accounts"]["gbp"]))
+    ada.sees(f"{path}/review", "Total £17.00")
+    quote, before = quote_in(ada), service.balance("gbp")
+    [old] = service.sql("SELECT postage_minor, vat_percent FROM products WHERE key = 'hamper'")
+    service.sql(f"UPDATE products SET {change} WHERE key = 'hamper'")
+    try:
+        ada.page = ada.post(f"{path}/place", quote=quote)
+        assert (ada.page.status_code, service.balance("gbp")) == (409, before)
+        ada.says(f"Total £{total}", f"Send 1 gift for £{total}")
+        assert ada.post(f"{path}/place", quote=quote_in(ada)).status_code == 303
+        assert service.balance("gbp") == pytest.approx(before - float(total))
+    finally:
+        service.sql("UPDATE products SET postage_minor = $1, vat_percent = $2 WHERE key = 'hamper'", *old)
+
+
 def test_a_send_goes_on_once_the_template_has_todays_price(service: Service, ada: Browser) -> None:
     template = parcel(service, ada)
     assert "Autumn hamper, £17.00" in ada.read(f"/app/send/gift?template={template}")
