@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from largesse.base.decoding import Unreadable, decode_body, decode_query
+from largesse.base.decoding import YEAR_AND_MONTH, Unreadable, decode_body, decode_part, decode_query
 from largesse.base.errors import InvalidRequest
 from largesse.orders.request import Country
 from largesse.web.api.routes.catalogue import Currency
@@ -42,6 +42,12 @@ def refusal(raw: bytes) -> str:
     ("raw", "detail"),
     [
         (b"{}", "`partId` is required."),
+        (b'{"part_id":1}', "`partId` is required: it is not called 'part_id'."),
+        (b'{"flag":true,"x":1,"PartID":1}', "`partId` is required: it is not called 'PartID'."),
+        (b'{"id":1}', "`partId` is required: it is not called 'id'."),
+        (b'{"partIdentifier":1}', "`partId` is required: it is not called 'partIdentifier'."),
+        (b'{"patrId":1}', "`partId` is required: it is not called 'patrId'."),
+        (b'{"p":1,"":1,"pa rt":1,"other":1}', "`partId` is required."),
         (b'{"partId":"1"}', "`partId` must be an integer, not a string."),
         (b'{"partId":true}', "`partId` must be an integer, not a boolean."),
         (b'{"partId":null}', "`partId` must be an integer, not null."),
@@ -227,6 +233,7 @@ def test_a_wrong_code_is_told_what_a_code_is(member: str, wanted: Any, rule: str
         (Annotated[float, Meta(gt=0)], b"0", "must be more than 0"),
         (Annotated[float, Meta(lt=1)] | None, b"1", "must be less than 1"),
         (Annotated[str, Meta(pattern="^[A-Za-z]{3}$")], b'"12"', "must have 3 letters from A to Z"),
+        (Annotated[str, Meta(pattern=YEAR_AND_MONTH)], b'"May"', "must be a year and a month, such as 2030-12"),
         (Annotated[str, Meta(pattern="^a$")], b'"b"', "must match ^a$"),
         (datetime, b'"soon"', "must be a date-time such as 2030-12-24T09:00:00Z"),
         (Annotated[str, Meta(max_length=1)], b"null", "must be a string, not null"),
@@ -249,3 +256,19 @@ def test_every_kind_of_sentence_of_msgspecs_is_read(wanted: Any, raw: bytes, rul
     with pytest.raises(InvalidRequest) as refused:
         decode_body(b'{"items":[{}]}', good)
     assert refused.value.detail == "`items[0].x` is required."
+
+
+def test_an_item_names_the_member_that_is_meant() -> None:
+    item = msgspec.defstruct("Recipient", [("email", str), ("emails", int, 0)])
+    body = msgspec.defstruct("Body", [("recipients", list[item])])
+    raw = b'{"emails":1,"emial":"sam@example.com","n":1e400}'
+    said = "`recipients[0].email` is required: it is not called 'emial'."
+    with pytest.raises(InvalidRequest) as refused:
+        decode_body(b'{"recipients":[%b]}' % raw.replace(b"1e400", b"1"), body)
+    assert refused.value.detail == said
+    with pytest.raises(InvalidRequest) as refused:
+        decode_part(raw.replace(b"1e400", b"1"), msgspec.json.Decoder(item), "recipients[0]")
+    assert refused.value.detail == said
+    with pytest.raises(InvalidRequest) as refused:
+        decode_part(msgspec.Raw(raw), msgspec.json.Decoder(item), "recipients[0]")
+    assert refused.value.detail == "`recipients[0].email` is required."

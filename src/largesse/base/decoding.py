@@ -7,7 +7,7 @@ second time would repeat each rule, so the expressions below parse its sentences
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import islice
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -35,7 +35,8 @@ _NAMES = {
 _LENGTH = re.compile(r"^Expected `(?P<type>\w+)(?: \| null)?` (?:of|with) length (?P<sign><=|>=) (?P<limit>\d+)$")
 _RANGE = re.compile(r"^Expected `\w+(?: \| null)?` (?P<sign><=|>=|<|>) (?P<limit>-?[\d.]+?)(?:\.0)?$")
 _TYPE = re.compile(r"^Expected `(?P<wanted>[^`]+)`, got `(?P<got>\w+)`$")
-_MISSING = re.compile(r"^Object missing required field `(?P<field>\w+)`$")
+_LACKS = "Object missing required field `"
+_MISSING = re.compile(rf"^{_LACKS}(?P<field>\w+)`$")
 _PATTERN = re.compile(r"^Expected `str` matching regex '(?P<pattern>.*)'$")
 _LETTERS = re.compile(r"^\^\[A-Za-z\]\{(?P<count>\d)\}\$$")
 # Codes have a length and a pattern, since `$` also matches before a line break at the end. A fault of either has one text.
@@ -44,6 +45,11 @@ _CODES = {
     "currency": "must be a code of 3 letters from A to Z, such as GBP",
 }
 MONTH_AND_DAY = "^(0[1-9]|1[0-2])-[0-3][0-9]$"
+YEAR_AND_MONTH = "^2[01][0-9]{2}-(0[1-9]|1[0-2])$"
+_PATTERNS = {
+    MONTH_AND_DAY: "must be a month and a day without a year, such as 03-14",
+    YEAR_AND_MONTH: "must be a year and a month, such as 2030-12",
+}
 _OF_A_TEXT = re.compile(r"( or null)?, not a string\.$")
 _INTEGER = re.compile(r"-?[0-9]+")
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
@@ -53,6 +59,8 @@ _TRUNCATED = "Input data was truncated"
 _HALF_OF_A_PAIR = re.compile(rb"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})(?!\\u[dD][c-fC-F])")
 _ITEMS_LOOKED_AT = 5_000
 _LOOKED_THROUGH_BYTES = 64 * 1024
+_OTHER_NAMES_LOOKED_AT = 20
+_OTHER_NAME = re.compile(r"[\w-]{2,40}")
 _UNKNOWN = re.compile(r"is not valid: Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 
 
@@ -92,7 +100,7 @@ def decode_body(raw: bytes, wanted: type[Decoded], ignored: list[str] | None = N
     except msgspec.ValidationError as error:
         # The decoder stops at the first wrong member: what follows may not even be JSON.
         members = _read_members(raw)
-        raise _wrong_item(members, wanted) or refused(*_read_message(str(error))) from None
+        raise _wrong_item(members, wanted) or refused(*_read_message(str(error), members, wanted)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error, raw) from None
     return decoded
@@ -177,7 +185,8 @@ def decode_part(raw: bytes, decoder: msgspec.json.Decoder[Decoded], path: str) -
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise refused(*_within(path, str(error))) from None
+        members = _read_members(bytes(raw)) if str(error).startswith(_LACKS) else {}
+        raise refused(*_within(path, str(error), members, decoder.type)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(error, raw) from None
 
@@ -188,16 +197,35 @@ def refused(member: str, rule: str) -> InvalidRequest:
     return InvalidRequest(detail, errors=[FieldError(_pointer(member), detail)] if "[" in member else ())
 
 
-def _read_message(message: str) -> tuple[str, str]:
-    """Returns the member that msgspec's message is about, empty for the whole body, and the rule it breaks."""
+def _read_message(message: str, members: Any = (), wanted: Any = None) -> tuple[str, str]:
+    """Returns the member that msgspec's message is about, empty for the whole body, and the rule it breaks.
+
+    `members` are those of the object that should be a `wanted`. If one of them is the missing member under another name, the rule names it.
+    """
     # Only at its last place: a member's name in the message may hold thousands of such places, and each would be matched to the end.
     match = _PATH.match(message, max(message.rfind(_BEFORE_PATH), 0))
     path = match["path"].lstrip(".").replace("[...]", "[]") if match else ""
     text = message[: match.start()] if match else message
     if missing := _MISSING.match(text):
-        return f"{path}.{missing['field']}" if path else missing["field"], "is required"
+        other = None if path else _misnamed(missing["field"], members, wanted)
+        rule = f"is required: it is not called '{other}'" if other else "is required"
+        return f"{path}.{missing['field']}" if path else missing["field"], rule
     code = _CODES.get(path.rpartition(".")[2])
     return path, code if code and (_LENGTH.match(text) or _PATTERN.match(text)) else _rule(text)
+
+
+def _misnamed(field: str, members: Iterable[str], wanted: type[msgspec.Struct]) -> str | None:
+    """Returns the unknown member that may be meant for `field`, such as `product_id`, `emial` or `url` for `targetUrl`; None if there is none."""
+    known, meant = frozenset(wanted.__struct_encode_fields__), _folded(field)
+    for name in islice((name for name in members if name not in known), _OTHER_NAMES_LOOKED_AT):
+        folded = _folded(name) if _OTHER_NAME.fullmatch(name) else ""
+        if folded and (folded in meant or meant in folded or sorted(folded) == sorted(meant)):
+            return name
+    return None
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def _rule(text: str) -> str:
@@ -216,9 +244,7 @@ def _rule(text: str) -> str:
     if pattern := _PATTERN.match(text):
         if letters := _LETTERS.match(pattern["pattern"]):
             return f"must have {letters['count']} letters from A to Z"
-        if pattern["pattern"] == MONTH_AND_DAY:
-            return "must be a month and a day without a year, such as 03-14"
-        return f"must match {pattern['pattern']}"
+        return _PATTERNS.get(pattern["pattern"], f"must match {pattern['pattern']}")
     return f"is not valid: {text}"
 
 
@@ -264,14 +290,14 @@ def _wrong_item(members: dict[str, Any], wanted: type[Any]) -> WrongItem | None:
             try:
                 msgspec.convert(item, item_type)
             except msgspec.ValidationError as error:
-                refusal = refused(*_within(f"{field.encode_name}[{at}]", str(error)))
+                refusal = refused(*_within(f"{field.encode_name}[{at}]", str(error), item, item_type))
                 return WrongItem(refusal.detail, errors=refusal.errors)
     return None
 
 
-def _within(path: str, message: str) -> tuple[str, str]:
+def _within(path: str, message: str, members: Any, wanted: Any) -> tuple[str, str]:
     """Returns the member that msgspec's message is about, within `path`, and the rule it breaks."""
-    inner, rule = _read_message(message)
+    inner, rule = _read_message(message, members, wanted)
     return f"{path}.{inner}" if inner else path, rule
 
 

@@ -38,6 +38,8 @@ async def find_order(connection: Connection, principal: Principal, reference: st
     order: Row | None = None
     if is_reference(reference):
         order = await connection.fetchrow(_FIND, reference, principal.customer_id, principal.environment)
+    elif reference.isascii() and reference.isdigit():
+        raise NotFound("There is no order with that reference. An order's `id` is not its `reference`.")
     if order is None:
         raise NotFound("There is no order with that reference.")
     return order

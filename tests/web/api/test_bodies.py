@@ -193,6 +193,10 @@ def test_an_unknown_path(service, problem, method: str, path: str) -> None:
         ("/me/", " Did you mean `/me`?"),
         ("/Send/Gift/", " Did you mean `/send/gift`?"),
         ("/products/1/", " Did you mean it without the slash at the end?"),
+        ("/v1/orders", " Did you mean `/orders`?"),
+        ("/api/v2/Send/gift", " Did you mean `/send/gift`?"),
+        ("/v1/products/1", " Did you mean it without the prefix?"),
+        ("/v1/product/1", ""),
         ("/", ""),
         ("/Office/", ""),
         ("/send/", ""),
@@ -329,3 +333,28 @@ def test_the_address_and_the_method_come_before_the_key(service, problem) -> Non
 def test_the_key_headers_come_before_the_key(service, problem) -> None:
     both = {"Authorization": "Bearer nonsense", "X-Api-Key": "nonsense"}
     problem(service.client().get("/me", headers=both), 400)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/products/coffee", "There is nothing under 'coffee': an id here is a whole number from 1."),
+        ("/webhooks/7/deliveries", "There is nothing under '7': an id here is a UUID."),
+        ("/orders/7", "There is no order with that reference. An order's `id` is not its `reference`."),
+        ("/orders/0WBQK7M2PXR4D9VA1C3E", "There is no order with that reference."),
+    ],
+)
+def test_an_id_of_another_kind_is_explained(service, problem, path: str, said: str) -> None:
+    assert problem(service.client("hr").get(path), 404, "not-found") == said
+
+
+def test_other_methods_are_listed(service, problem) -> None:
+    assert (
+        problem(service.client("hr").put("/contacts/1"), 405, "method-not-allowed")
+        == "PUT is not allowed here. Use DELETE, GET or PATCH."
+    )
+    assert (
+        problem(service.client("hr").put("/contacts"), 405, "method-not-allowed")
+        == "PUT is not allowed here. Use GET or POST."
+    )
+    assert problem(service.client("hr").put("/me"), 405, "method-not-allowed") == "PUT is not allowed here. Use GET."

@@ -15,7 +15,7 @@ from largesse.base.errors import NotFound, OperatorError
 from largesse.customers.authenticator import Caller
 from largesse.web.api import answering
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import ignore_body, read_query, read_secret
+from largesse.web.api.reading import ignore_body, ignored_headers, read_query, read_secret
 from largesse.web.api.whole import WholeRequests
 from largesse.web.kit.asgi import Message, Receive, Reply, Scope, Send, client_address, send_reply
 from largesse.web.kit.body import read_body
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # The key of the `WholeRequests` in ASGI's `state`.
 WHOLE_REQUESTS = "largesse.whole_requests"
 # Pages are loaded this long after the start, or when the first page is requested. Loading them sooner would delay the first answers.
+_PREFIX = re.compile(r"^/(?:api/)?(?:v\d+/)?", re.IGNORECASE)  # other APIs have it in their addresses
 _PAGES_AFTER_S = 0.05
 _NOT_OPERATIONS = ("claim", "page", "none")  # names that also count: pages, and requests with a wrong method
 
@@ -199,13 +200,16 @@ class Application:
         return None
 
     async def _nothing_here(self, scope: Scope, _receive: Receive, _send: Send) -> None:
-        """Raises NotFound, which names the operation that is meant if only letter case or slashes at the end differ."""
+        """Raises NotFound, which names the operation that is meant if only letter case, slashes at the end or a prefix such as `/v1` differ."""
         meant = scope["path"].rstrip("/")
+        address = _PREFIX.sub("/", meant).lower()
         hint = ""
-        if meant.lower() in self._exact:
-            hint = f" Did you mean `{meant.lower()}`?"
+        if address in self._exact:
+            hint = f" Did you mean `{address}`?"
         elif meant != scope["path"] and self._find(meant):
             hint = " Did you mean it without the slash at the end?"
+        elif address != meant.lower() and self._find(address):
+            hint = " Did you mean it without the prefix?"
         raise NotFound(f"There is nothing at this address.{hint}")
 
     async def _answer(
@@ -230,8 +234,7 @@ class Application:
                 caller = await services.authenticator.authenticate(read_secret(headers), client_address(scope))
                 self._answering.admit(caller, operation, scope)
             query, unknown = read_query(scope["query_string"], operation.query)
-            if unknown:
-                ignored += unknown
+            ignored += [*unknown, *ignored_headers(headers, operation.method)]
 
             def call(body: bytes) -> Awaitable[Reply]:
                 given = Call(caller, path, query, body, request_id, ignored, operation.scope)
@@ -256,6 +259,7 @@ def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
         allowed = sorted(methods)
         heads = ["HEAD"] if "GET" in methods else []  # HEAD is answered as GET is (RFC 9110, 9.3.2)
         raise MethodNotAllowed(
-            f"{method} is not allowed here. Use {' or '.join(allowed)}.", allow=", ".join(sorted(allowed + heads))
+            f"{method} is not allowed here. Use {' or '.join(filter(None, (', '.join(allowed[:-1]), allowed[-1])))}.",
+            allow=", ".join(sorted(allowed + heads)),
         )
     return operation

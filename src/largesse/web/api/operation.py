@@ -87,7 +87,7 @@ class Call(msgspec.Struct, frozen=True):
         """Returns an id in the path. Raises NotFound for anything but a number from 1 to `highest`."""
         text = self.path[name]
         if not (text.isascii() and text.isdigit() and len(text) <= len(str(highest)) and 0 < int(text) <= highest):
-            raise NotFound(f"There is nothing under {text!r}.")
+            raise NotFound(f"There is nothing under {text!r}: an id here is a whole number from 1.")
         return int(text)
 
     def uuid(self, name: str = "id") -> UUID:
@@ -95,7 +95,7 @@ class Call(msgspec.Struct, frozen=True):
         try:
             return UUID(self.path[name])
         except ValueError:
-            raise NotFound(f"There is nothing under {self.path[name]!r}.") from None
+            raise NotFound(f"There is nothing under {self.path[name]!r}: an id here is a UUID.") from None
 
     async def snapshot(self, services: Services) -> Snapshot:
         """Returns the products and curated collections, no older than when the key was looked up."""
