@@ -15,7 +15,7 @@ from largesse.db.pool import Connection, Row
 from largesse.orders.claim_by_store import read_claim_by, read_reminder_days
 from largesse.orders.history import find_first_schedule
 from largesse.orders.ids import is_reference
-from largesse.orders.options import OPTIONS
+from largesse.orders.options import MEANINGS, OPTIONS
 from largesse.orders.order import ALL_COLUMNS, order_row
 
 _FIND = compose(
@@ -56,7 +56,11 @@ if TYPE_CHECKING:
     _RequestedOptions = msgspec.Struct
 else:
     _RequestedOptions = msgspec.defstruct(
-        "_RequestedOptions", [(name, str | None) for name in OPTIONS], frozen=True, kw_only=True, rename="camel"
+        "_RequestedOptions",
+        [(name, Annotated[str, Meta(description=said)] | None) for name, said in MEANINGS.items()],
+        frozen=True,
+        kw_only=True,
+        rename="camel",
     )
 
 
@@ -70,9 +74,9 @@ async def read_refundable(connection: Connection, order: Row) -> tuple[int, str 
 class RequestedRecipient(msgspec.Struct, frozen=True, rename="camel"):
     """One address and name, and how many codes it got in all."""
 
-    email: str
-    name: str | None
-    quantity: int
+    email: Annotated[str, Meta(description="Address the gift is emailed to")]
+    name: Annotated[str, Meta(description="Used to address the gift")] | None
+    quantity: Annotated[int, Meta(description="Codes for this recipient")]
     was_email: (
         Annotated[
             str,
@@ -90,18 +94,18 @@ class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel")
 
     reference: Annotated[str, Meta(description="The order's public key")]
     is_own: Annotated[bool, Meta(description="Whether the key's service account placed it")]
-    product_id: int | None
-    collection_id: int | None
-    template_id: int | None
+    product_id: Annotated[int, Meta(description="The product; null for a collection")] | None
+    collection_id: Annotated[int, Meta(description="The collection; null for a product")] | None
+    template_id: Annotated[int, Meta(description="The template; null if the order was sent without one")] | None
     value: Annotated[float, Meta(description="Per-code face value", examples=[10.0])]
     currency: Annotated[str, Meta(description="ISO currency code", examples=["GBP"])]
     country: Annotated[str, Meta(description="ISO 3166-1 alpha-2", examples=["GB"])]
-    source: str
+    source: Annotated[str, Meta(description="Reporting token", examples=["api"])]
     recipients: Annotated[
         list[RequestedRecipient], Meta(description="In the order they were given; empty for a code batch")
     ]
     code_quantity: Annotated[int, Meta(description="Null when recipients were emailed")] | None
-    wrapping_key: str
+    wrapping_key: Annotated[str, Meta(description="Wrapping of the gift", examples=["confetti"])]
     send_at: (
         Annotated[
             datetime,
@@ -111,7 +115,7 @@ class OrderRequest(_RequestedOptions, frozen=True, kw_only=True, rename="camel")
     )
     account_id: Annotated[int, Meta(description="Null when invoiced")] | None
     expiry_after_days: Annotated[int, Meta(description="Null where it is left to the plan's policy")] | None
-    external_reference: str | None
+    external_reference: Annotated[str, Meta(description="The idempotency key; null when none was sent")] | None
     claim_by: (
         Annotated[
             datetime,

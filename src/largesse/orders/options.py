@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import compress
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 from msgspec import Meta
@@ -129,6 +129,10 @@ def _declared(said: str, *, default: bool) -> tuple[bool, ...]:
 _LINE_BREAKS_ALLOWED = _declared(_LINE_BREAKS, default=False)
 # The options that may contain personal data; they are also the names of columns of `orders`.
 PERSONAL = tuple(compress(OPTIONS, _declared(_PERSONAL, default=True)))
+# The description of each option in its declaration, `Annotated[str, Meta(…)] | None`.
+MEANINGS: dict[str, str] = {
+    field.name: get_args(get_args(field.type)[0])[1].description for field in msgspec.structs.fields(Options)
+}
 
 
 def options_of(given: Any) -> Options:

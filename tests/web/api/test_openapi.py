@@ -131,6 +131,18 @@ def test_schemas_are_json_schema_and_named_for_people(name: str) -> None:
     assert SCHEMAS[name]["description"]
 
 
+def test_every_member_and_parameter_is_described() -> None:
+    """Except in `if`, `then` and `else` of a send body, which name members that are described above them."""
+    schemas = {**SCHEMAS, **build_events_document()["components"]["schemas"]}
+    named = {"if", "then", "else"}
+    nodes = [node for schema in schemas.values() for node in walk({k: v for k, v in schema.items() if k not in named})]
+    nodes += walk(DOCUMENT["paths"])
+    members = [(name, said) for node in nodes for name, said in node.get("properties", {}).items()]
+    members += [(node["name"], node) for node in nodes if "in" in node and "schema" in node]
+    assert len(members) > 2 * len(SCHEMAS)
+    assert [name for name, said in members if not said.get("description")] == []
+
+
 def test_unknown_members_are_welcome() -> None:
     assert not any(node.get("additionalProperties") is False for node in walk(DOCUMENT))
 

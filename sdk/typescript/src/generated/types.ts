@@ -43,8 +43,11 @@ export interface AccountLow {
 
 /** One attempt of a delivery. */
 export interface Attempt {
+  /** Counts the attempts from 1 */
   number: number;
+  /** When it began */
   startedAt: string;
+  /** How long it took, in milliseconds */
   durationMs: number;
   /** The receiver's HTTP status */
   status: number | null;
@@ -56,6 +59,7 @@ export interface Attempt {
 
 /** One contact of POST /contacts/bulk. */
 export interface BulkContact {
+  /** Full name, used to address gifts */
   name?: string | null | undefined;
   /** Tag of a language */
   language?: "en" | "fr" | "de" | (string & {}) | null | undefined;
@@ -81,6 +85,7 @@ export interface BulkContact {
 
 /** Body of POST /contacts/bulk. */
 export interface BulkContacts {
+  /** Contacts to create or change, each once */
   contacts: readonly BulkContact[];
 }
 
@@ -102,6 +107,7 @@ export interface Cancellation {
 
 /** Body of PATCH /contacts/{id}. */
 export interface ChangedContact {
+  /** Full name, used to address gifts */
   name?: string | null | undefined;
   /** Tag of a language */
   language?: "en" | "fr" | "de" | (string & {}) | null | undefined;
@@ -159,15 +165,23 @@ export interface Collection {
 
 /** A contact. */
 export interface Contact {
+  /** Unique; ascends */
   id: number;
+  /** E-mail address that gifts go to */
   email: string;
+  /** Full name; empty if there is none */
   name: string;
+  /** Tag of the language of mail; null for that of the gift's country */
   language: string | null;
+  /** ISO 3166-1 alpha-2 */
   country: string | null;
   /** Month and day */
   birthday: string | null;
+  /** First day at work */
   startDate: string | null;
+  /** Your own id */
   externalId: string | null;
+  /** False for somebody who left: they get no gifts */
   active: boolean;
   /** Names, in order */
   groups: readonly string[];
@@ -179,16 +193,23 @@ export interface Contact {
 
 /** The delivery of one event to a subscription. */
 export interface Delivery {
+  /** Unique; ascends */
   id: number;
+  /** Name of the event */
   event: string;
   /** The order record's `id`; null for a sample and for an event that is about no order */
   orderId: number | null;
   /** `pending`, `delivered` (2xx), `dropped` (another 4xx), `exhausted` (all attempts failed) or `cancelled` (the subscription ended) */
   state: string;
+  /** Those made so far, in order */
   attempts: readonly Attempt[];
+  /** Attempts that may follow, 12 at first */
   attemptsLeft: number;
+  /** When the next is due; null if none follows */
   nextAttemptAt: string | null;
+  /** When the delivery was created */
   createdAt: string;
+  /** When it ended; null while `pending` */
   finishedAt: string | null;
 }
 
@@ -196,6 +217,7 @@ export interface Delivery {
 export interface FundingAccount {
   /** Pass as `accountId` when sending */
   id: number;
+  /** Name that people gave the account */
   name: string;
   /** True for the customer's master float, false for a group account */
   isMaster: boolean;
@@ -231,6 +253,7 @@ export interface GiftEvent {
 export interface Health {
   /** `pass`, `warn` or `fail` */
   status: string;
+  /** Version of the service */
   version?: string | null | undefined;
   /** The reasons, unless `status` is `pass` */
   notes?: readonly string[] | undefined;
@@ -238,10 +261,15 @@ export interface Health {
 
 /** The customer and the service account that the key acts for. */
 export interface Identity {
+  /** The customer's id */
   customerId: number;
+  /** The customer's name */
   customerName: string;
+  /** The service account's id: `createdBy` of its orders */
   serviceAccountId: number;
+  /** The service account's name */
   serviceAccountName: string;
+  /** Environment of the key; `staging` is the sandbox, whose mail is captured and not sent */
   environment: "production" | "staging" | (string & {});
 }
 
@@ -263,15 +291,21 @@ export interface Line {
   state: string;
   /** When a person first used its link */
   openedAt: string | null;
+  /** When the recipient claimed it */
   claimedAt: string | null;
+  /** When its product was fixed */
   chosenAt: string | null;
+  /** When the recipient got the voucher number, or the parcel left */
   fulfilledAt: string | null;
+  /** When the gift expired */
   expiredAt: string | null;
+  /** When the code was voided */
   cancelledAt: string | null;
 }
 
 /** Body of POST /contacts. */
 export interface NewContact {
+  /** Full name, used to address gifts */
   name?: string | null | undefined;
   /** Tag of a language */
   language?: "en" | "fr" | "de" | (string & {}) | null | undefined;
@@ -297,9 +331,11 @@ export interface NewContact {
 
 /** A new subscription. */
 export interface NewSubscription {
+  /** Names the subscription in `/webhooks/{id}` */
   id: string;
   /** The event; null where several are named */
   event: string | null;
+  /** HTTPS address that events are sent to */
   targetUrl: string | null;
   /** Signing secret, shown this once */
   secret: string;
@@ -375,15 +411,21 @@ export interface OrderRecord {
 
 /** The request that an order was placed with, by the members of a send body. Members left out have the template's value or the default. */
 export interface OrderRequest {
+  /** Wrapping of the gift */
   wrappingKey: string;
+  /** Sender name */
   fromName: string | null;
+  /** Message to the recipient */
   message: string | null;
   /** The order's public key */
   reference: string;
   /** Whether the key's service account placed it */
   isOwn: boolean;
+  /** The product; null for a collection */
   productId: number | null;
+  /** The collection; null for a product */
   collectionId: number | null;
+  /** The template; null if the order was sent without one */
   templateId: number | null;
   /** Per-code face value */
   value: Decimal;
@@ -391,6 +433,7 @@ export interface OrderRequest {
   currency: string;
   /** ISO 3166-1 alpha-2 */
   country: string;
+  /** Reporting token */
   source: string;
   /** In the order they were given; empty for a code batch */
   recipients: readonly RequestedRecipient[];
@@ -402,6 +445,7 @@ export interface OrderRequest {
   accountId: number | null;
   /** Null where it is left to the plan's policy */
   expiryAfterDays: number | null;
+  /** The idempotency key; null when none was sent */
   externalReference: string | null;
   /** As it is now; the customer's default where the request named none, null where there is none */
   claimBy: string | null;
@@ -513,6 +557,7 @@ export interface Recipient {
 export interface RecipientDelivery {
   /** Null in a code batch */
   email: string | null;
+  /** Used to address the gift */
   name: string | null;
   /** Codes in the mail */
   codeCount: number;
@@ -524,7 +569,9 @@ export interface RecipientDelivery {
   fault: string | null;
   /** When it was, or is, due first */
   dueAt: string;
+  /** When the mail server took it, or the service captured it */
   sentAt: string | null;
+  /** How often it was handed to the mail server */
   attempts: number;
   /** How often the mail was sent again. The other members are about the last one */
   resends: number;
@@ -534,8 +581,11 @@ export interface RecipientDelivery {
 
 /** One address and name, and how many codes it got in all. */
 export interface RequestedRecipient {
+  /** Address the gift is emailed to */
   email: string;
+  /** Used to address the gift */
   name: string | null;
+  /** Codes for this recipient */
   quantity: number;
   /** The address before people corrected it, with most of its local part hidden; null otherwise */
   wasEmail: string | null;
@@ -551,6 +601,7 @@ export interface Resend {
 
 /** The new secret of a subscription. */
 export interface RotatedSecret {
+  /** Names the subscription in `/webhooks/{id}` */
   id: string;
   /** Signing secret, shown this once */
   secret: string;
@@ -560,7 +611,9 @@ export interface RotatedSecret {
 
 /** The result of a bulk call. */
 export interface SavedContacts {
+  /** How many contacts are new */
   created: number;
+  /** How many contacts existed, and have other values now */
   changed: number;
   /** Of the contacts, in the order of the request */
   ids: readonly number[];
@@ -698,10 +751,13 @@ export interface Subscribe {
 
 /** A subscription, without its secret. */
 export interface Subscription {
+  /** Names the subscription in `/webhooks/{id}` */
   id: string;
   /** The event; null where several are named */
   event: string | null;
+  /** HTTPS address that events are sent to */
   targetUrl: string | null;
+  /** When it was created */
   creationDate: string;
   /** The events; left out where one is named */
   events?: readonly string[] | undefined;
@@ -711,6 +767,7 @@ export interface Subscription {
 export interface Template {
   /** Pass as `templateId` */
   id: number;
+  /** Name that people gave it */
   name: string | null;
   /** `gift` or `gifts` */
   giftSelectionType: string | null;
@@ -724,23 +781,35 @@ export interface Template {
   value: Decimal;
   /** Null when the gift has since been deleted */
   currency: string | null;
+  /** ISO 3166-1 alpha-2; the country it sends for */
   country: string | null;
+  /** Wrapping used unless overridden */
   wrappingKey: string | null;
+  /** Sender name unless overridden */
   fromName: string | null;
+  /** Message unless overridden */
   message: string | null;
+  /** Days after claiming that gifts expire; null for the plan's policy */
   expiryAfterDays: number | null;
+  /** When it was saved */
   creationDate: string;
 }
 
 /** A person on the customer's account. */
 export interface User {
+  /** The person's id on this account */
   id: number;
+  /** Full name */
   name: string;
+  /** E-mail address that they sign in with */
   email: string;
   /** Later releases may add some */
   role: "admin" | "member" | "finance" | "viewer" | (string & {});
+  /** Whether they may sign in */
   isActive: boolean;
+  /** When they were invited */
   creationDate: string;
+  /** When they last signed in; null for never */
   lastLoginDate: string | null;
   /** Display label */
   label: string;

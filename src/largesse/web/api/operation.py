@@ -33,9 +33,16 @@ Decoded = TypeVar("Decoded")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 # JSON schemas of parameters in paths, for `Operation.path_types`.
 ParameterTypes = dict[str, dict[str, Any]]
-ID_IN_PATH: ParameterTypes = {"id": {"type": "integer", "minimum": 1, "maximum": INT32, "examples": [1]}}
+ID_IN_PATH: ParameterTypes = {
+    "id": {"type": "integer", "minimum": 1, "maximum": INT32, "description": "The `id` from the list", "examples": [1]}
+}
 UUID_IN_PATH: ParameterTypes = {
-    "id": {"type": "string", "format": "uuid", "examples": ["7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"]}
+    "id": {
+        "type": "string",
+        "format": "uuid",
+        "description": "The `id` of the subscription",
+        "examples": ["7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a"],
+    }
 }
 ORDER_IN_PATH: ParameterTypes = {
     "reference": {

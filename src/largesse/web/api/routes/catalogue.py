@@ -179,19 +179,21 @@ class TemplateShape(msgspec.Struct, kw_only=True, rename="camel"):
     """A saved send preset."""
 
     id: Annotated[int, Meta(description="Pass as `templateId`")]
-    name: str | None
+    name: Annotated[str, Meta(description="Name that people gave it")] | None
     gift_selection_type: Annotated[str, Meta(description="`gift` or `gifts`")] | None
     gift_product_id: Annotated[int, Meta(description="Set when it sends a single gift")] | None
     gifts_collection_id: Annotated[int, Meta(description="Set when the recipient chooses")] | None
     gift_name: Annotated[str, Meta(description="Name of the gift when the template was saved")] | None
     value: Annotated[float, Meta(description="Per-recipient face value")]
     currency: Annotated[str, Meta(description="Null when the gift has since been deleted")] | None
-    country: str | None
-    wrapping_key: str | None
-    from_name: str | None
-    message: str | None
-    expiry_after_days: int | None
-    creation_date: Annotated[datetime, Meta(tz=True)]
+    country: Annotated[str, Meta(description="ISO 3166-1 alpha-2; the country it sends for")] | None
+    wrapping_key: Annotated[str, Meta(description="Wrapping used unless overridden")] | None
+    from_name: Annotated[str, Meta(description="Sender name unless overridden")] | None
+    message: Annotated[str, Meta(description="Message unless overridden")] | None
+    expiry_after_days: (
+        Annotated[int, Meta(description="Days after claiming that gifts expire; null for the plan's policy")] | None
+    )
+    creation_date: Annotated[datetime, Meta(tz=True, description="When it was saved")]
 
 
 async def _templates(services: Services, call: Call) -> Reply:

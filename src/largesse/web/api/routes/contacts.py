@@ -27,7 +27,9 @@ _MOST_AT_ONCE = 1_000
 _Email = Annotated[
     str, Meta(max_length=254, description="Unique, letter case ignored", extra_json_schema={"format": "email"})
 ]
-_Name = Annotated[str, Meta(max_length=model.MAX_NAME, examples=["Sam Okoye"])]
+_Name = Annotated[
+    str, Meta(max_length=model.MAX_NAME, description="Full name, used to address gifts", examples=["Sam Okoye"])
+]
 _Language = Annotated[str, Meta(description="Tag of a language", extra_json_schema={"enum": list(LANGUAGES)})]
 _Country = Annotated[
     str,
@@ -101,7 +103,10 @@ class BulkContact(_Members, kw_only=True, rename="camel"):
 class BulkContacts(msgspec.Struct, rename="camel"):
     """Body of POST /contacts/bulk."""
 
-    contacts: Annotated[list[BulkContact], Meta(min_length=1, max_length=_MOST_AT_ONCE)]
+    contacts: Annotated[
+        list[BulkContact],
+        Meta(min_length=1, max_length=_MOST_AT_ONCE, description="Contacts to create or change, each once"),
+    ]
 
 
 class _ContactsOnly(msgspec.Struct):
@@ -116,15 +121,17 @@ _BULK_CONTACT = msgspec.json.Decoder(BulkContact)
 class ContactShape(msgspec.Struct, kw_only=True, rename="camel"):
     """A contact."""
 
-    id: int
-    email: str
-    name: str
-    language: str | None
-    country: str | None
+    id: Annotated[int, Meta(description="Unique; ascends")]
+    email: Annotated[str, Meta(description="E-mail address that gifts go to")]
+    name: Annotated[str, Meta(description="Full name; empty if there is none")]
+    language: (
+        Annotated[str, Meta(description="Tag of the language of mail; null for that of the gift's country")] | None
+    )
+    country: Annotated[str, Meta(description="ISO 3166-1 alpha-2")] | None
     birthday: Annotated[str, Meta(description="Month and day", examples=["03-14"])] | None
-    start_date: date | None
-    external_id: str | None
-    active: bool
+    start_date: Annotated[date, Meta(description="First day at work")] | None
+    external_id: Annotated[str, Meta(description="Your own id")] | None
+    active: Annotated[bool, Meta(description="False for somebody who left: they get no gifts")]
     groups: Annotated[list[str], Meta(description="Names, in order")]
     fields: Annotated[dict[str, str], Meta(description="Values of your own fields by key")]
     address: Annotated[str, Meta(description="Postal address; left out of lists")] | UnsetType | None = UNSET
@@ -133,8 +140,8 @@ class ContactShape(msgspec.Struct, kw_only=True, rename="camel"):
 class SavedContacts(msgspec.Struct, rename="camel"):
     """The result of a bulk call."""
 
-    created: int
-    changed: int
+    created: Annotated[int, Meta(description="How many contacts are new")]
+    changed: Annotated[int, Meta(description="How many contacts existed, and have other values now")]
     ids: Annotated[list[int], Meta(description="Of the contacts, in the order of the request")]
 
 

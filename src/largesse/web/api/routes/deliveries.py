@@ -20,6 +20,7 @@ from largesse.web.kit.asgi import Reply
 from largesse.web.kit.query import INT32, INT64
 from largesse.web.kit.services import Services
 from largesse.webhooks.delivery_store import list_deliveries
+from largesse.webhooks.outcomes import MAX_ATTEMPTS
 from largesse.webhooks.service import redeliver, send_sample
 
 _DELIVERY: ParameterTypes = {
@@ -88,9 +89,9 @@ _EXAMPLE_RECIPIENT: dict[str, Any] = {
 class AttemptRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
     """One attempt of a delivery."""
 
-    number: int
-    started_at: Annotated[datetime, Meta(tz=True)]
-    duration_ms: int
+    number: Annotated[int, Meta(description="Counts the attempts from 1")]
+    started_at: Annotated[datetime, Meta(tz=True, description="When it began")]
+    duration_ms: Annotated[int, Meta(description="How long it took, in milliseconds")]
     status: Annotated[int, Meta(description="The receiver's HTTP status")] | None
     error: Annotated[
         str | None,
@@ -106,8 +107,8 @@ class AttemptRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
 class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
     """The delivery of one event to a subscription."""
 
-    id: Annotated[int, Meta(extra_json_schema={"format": "int64"})]
-    event: str
+    id: Annotated[int, Meta(description="Unique; ascends", extra_json_schema={"format": "int64"})]
+    event: Annotated[str, Meta(description="Name of the event", examples=["order.created"])]
     order_id: Annotated[
         int | None,
         Meta(description="The order record's `id`; null for a sample and for an event that is about no order"),
@@ -120,11 +121,11 @@ class DeliveryRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
             examples=["delivered"],
         ),
     ]
-    attempts: list[AttemptRecordShape]
-    attempts_left: int
-    next_attempt_at: Annotated[datetime, Meta(tz=True)] | None
-    created_at: Annotated[datetime, Meta(tz=True)]
-    finished_at: Annotated[datetime, Meta(tz=True)] | None
+    attempts: Annotated[list[AttemptRecordShape], Meta(description="Those made so far, in order")]
+    attempts_left: Annotated[int, Meta(description=f"Attempts that may follow, {MAX_ATTEMPTS} at first")]
+    next_attempt_at: Annotated[datetime, Meta(tz=True, description="When the next is due; null if none follows")] | None
+    created_at: Annotated[datetime, Meta(tz=True, description="When the delivery was created")]
+    finished_at: Annotated[datetime, Meta(tz=True, description="When it ended; null while `pending`")] | None
 
 
 class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
@@ -140,18 +141,21 @@ class LineRecordShape(msgspec.Struct, kw_only=True, rename="camel"):
         ),
     ]
     opened_at: Annotated[datetime, Meta(tz=True, description="When a person first used its link")] | None
-    claimed_at: Annotated[datetime, Meta(tz=True)] | None
-    chosen_at: Annotated[datetime, Meta(tz=True)] | None
-    fulfilled_at: Annotated[datetime, Meta(tz=True)] | None
-    expired_at: Annotated[datetime, Meta(tz=True)] | None
-    cancelled_at: Annotated[datetime, Meta(tz=True)] | None
+    claimed_at: Annotated[datetime, Meta(tz=True, description="When the recipient claimed it")] | None
+    chosen_at: Annotated[datetime, Meta(tz=True, description="When its product was fixed")] | None
+    fulfilled_at: (
+        Annotated[datetime, Meta(tz=True, description="When the recipient got the voucher number, or the parcel left")]
+        | None
+    )
+    expired_at: Annotated[datetime, Meta(tz=True, description="When the gift expired")] | None
+    cancelled_at: Annotated[datetime, Meta(tz=True, description="When the code was voided")] | None
 
 
 class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
     """The state of the mail to one recipient of an order."""
 
     email: Annotated[str, Meta(description="Null in a code batch")] | None
-    name: str | None
+    name: Annotated[str, Meta(description="Used to address the gift")] | None
     code_count: Annotated[int, Meta(description="Codes in the mail")]
     state: Annotated[
         str,
@@ -173,8 +177,11 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
         ),
     ]
     due_at: Annotated[datetime, Meta(tz=True, description="When it was, or is, due first")]
-    sent_at: Annotated[datetime, Meta(tz=True)] | None
-    attempts: int
+    sent_at: (
+        Annotated[datetime, Meta(tz=True, description="When the mail server took it, or the service captured it")]
+        | None
+    )
+    attempts: Annotated[int, Meta(description="How often it was handed to the mail server")]
     resends: Annotated[
         int, Meta(description="How often the mail was sent again. The other members are about the last one")
     ]

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from largesse.base.decoding import YEAR_AND_MONTH
 from largesse.base.errors import NotFound
 from largesse.base.money import label, to_number
 from largesse.customers.restrictions import READ
@@ -23,7 +24,7 @@ class FundingAccountShape(msgspec.Struct, rename="camel"):
     """A funding account the key can draw from."""
 
     id: Annotated[int, Meta(description="Pass as `accountId` when sending")]
-    name: str
+    name: Annotated[str, Meta(description="Name that people gave the account")]
     is_master: Annotated[bool, Meta(description="True for the customer's master float, false for a group account")]
     currency_id: Annotated[int, Meta(description="ISO 4217 numeric code of the currency held")]
     currency: Annotated[str, Meta(description="ISO code of the currency held")]
@@ -57,12 +58,7 @@ class EntriesQuery(msgspec.Struct, frozen=True):
 
     month: (
         Annotated[
-            str,
-            Meta(
-                description="Only the entries of this month (UTC)",
-                examples=["2030-01"],
-                pattern="^2[01][0-9]{2}-(0[1-9]|1[0-2])$",
-            ),
+            str, Meta(description="Only the entries of this month (UTC)", examples=["2030-01"], pattern=YEAR_AND_MONTH)
         ]
         | None
     ) = None

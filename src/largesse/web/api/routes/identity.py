@@ -20,31 +20,39 @@ from largesse.web.api.shapes import shaped
 from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.services import Services
 
-Int64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+_INT64 = {"format": "int64"}
 
 
 class Identity(msgspec.Struct, rename="camel"):
     """The customer and the service account that the key acts for."""
 
-    customer_id: Int64
-    customer_name: str
-    service_account_id: Int64
-    service_account_name: str
-    environment: Annotated[str, Meta(extra_json_schema={"enum": ["production", "staging"]})]
+    customer_id: Annotated[int, Meta(description="The customer's id", extra_json_schema=_INT64)]
+    customer_name: Annotated[str, Meta(description="The customer's name")]
+    service_account_id: Annotated[
+        int, Meta(description="The service account's id: `createdBy` of its orders", extra_json_schema=_INT64)
+    ]
+    service_account_name: Annotated[str, Meta(description="The service account's name")]
+    environment: Annotated[
+        str,
+        Meta(
+            description="Environment of the key; `staging` is the sandbox, whose mail is captured and not sent",
+            extra_json_schema={"enum": ["production", "staging"]},
+        ),
+    ]
 
 
 class UserShape(msgspec.Struct, rename="camel"):
     """A person on the customer's account."""
 
-    id: int
-    name: str
-    email: str
+    id: Annotated[int, Meta(description="The person's id on this account")]
+    name: Annotated[str, Meta(description="Full name")]
+    email: Annotated[str, Meta(description="E-mail address that they sign in with")]
     role: Annotated[
         str, Meta(description="Later releases may add some", extra_json_schema={"x-extensible-enum": list(ROLES)})
     ]
-    is_active: bool
-    creation_date: Annotated[datetime, Meta(tz=True)]
-    last_login_date: Annotated[datetime, Meta(tz=True)] | None
+    is_active: Annotated[bool, Meta(description="Whether they may sign in")]
+    creation_date: Annotated[datetime, Meta(tz=True, description="When they were invited")]
+    last_login_date: Annotated[datetime, Meta(tz=True, description="When they last signed in; null for never")] | None
     label: Annotated[str, Meta(description="Display label")]
 
 
@@ -76,7 +84,7 @@ class Health(msgspec.Struct, omit_defaults=True):
     """Whether the service can work."""
 
     status: Annotated[str, Meta(description="`pass`, `warn` or `fail`", examples=["pass"])]
-    version: Annotated[str, Meta(examples=["0.2.0"])] | None = None
+    version: Annotated[str, Meta(description="Version of the service", examples=["0.2.0"])] | None = None
     notes: Annotated[list[str], Meta(description="The reasons, unless `status` is `pass`")] = []
 
 

@@ -71,10 +71,13 @@ class Subscribe(msgspec.Struct, rename="camel"):
         return self.events
 
 
+_Id = Annotated[UUID, Meta(description="Names the subscription in `/webhooks/{id}`")]
+
+
 class RotatedSecretShape(msgspec.Struct, rename="camel"):
     """The new secret of a subscription."""
 
-    id: UUID
+    id: _Id
     secret: Annotated[str, Meta(description="Signing secret, shown this once")]
     previous_until: Annotated[
         datetime, Meta(tz=True, description="Until then deliveries are signed with the previous secret too")
@@ -82,15 +85,16 @@ class RotatedSecretShape(msgspec.Struct, rename="camel"):
 
 
 _Event = Annotated[str, Meta(description="The event; null where several are named")] | None
+_TargetUrl = Annotated[str, Meta(description="HTTPS address that events are sent to")] | None
 _Events = Annotated[list[str], Meta(description="The events; left out where one is named")] | msgspec.UnsetType
 
 
 class SubscriptionShape(msgspec.Struct, rename="camel"):
     """A new subscription."""
 
-    id: UUID
+    id: _Id
     event: _Event
-    target_url: str | None
+    target_url: _TargetUrl
     secret: Annotated[str, Meta(description="Signing secret, shown this once")] | None
     events: _Events = msgspec.UNSET
 
@@ -98,10 +102,10 @@ class SubscriptionShape(msgspec.Struct, rename="camel"):
 class ListedSubscription(msgspec.Struct, rename="camel"):
     """A subscription, without its secret."""
 
-    id: UUID
+    id: _Id
     event: _Event
-    target_url: str | None
-    creation_date: Annotated[datetime, Meta(tz=True)]
+    target_url: _TargetUrl
+    creation_date: Annotated[datetime, Meta(tz=True, description="When it was created")]
     events: _Events = msgspec.UNSET
 
 
