@@ -22,6 +22,11 @@ from largesse import __version__
 from largesse.cli import main
 
 BACKEND = Path("sdk/python/release/largesse_build.py")
+# https://semver.org, FAQ
+SEMVER = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?"
+)
 SECOND = 1_790_000_000  # when the commits of these tests are made
 
 
@@ -76,7 +81,9 @@ def test_each_commit_has_a_higher_version(project: Path) -> None:
         seen.append(OURS.version_of(project))
     versions = [Version(one) for one in seen]
     assert all(earlier < later for earlier, later in pairwise(versions)), seen
-    assert seen[0].startswith(f"{RELEASE}.dev2026092114132000+g")  # UTC
+    assert all(SEMVER.fullmatch(one) for one in seen)
+    assert all(len(earlier) == len(later) and earlier < later for earlier, later in pairwise(seen)), "as SemVer sorts"
+    assert seen[0].startswith(f"{RELEASE}-dev2026092114132000+g")  # UTC
     assert Version("0.1.0") < versions[0]
     assert versions[-1] < Version(RELEASE)
     assert seen[-1].endswith(f"+g{git(project, 'rev-parse', 'HEAD')[:10]}")
@@ -111,7 +118,7 @@ def test_a_copy_without_git_has_the_version_it_was_built_with(
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(project, copy, ignore=shutil.ignore_patterns(".git"))
-    assert OURS.version_of(copy) == f"{RELEASE}.dev0"
+    assert OURS.version_of(copy) == f"{RELEASE}-dev0"
     monkeypatch.chdir(project)
     OURS._write_version()
     shutil.copy(project / "src/thing/_version.py", copy / "src/thing")
@@ -123,7 +130,7 @@ def test_the_repository_that_a_copy_lies_in_by_chance_says_nothing(project: Path
     (copy / "src/thing").mkdir(parents=True)
     (copy / "src/thing/__init__.py").touch()
     (copy / "pyproject.toml").touch()
-    assert OURS.version_of(copy) == f"{RELEASE}.dev0"
+    assert OURS.version_of(copy) == f"{RELEASE}-dev0"
 
 
 @pytest.mark.long
@@ -139,7 +146,7 @@ def test_a_source_archive_keeps_its_version(project_: Path, tmp_path: Path) -> N
     (tmp_path / "again").mkdir()
     again, _ = build(unpacked, tmp_path / "again", SECOND)
     assert again.name == wheel.name
-    assert OURS.version_of(project_) in wheel.name
+    assert str(Version(OURS.version_of(project_))) in wheel.name
     with zipfile.ZipFile(again) as built:
         (file,) = (name for name in built.namelist() if name.endswith("/_version.py"))
         assert OURS.version_of(project_) in built.read(file).decode()
@@ -159,7 +166,7 @@ def test_an_editable_installation_has_the_version(project: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.stdout.strip() == f"thing-{OURS.version_of(project)}.dist-info"
+    assert done.stdout.strip() == f"thing-{Version(OURS.version_of(project))}.dist-info"
 
 
 def test_the_version_is_shown() -> None:

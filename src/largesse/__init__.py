@@ -7,6 +7,6 @@ through them. `main` builds the services and the worker. `installation` opens wh
 try:
     from largesse._version import __version__
 except ImportError:  # run from a checkout that was never installed
-    __version__ = "0+unknown"
+    __version__ = "0.0.0+unknown"
 
 __all__ = ["__version__"]

@@ -183,6 +183,7 @@ def test_two_commands_lead_to_an_order(image: Image, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_it_says_which_build_it_is(image: Image, tmp_path: Path) -> None:
     assert image.run(tmp_path / "version", "--version").split()[-1] == __version__
+    assert image.config["Labels"]["org.opencontainers.image.version"] == __version__
     assert next(image.files.glob("opt/largesse/share/largesse/deploy/kubernetes")).is_dir()
 
 

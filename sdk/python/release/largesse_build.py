@@ -1,7 +1,8 @@
-"""Builds the service and the client with flit_core, each with a version that grows with every commit (PEP 517, PEP 440).
+"""Builds the service and the client with flit_core, each with a version that grows with every commit (PEP 517, PEP 440, SemVer).
 
 RELEASE is the only place that names the release. A build of its tag, `v0.2.0`, is `0.2.0`; a build of any other commit comes before it,
-as `0.2.0.dev2026112319140500+g1a2b3c4d5e`: the time of the commit in UTC, its number among the commits of that second, and the commit.
+as `0.2.0-dev2026112319140500+g1a2b3c4d5e`: the time of the commit in UTC, its number among the commits of that second, and the commit.
+SemVer needs the hyphen. PEP 440 takes it for a dot, which the packages have: `pip` says `0.2.0.dev2026112319140500+g1a2b3c4d5e`.
 
     python largesse_build.py DISTRIBUTION FOLDER     exits with 1 if the installed distribution is not of the commit in FOLDER
 """
@@ -23,7 +24,7 @@ from flit_core import buildapi
 
 RELEASE = "0.2.0"
 _ARCHIVED = "$Format:%ct %H %D$"  # `git archive` fills it in (.gitattributes)
-_UNKNOWN = f"{RELEASE}.dev0"
+_UNKNOWN = f"{RELEASE}-dev0"
 
 
 def version_of(project: Path) -> str:
@@ -57,7 +58,7 @@ def _version(commits: list[list[str]], tags: list[str]) -> str:
         return RELEASE
     time, commit = commits[0]
     same = next((at for at, (other, _) in enumerate(commits) if other != time), len(commits)) - 1
-    return f"{RELEASE}.dev{datetime.fromtimestamp(int(time), UTC):%Y%m%d%H%M%S}{same:02}+g{commit[:10]}"
+    return f"{RELEASE}-dev{datetime.fromtimestamp(int(time), UTC):%Y%m%d%H%M%S}{same:02}+g{commit[:10]}"
 
 
 def _git(project: Path, *arguments: str) -> str | None:
@@ -126,4 +127,4 @@ build_editable = _versioned("build_editable")
 
 
 if __name__ == "__main__":
-    sys.exit(importlib.metadata.version(sys.argv[1]) != version_of(Path(sys.argv[2])))
+    sys.exit(importlib.metadata.version(sys.argv[1]) != version_of(Path(sys.argv[2])).replace("-dev", ".dev"))
