@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -45,7 +46,20 @@ def test_a_command_that_ends(tmp_path: Path) -> None:
 
 def test_a_command_that_says_nothing() -> None:
     with (
-        pytest.raises(ServerError, match="not ready after"),
+        pytest.raises(
+            ServerError, match=r"not ready after 0\.3 s\. If this machine is slow.*--largesse-start-timeout=0\.6 "
+        ),
         running([sys.executable, "-c", "import time; time.sleep(60)"], start_timeout_s=0.3),
     ):
         pass
+
+
+@pytest.mark.parametrize(("option", "limit"), [((), "0.2"), (("--largesse-start-timeout=0.1",), "0.1")])
+def test_the_limit_of_a_start_can_be_set(tmp_path: Path, option: tuple[str, ...], limit: str) -> None:
+    """By the option, else by pytest's settings."""
+    (tmp_path / "test_it.py").write_text("def test_it(largesse_server): pass")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nlargesse_start_timeout = 0.2")
+    command = f"--largesse-command={sys.executable} -c 'import time; time.sleep(60)'"
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", command, *option]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert f"was not ready after {limit} s. If this machine is slow, allow more" in done.stdout

@@ -47,12 +47,12 @@ class Server:
 
 @contextmanager
 def running(
-    command: Sequence[str] = (), *, settings: Mapping[str, str] | None = None, start_timeout_s: float = 60.0
+    command: Sequence[str] = (), *, settings: Mapping[str, str] | None = None, start_timeout_s: float = 180.0
 ) -> Generator[Server, None, None]:
     """Runs a separate Largesse until the block ends.
 
     `command` runs `largesse`; by default, it is run by this interpreter. `settings` are `LARGESSE_…` variables; those of the environment
-    are ignored. Raises ServerError.
+    are ignored. A start takes seconds, but on a slow or busy machine a minute and more: `start_timeout_s` is the limit. Raises ServerError.
     """
     command = [*command] or [sys.executable, "-m", "largesse"]
     with tempfile.TemporaryDirectory(prefix="largesse-") as name:
@@ -105,7 +105,10 @@ def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path, timeout_s:
         if has_ended:
             return None
         time.sleep(0.05)
-    raise ServerError(f"largesse demo was not ready after {timeout_s:g} s:\n{_said(folder)}")
+    raise ServerError(
+        f"largesse demo was not ready after {timeout_s:g} s. If this machine is slow, allow more: `start_timeout_s` of running(), or "
+        f"with pytest --largesse-start-timeout={2 * timeout_s:g} (largesse_start_timeout in its settings). It said:\n{_said(folder)}"
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
