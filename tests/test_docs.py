@@ -136,6 +136,15 @@ def test_every_setting_has_its_row() -> None:
     )
 
 
+def test_every_setting_has_its_limits() -> None:
+    source = (ROOT / "src/largesse/base/settings.py").read_text()
+    limited = re.findall(r'read\.(?:count|number|days)\(\s*"(\w+)".*?highest=([\d_.]+)', source)
+    assert len(limited) > 5
+    rows = dict(re.findall(r"^\| `(LARGESSE_[A-Z_]+)` \|(.*)", section(PAGES["settings"], "Settings"), re.MULTILINE))
+    without = [name for name, highest in limited if f"to {float(highest):,.0f}" not in rows[name]]
+    assert without == [], "the row of a number has its limits, as `0 to 10,000`"
+
+
 def test_every_setting_of_the_server_for_assistants_has_its_row() -> None:
     rows = re.findall(r"^\| `(LARGESSE_[A-Z_]+)` \|", section(ASSISTANTS, "Settings"), re.MULTILINE)
     assert rows == list(OF_ASSISTANTS)
