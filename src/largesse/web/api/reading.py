@@ -93,6 +93,11 @@ _read_query_once = cast(
 )
 
 
+def ignored_headers(headers: Headers, method: str) -> Sequence[str]:
+    """Returns the headers of a request that its caller may believe to work: those of idempotency, with a POST."""
+    return headers.ignored if method == "POST" else ()
+
+
 class _NoBody(msgspec.Struct):
     """A body without members."""
 

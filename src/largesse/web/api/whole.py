@@ -16,7 +16,7 @@ from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller, secret_hash
 from largesse.web.api.answering import REFUSED, REQUESTS, Answering, Found, log_request, new_request_id, reply_to
 from largesse.web.api.operation import Call, Operation
-from largesse.web.api.reading import read_query, read_secret
+from largesse.web.api.reading import ignored_headers, read_query, read_secret
 from largesse.web.kit.asgi import Answer, Reply, Scope, Writer, client_address, head_lines
 from largesse.web.kit.body import check_headers
 from largesse.web.kit.headers import check_size, read_headers
@@ -35,7 +35,7 @@ class Head(msgspec.Struct, frozen=True):
     found: Found
     secret_hash: bytes | None
     query: Any
-    unknown: Sequence[str]  # the names of unknown parameters
+    unknown: Sequence[str]  # the names of unknown parameters, and of headers without effect
     request_id: bytes | None
     scope: dict[str, Any]  # the parts of ASGI's scope that the log needs
 
@@ -77,7 +77,7 @@ class WholeRequests:
             (methods, {}),
             None if secret is None else secret_hash(secret),
             query,
-            unknown,
+            [*unknown, *ignored_headers(headers, operation.method)],
             headers.request_id,
             {name: scope[name] for name in _LOGGED},
         )

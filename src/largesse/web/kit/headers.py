@@ -10,11 +10,13 @@ from largesse.customers.authenticator import KEY_IN_TEXT
 from largesse.web.kit.problems import HeadersTooLarge, Misdirected
 
 MAX_HEADER_BYTES = 32 * 1024
+# Other APIs take the key of a repeated request from these. Here it is `externalReference`: a caller who sends only the header would pay twice.
+_IDEMPOTENCY = {b"idempotency-key": "Idempotency-Key", b"x-idempotency-key": "X-Idempotency-Key"}
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Headers(msgspec.Struct):
-    """The request headers that we use. `repeated` names key headers that were sent twice."""
+    """The request headers that we use. `repeated` names key headers that were sent twice, `ignored` headers that callers may believe to work."""
 
     authorization: bytes | None = None
     api_key: bytes | None = None
@@ -24,6 +26,7 @@ class Headers(msgspec.Struct):
     request_id: bytes | None = None
     size: int = 0
     repeated: list[str] = []
+    ignored: list[str] = []
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
@@ -32,12 +35,10 @@ def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
     for name, value in raw:
         headers.size += len(name) + len(value)
         if name == b"authorization":
-            if headers.authorization is not None:
-                headers.repeated.append("Authorization")
+            _note_repeated(headers, "Authorization", headers.authorization)
             headers.authorization = value
         elif name == b"x-api-key":
-            if headers.api_key is not None:
-                headers.repeated.append("X-Api-Key")
+            _note_repeated(headers, "X-Api-Key", headers.api_key)
             headers.api_key = value
         elif name == b"content-type":
             headers.content_type = value
@@ -47,7 +48,14 @@ def read_headers(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
             headers.content_encoding = value
         elif name == b"x-request-id" and _may_be_logged(value):
             headers.request_id = value
+        elif name in _IDEMPOTENCY:
+            headers.ignored.append(_IDEMPOTENCY[name])
     return headers
+
+
+def _note_repeated(headers: Headers, name: str, earlier: bytes | None) -> None:
+    if earlier is not None:
+        headers.repeated.append(name)
 
 
 def _may_be_logged(request_id: bytes) -> bool:

@@ -181,7 +181,8 @@ HEADERS: Json = {
     },
     "X-Ignored": {
         "description": "The query parameters and members of the body that there are none of, and that were ignored: misspelt ones, perhaps. "
-        "A member of a list is named once, as `recipients[].emial`. Other characters than letters, digits and `._-~[]` are "
+        "A member of a list is named once, as `recipients[].emial`. Also the header `Idempotency-Key`: an order's key is its `externalReference`. "
+        "Other characters than letters, digits and `._-~[]` are "
         "percent-encoded. `...` says that there were more, or that a name was longer. Left out if nothing was ignored.",
         "required": False,
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9._~%\[\], -]*$"},
