@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+import largesse_client
 import pytest
 from click.testing import CliRunner
 from packaging.version import Version
@@ -172,6 +173,9 @@ def test_an_editable_installation_has_the_version(project: Path) -> None:
 def test_the_version_is_shown() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == f"largesse, version {__version__}\n"
     assert REGISTRY.get_sample_value("largesse_build_info", {"version": __version__}) == 1
+    for version in (__version__, largesse_client.__version__):  # the OpenAPI document and `User-Agent` have them
+        assert SEMVER.fullmatch(version)
+        assert Version(version) > Version("0.1.0")
 
 
 def test_nothing_follows_a_release_under_its_own_number() -> None:
