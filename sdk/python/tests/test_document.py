@@ -56,7 +56,7 @@ ARGUMENTS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def document(largesse_server) -> Any:
-    return httpx.get(f"{largesse_server.base_url}/openapi.json").json()
+    return httpx.get(f"{largesse_server.base_url}/openapi.json", timeout=60).json()
 
 
 def calls() -> Iterator[tuple[str, Call[Any], Any]]:
