@@ -73,6 +73,7 @@ def test_all_who_have_not_claimed_get_it_again_once(ada: Browser, service: Servi
     claim(service, order, 3)
     assert "1 recipient of order" in ada.read(f"/app/orders/{order}/resend-unclaimed")
     assert "gets the mail again. They were last mailed: " in ada.text
+    assert re.search(r"last mailed: [^.:]+ (Send|\d+ more)", ada.text), "without a full stop: German dates end with one"
     tokens = []
     for _ in range(2):
         ada.get(f"/app/orders/{order}")
