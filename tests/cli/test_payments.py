@@ -49,16 +49,8 @@ def test_a_currency_without_decimals(run: Run, loaded: dict[str, Any]) -> None:
         ("acme/nobody", "1", "there is no funding account"),
         ("999999999999999999999", "1", "there is no funding account"),
         ("shared", "1", "could be any of acme/shared"),
-        ("gbp", "-5", "is not above zero"),
         ("gbp", "0", "is not above zero"),
-        ("gbp", "1.001", "AMOUNT"),
         ("gbp", "ten", "AMOUNT: “ten” is not an amount"),
-        ("gbp", "NaN", "AMOUNT"),
-        ("gbp", "Infinity", "AMOUNT"),
-        ("gbp", "1e30", "AMOUNT"),
-        ("gbp", "1e999999999", "AMOUNT"),
-        ("gbp", "1e-999999999", "AMOUNT"),
-        ("gbp", "1.0000000000000000000000000000000000000001", "is not an amount"),
         ("gbp", "92233720368547758", "AMOUNT"),
     ],
 )
@@ -116,6 +108,7 @@ def test_one_is_listed_and_confirmed(run: Run, database: str, ask: Ask) -> None:
         "GBP",
     )
     assert json.loads(run("top-ups", "list", "--customer", "globex", "--json").stdout) == []
+    assert_refused(run("top-ups", "confirm", spelled, "--amount", "0"), "is not above zero")
     said = f"{spelled}: £100.00 credited to Acme float of acme.\n"
     for typed in (asked.reference, spelled.lower(), spelled):
         done = run("top-ups", "confirm", typed)
@@ -137,20 +130,6 @@ def test_one_is_listed_and_confirmed(run: Run, database: str, ask: Ask) -> None:
         ("top_up.cancelled", f"top-up {cancelled.reference}"),
         ("top_up.confirmed", f"top-up {asked.reference}"),
     ], "each once"
-
-
-@pytest.mark.parametrize(
-    ("amount", "said"),
-    [
-        ("0", "is not above zero"),
-        ("-1", "is not above zero"),
-        ("1.001", "“1.001” can mean"),
-        ("ten", "“ten” is not an amount"),
-    ],
-)
-def test_an_amount_that_cannot_be(run: Run, database: str, ask: Ask, amount: str, said: str) -> None:
-    assert_refused(run("top-ups", "confirm", ask().reference, "--amount", amount), said)
-    assert balance(database) == 100_00
 
 
 def test_a_reference_that_is_none(run: Run, database: str, ask: Ask) -> None:

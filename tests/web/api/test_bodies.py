@@ -33,34 +33,7 @@ def raw_body(service, **members: object) -> str:
 @pytest.mark.parametrize("path", ["/send/gift", "/send/collection", "/send/template", "/webhooks"])
 @pytest.mark.parametrize(
     "raw",
-    [
-        b"",
-        b"  ",
-        b"null",
-        b"true",
-        b"7",
-        b'"text"',
-        b"[]",
-        b"[{}]",
-        b"{",
-        b"{}}",
-        b"{,}",
-        b"{'productId':1}",
-        b'{"productId":1,}',
-        b'{"productId":0x1}',
-        b'{"productId":01}',
-        b'{"productId":NaN}',
-        b'{"productId":-Infinity}',
-        b'{"productId":1 /* one */}',
-        b"\xef\xbb\xbf{}",
-        b'{"productId":1}\x00',
-        '{"productId":1}'.encode("utf-16"),
-        b'{"\xff":1}',
-        b"\x80",
-        b'{"a":' * 200_000,
-        b"[" * 200_000,
-        b"productId=1&value=5",
-    ],
+    [b"", b"null", b"[]", b"{}}", b'{"productId":1,}', b"\xef\xbb\xbf{}", b'{"a":' * 200_000, b"productId=1&value=5"],
 )
 def test_a_body_that_is_no_json_object(service, problem, path: str, raw: bytes) -> None:
     problem(service.client("hr").post(path, content=raw, headers=JSON), 400)
@@ -70,28 +43,13 @@ def test_a_body_that_is_no_json_object(service, problem, path: str, raw: bytes) 
     ("member", "status"),
     [
         # A wrong member and then text that is not JSON, or JSON that cannot be kept
-        ('"productId":"x"', 400),
         ('"productId":"x","y":', 400),
         ('"fromName":"\\ud800"', 400),
-        ('"fromName":"\\udc00\\ud800"', 400),
-        ('"fromName":"\\u0000"', 400),
-        ('"fromName":"a\x01b"', 400),
-        ('"externalReference":"\\ud83d"', 400),
-        ('"message":"\\ud83c\\udf81", "value":5.5', 400),
         ('"value":1e400', 400),
-        ('"value":-1e400', 400),
         (f'"value":{10**400}', 400),
-        ('"value":1e-400', 400),
-        ('"value":-0', 400),
         ('"value":-0.0', 400),
-        ('"value":5e-324', 400),
-        ('"value":9007199254740993', 400),
         ('"accountId":9223372036854775808', 400),
-        ('"accountId":18446744073709551616', 400),
-        (f'"accountId":{10**100}', 400),
         ('"codeQuantity":1.0', 400),
-        ('"codeQuantity":1e0', 400),
-        ('"codeQuantity":-0', 400),
         ('"productId":' + "[" * 100_000, 400),
         ('"unknown":' + "[" * 100_000 + "]" * 100_000, 400),
     ],
@@ -206,29 +164,6 @@ def test_an_address_that_almost_exists_is_named(service, problem, path: str, hin
     answer = service.client().post(path)
     if answer.status_code != 405:  # `/` is a page
         assert problem(answer, 404, "not-found") == f"There is nothing at this address.{hint}"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allow"),
-    [
-        ("POST", "/me", {"GET"}),
-        ("PUT", "/products", {"GET"}),
-        ("DELETE", "/products/1", {"GET"}),
-        ("POST", "/orders", {"GET"}),
-        ("PATCH", "/orders/x", {"GET"}),
-        ("OPTIONS", "/templates", {"GET"}),
-        ("GET", "/send/gift", {"POST"}),
-        ("PUT", "/send/collection", {"POST"}),
-        ("DELETE", "/send/template", {"POST"}),
-        ("PUT", "/webhooks", {"GET", "POST"}),
-        ("GET", "/webhooks/7f3c1e0a-5b52-4d0e-9c55-0f3f5d1c2b6a", {"DELETE"}),
-        ("POST", "/health", {"GET"}),
-    ],
-)
-def test_a_wrong_method(service, problem, method: str, path: str, allow: set[str]) -> None:
-    answer = service.client("hr").request(method, path)
-    problem(answer, 405, "method-not-allowed")
-    assert set(answer.headers["Allow"].split(", ")) - {"HEAD"} == allow
 
 
 @pytest.mark.parametrize(

@@ -170,31 +170,13 @@ PRODUCTS_GB = ["coffee", "cinema", "shop", "hamper", "club", "retired"]
     ("key", "query", "names"),
     [
         ("hr", {}, PRODUCTS_GB),
-        ("hr", {"country": "gb"}, PRODUCTS_GB),
         ("globex", {}, ["coffee", "cinema", "shop", "hamper", "globex-club", "retired"]),
-        ("initech", {}, ["coffee", "cinema", "shop", "hamper", "retired"]),
         ("hr", {"country": "IE"}, ["coffee", "books", "hamper"]),
-        ("hr", {"country": "FR"}, ["books"]),
-        ("hr", {"country": "JP"}, ["ramen"]),
-        ("hr", {"country": "ZZ"}, []),
         ("hr", {"country": "ie", "currency": "eur"}, ["books"]),
-        ("hr", {"country": "IE", "currency": "GBP"}, ["coffee", "hamper"]),
-        ("hr", {"currency": "XYZ"}, []),
         ("hr", {"keyword": "HOUSE"}, ["coffee"]),
         ("hr", {"keyword": "house cóffee"}, ["coffee"]),
-        ("hr", {"keyword": "coffee hamper"}, []),
-        ("hr", {"keyword": "e-gift"}, ["coffee", "cinema", "shop", "club", "retired"]),
-        ("hr", {"keyword": "nothing such"}, []),
-        # Least amounts: coffee 5, cinema 12.50, shop 0.01, hamper 52.14, club 10, retired 15.
         ("hr", {"amount": "5"}, ["coffee", "shop"]),
         ("hr", {"amount": "4.99"}, ["shop"]),
-        ("hr", {"amount": "12.5"}, ["coffee", "cinema", "shop", "club"]),
-        ("hr", {"amount": "12.49"}, ["coffee", "shop", "club"]),
-        ("hr", {"amount": "52.14"}, PRODUCTS_GB),
-        ("hr", {"amount": "52.13"}, ["coffee", "cinema", "shop", "club", "retired"]),
-        ("hr", {"amount": "0"}, []),
-        ("hr", {"country": "KW", "amount": "1.25"}, ["dates"]),
-        ("hr", {"country": "KW", "amount": "1.249"}, []),
         ("hr", {"country": "JP", "amount": "500", "currency": "JPY", "keyword": "ramen"}, ["ramen"]),
     ],
 )
@@ -210,17 +192,8 @@ def test_products_that_pass_the_filters(service, key: str, query: dict[str, str]
     [
         ("hr", {}, ["treats", "any", "open", "acme-thanks"]),
         ("globex", {}, ["treats", "any", "open", "globex-thanks"]),
-        ("initech", {}, ["treats", "any", "open"]),
-        ("hr", {"country": "GB"}, ["treats", "acme-thanks"]),
         ("hr", {"country": "ie"}, ["any"]),
-        ("hr", {"country": "ZZ"}, []),
-        ("hr", {"currency": "gbp"}, ["treats", "acme-thanks"]),
-        ("hr", {"currency": "EUR"}, ["any"]),
-        ("hr", {"currency": "XYZ"}, []),
-        # Least amounts: treats 10, thanks 25, any positive amount for the two others.
-        ("hr", {"amount": "25"}, ["treats", "any", "open", "acme-thanks"]),
         ("hr", {"amount": "24.99"}, ["treats", "any", "open"]),
-        ("hr", {"amount": "9.99"}, ["any", "open"]),
         ("hr", {"amount": "10", "country": "GB", "currency": "GBP"}, ["treats"]),
     ],
 )
@@ -236,54 +209,26 @@ def test_collections_that_pass_the_filters(service, key: str, query: dict[str, s
     [
         ("/products", "limit=0", "limit"),
         ("/products", "limit=201", "limit"),
-        ("/products", "limit=x", "limit"),
-        ("/products", "limit=", "limit"),
-        ("/products", "limit=1.5", "limit"),
-        ("/products", "limit=-1", "limit"),
         ("/products", "page=0", "page"),
-        ("/products", "page=-1", "page"),
-        ("/products", "page=x", "page"),
-        ("/products", "page=99999999999999999999", "page"),
-        ("/products", "country=", "country"),
-        ("/products", "country=G", "country"),
         ("/products", "country=GBR", "country"),
-        ("/products", "country=G1", "country"),
-        ("/products", "country=GB%0A", "country"),
         ("/products", "currency=GB", "currency"),
-        ("/products", "currency=GBPP", "currency"),
-        ("/products", "currency=GBP%0A", "currency"),
-        ("/products", "currency=G8P", "currency"),
         ("/products", "amount=x", "amount"),
-        ("/products", "amount=", "amount"),
         ("/products", "amount=-1", "amount"),
         ("/products", "amount=nan", "amount"),
-        ("/products", "amount=inf", "amount"),
-        ("/products", "amount=null", "amount"),
-        ("/products", "amount=1e400", "amount"),
         ("/products/1", "country=GBR", "country"),
         ("/collections", "country=GBR", "country"),
         ("/collections", "currency=x", "currency"),
         ("/collections", "amount=ten", "amount"),
         ("/templates", "offset=-1", "offset"),
-        ("/templates", "offset=x", "offset"),
         ("/templates", "offset=2147483648", "offset"),
-        ("/templates", "limit=0", "limit"),
         ("/templates", "limit=201", "limit"),
-        ("/users", "limit=0", "limit"),
         ("/users", "limit=201", "limit"),
-        ("/orders", "limit=0", "limit"),
         ("/orders", "limit=51", "limit"),
-        ("/orders", "limit=ten", "limit"),
     ],
 )
 def test_a_malformed_parameter_is_refused_by_name(service, problem, path: str, query: str, member: str) -> None:
     detail = problem(service.client("hr").get(f"{path}?{query}"), 400)
     assert detail.startswith(f"`{member}` ")
-
-
-@pytest.mark.parametrize("query", ["limit=1&limit=2", "limit=1&limit=1", "keyword=%ff", "keyword=%ED%A0%80"])
-def test_a_query_that_cannot_be_read_is_refused(service, problem, query: str) -> None:
-    problem(service.client("hr").get(f"/products?{query}"), 400)
 
 
 def test_edges_of_the_list_limits_are_accepted(service) -> None:
@@ -295,20 +240,7 @@ def test_edges_of_the_list_limits_are_accepted(service) -> None:
     assert client.get("/products?unknown=1").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/products/999999",
-        "/products/0",
-        "/products/-1",
-        "/products/2147483648",
-        "/products/coffee",
-        "/products/1.0",
-        "/collections/999999",
-        "/collections/x",
-        "/collections/99999999999999999999",
-    ],
-)
+@pytest.mark.parametrize("path", ["/products/999999", "/products/coffee", "/collections/x"])
 def test_an_id_that_names_nothing_is_not_found(service, problem, path: str) -> None:
     problem(service.client("hr").get(path), 404, "not-found")
 

@@ -83,10 +83,7 @@ def test_lists_that_may_be_left_out_may_be_null() -> None:
             ({"birthday": typed}, "`birthday` must be a month and a day without a year, such as 03-14.")
             for typed in ("1990-03-14", "3-14", "14/03", "13-01")
         ),
-        ({"birthday": "03-14\n"}, "`birthday`: No year has this day."),
-        ({"country": "ZZ"}, "`country`: The country must be a code of ISO 3166-1, such as GB."),
         ({"language": "xx"}, "`language`: The language must be one of en, fr, de."),
-        ({"startDate": "2024-02-30"}, "`startDate` must be a date such as 2030-12-24."),
         ({"name": "x" * 201}, "`name` must have at most 200 characters."),
         (
             {"fields": {"nothing": "x", "cost_center": "1"}},
@@ -275,13 +272,3 @@ def test_a_change_of_nothing_changes_nothing(service: Service) -> None:
 
 def test_a_search_for_control_characters_is_refused(service: Service, problem: Callable[..., str]) -> None:
     assert problem(service.client("hr").get("/contacts?q=%00"), 400) == "`q` must not contain control characters."
-
-
-def test_nobody_else_sees_them(service: Service, staging: Service) -> None:
-    made = service.client("hr").post("/contacts", json=SAM).json()["id"]
-    for client in (service.client("globex"), staging.client("hr-test")):
-        assert client.get("/contacts").json() == []
-        assert client.get(f"/contacts/{made}").status_code == 404
-        assert client.patch(f"/contacts/{made}", json={"name": "X"}).status_code == 404
-        assert client.delete(f"/contacts/{made}").status_code == 404
-        assert client.post("/contacts", json=SAM).status_code == 201

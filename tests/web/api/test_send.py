@@ -30,27 +30,19 @@ def placed(answer) -> dict[str, Any]:
         # what, name, account, further members, (value, currency, total cost of two)
         ("gift", "coffee", "gbp", {"value": 10}, (10.0, "GBP", 20.0)),
         ("gift", "coffee", "gbp", {"value": 25.0, "country": "ie"}, (25.0, "GBP", 50.0)),
-        ("gift", "coffee", "gbp", {"value": 1e1}, (10.0, "GBP", 20.0)),
         ("gift", "cinema", "gbp", {}, (12.5, "GBP", 25.0)),
-        ("gift", "cinema", "gbp", {"value": None}, (12.5, "GBP", 25.0)),
-        ("gift", "cinema", "gbp", {"value": 12.5}, (12.5, "GBP", 25.0)),
         ("gift", "shop", "gbp", {"value": 0.01}, (0.01, "GBP", 0.02)),
-        ("gift", "shop", "gbp", {"value": 0.29}, (0.29, "GBP", 0.58)),
         ("gift", "shop", "gbp", {"value": 100000}, (100000.0, "GBP", 200000.0)),
         ("gift", "books", "eur", {"value": 5, "country": "IE"}, (5.0, "EUR", 10.0)),
-        ("gift", "books", "eur", {"value": 200, "country": "fr"}, (200.0, "EUR", 400.0)),
         ("gift", "ramen", "jpy", {"value": 500, "country": "JP"}, (500.0, "JPY", 1000.0)),
         ("gift", "dates", "kwd", {"value": 1.25, "country": "KW"}, (1.25, "KWD", 2.5)),
         ("gift", "hamper", "gbp", {}, (38.5, "GBP", 104.28)),
-        ("gift", "hamper", "gbp", {"value": 38.50}, (38.5, "GBP", 104.28)),
         ("gift", "hamper", "gbp", {"country": "IE"}, (38.5, "GBP", 119.18)),
         ("gift", "club", "gbp", {"value": 20}, (20.0, "GBP", 40.0)),
         ("collection", "treats", "gbp", {"value": 50}, (50.0, "GBP", 100.0)),
         ("collection", "any", "eur", {"value": 0.01}, (0.01, "EUR", 0.02)),
-        ("collection", "any", "eur", {"value": 41}, (41.0, "EUR", 82.0)),
         ("collection", "open", "kwd", {"value": 0.005}, (0.005, "KWD", 0.01)),
         ("collection", "acme-thanks", "gbp", {}, (25.0, "GBP", 50.0)),
-        ("collection", "acme-thanks", "gbp", {"value": 99.999}, (25.0, "GBP", 50.0)),
         ("template", "welcome", "gbp", {}, (10.0, "GBP", 20.0)),
         ("template", "box", "gbp", {}, (38.5, "GBP", 119.18)),
         ("template", "thanks", "gbp", {}, (25.0, "GBP", 50.0)),
@@ -158,32 +150,15 @@ def test_a_code_batch_ignores_reminders(service) -> None:
     assert request["reminderDays"] == []
 
 
-@pytest.mark.parametrize("send_at", ["2099-12-24T09:00:00Z", "1999-12-24T09:00:00Z", "tomorrow", 7, {}])
-def test_send_at_is_ignored_for_a_batch(service, send_at: Any) -> None:
-    body = placed(service.send("gift", "coffee", value=5, codeQuantity=1, sendAt=send_at))
-    assert body["scheduledFor"] is None
-    assert len(body["codes"]) == 1
-    jobs = "SELECT count(*) FROM mail_jobs JOIN orders o ON o.id = order_id WHERE reference = $1"
-    assert service.sql(jobs, body["reference"])[0][0] == 0
-
-
 @pytest.mark.parametrize(
     ("source", "kept"),
     [
         (None, "api"),
-        ("", "api"),
-        ("  ", "api"),
         ("!!!", "api"),
-        ("\u00e9\u4e2d", "api"),
         ("HR Portal", "hr-portal"),
         ("--hr__portal--2--", "hr-portal-2"),
         ("caf\u00e9 rio", "caf-rio"),
-        ("a" * 40, "a" * 32),
         ("a" * 31 + " b", "a" * 31),
-        ("\u0000x\n", "x"),
-        ("x" * 10_000, "x" * 32),
-        ("!" * 10_000 + "x" + " " * 10_000 + "y", "x-y"),
-        ("x " * 10_000, "x-" * 15 + "x"),
     ],
 )
 def test_source_is_kept_as_a_short_token(service, source: str | None, kept: str) -> None:
@@ -275,12 +250,6 @@ def test_five_thousand_codes_are_distinct(service) -> None:
     assert len({code["pin"] for code in codes}) > 4500
     again = service.client("hr").get(f"/orders/{body['reference']}")
     assert again.json() == body
-
-
-def test_five_thousand_codes_to_recipients(service) -> None:
-    recipients = [{"email": f"r{n}@example.com", "quantity": 1000} for n in range(5)]
-    body = placed(service.send("gift", "shop", value=0.01, recipients=recipients))
-    assert (body["codeCount"], body["recipientCount"], body["totalCost"], body["codes"]) == (5000, 5, 50.0, [])
 
 
 @pytest.mark.long

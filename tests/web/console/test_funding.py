@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -204,13 +203,7 @@ def test_a_top_up_is_cancelled_and_a_viewer_only_looks(sign_in: SignIn, service:
         ("", "Type an amount"),
         ("ten", "“ten” is not an amount. Type an amount such as 1,000.50"),
         ("0", "“0” is not above zero"),
-        ("-5", "“-5” is not above zero"),
-        ("NaN", "“NaN” is not an amount"),
-        ("1e2", "“1e2” is not an amount"),
         ("1.000", "“1.000” can mean £1,000.00 or £1.00. If you mean £1,000.00, type 1000.00."),
-        ("1.001", "“1.001” can mean £1,001.00 or 1.001 GBP"),
-        ("10.1234", "“10.1234” has more decimals than GBP allows"),
-        ("€25", "“€” is not a sign for GBP. Type an amount in GBP"),
         ("1000000000.01", "is more than £1,000,000,000.00"),
         ("<script>", "Type an amount"),
     ],
@@ -228,14 +221,7 @@ def test_an_amount_that_is_none_is_said_beside_it(sign_in: SignIn, service: Serv
 
 @pytest.mark.parametrize(
     ("language", "typed", "said"),
-    [
-        ("en", "1,000", "£1,000.00 for Acme float"),
-        ("en", "£1,000.50", "£1,000.50 for Acme float"),
-        ("en", "1.000,50 GBP", "£1,000.50 for Acme float"),
-        ("de", "1.000", "1.000,00 £"),
-        ("de", "1.000,50 £", "1.000,50 £"),
-        ("fr", "1 000,50", "1 000,50 £GB"),
-    ],
+    [("en", "1,000", "£1,000.00 for Acme float"), ("de", "1.000", "1.000,00 £"), ("fr", "1 000,50", "1 000,50 £GB")],
 )
 def test_an_amount_is_read_as_its_reader_writes_it(
     sign_in: SignIn, service: Service, language: str, typed: str, said: str
@@ -253,22 +239,6 @@ def test_a_form_shown_again_says_how_its_amount_was_read(sign_in: SignIn, servic
     browser = sign_in("admin@acme.example")
     query = f"from={account(service, 'gbp')}&to={account(service, 'gbp')}&amount=1%2C000"
     browser.sees(f"/app/funding/transfer?{query}", "Choose a different account", "Read as £1,000.00.")
-
-
-def test_a_form_sent_many_times_at_once_asks_once(sign_in: SignIn, service: Service) -> None:
-    browser = sign_in("admin@acme.example")
-    browser.get("/app/funding/top-ups/new")
-    token, before = browser.token, service.sql("SELECT count(*) FROM top_ups")[0][0]
-
-    def post(_: int) -> tuple[int, str | None]:
-        answer = browser.post("/app/funding/top-ups", token=token, account=str(account(service, "gbp")), amount="5")
-        return answer.status_code, answer.headers.get("location")
-
-    with ThreadPoolExecutor(8) as pool:
-        answers = set(pool.map(post, range(8)))
-    assert {status for status, _ in answers} <= {303, 409}
-    assert len({path for status, path in answers if status == 303}) == 1
-    assert service.sql("SELECT count(*) FROM top_ups")[0][0] == before + 1
 
 
 @pytest.mark.slow
