@@ -12,7 +12,7 @@ from tests.web.api.conftest import Service
 
 from largesse.base.errors import InsufficientBalance, NotFound, TooManyRequests
 from largesse.campaigns.model import CODES_OF_MAILBOX, State
-from largesse.campaigns.service import close_campaign, pause_campaign
+from largesse.campaigns.service import close_campaign
 from largesse.campaigns.visiting import Outcome
 from largesse.db.scope import LOOKUP
 from largesse.lines.attempts import ADDRESS_REFILL, ASKS_ALLOWANCE
@@ -244,17 +244,6 @@ def test_a_network_asks_for_so_many_codes_and_others_for_more(service: Service) 
     assert ASKS_ALLOWANCE <= asked <= ASKS_ALLOWANCE + refilled + 1
     ask(service, token, "zoe@acme.example")
     assert code_of(service, "zoe@acme.example")
-
-
-def test_a_paused_campaign_gives_nothing_until_it_goes_on(service: Service) -> None:
-    token = reserve(service)
-    ask(service, token, "zoe@acme.example")
-    code = code_of(service, "zoe@acme.example")
-    number = campaign_id(service, token)
-    on_desk(service, lambda desk: pause_campaign(desk.actor, number, paused=True))
-    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.NOT_OPEN
-    on_desk(service, lambda desk: pause_campaign(desk.actor, number, paused=False))
-    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.GIVEN
 
 
 def test_it_gives_nothing_before_it_opens_and_after_it_closes(service: Service) -> None:

@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from tests.campaigns.conftest import Desk, code_of, on_desk, reserve
 from tests.campaigns.test_giving import ask, move, prove, take, wrong
 from tests.web.api.conftest import Service
 
 from largesse.campaigns.visiting import Outcome
-from largesse.lines.attempts import FAILURES_TO_PAUSE, FAILURES_TO_PAUSE_ALL, Failures
+from largesse.lines.attempts import FAILURES_TO_PAUSE_ALL, Failures
 
 
 def guess(service: Service, token: str, email: str, hosts: list[str]) -> None:
@@ -52,24 +51,3 @@ def test_guesses_of_one_mailbox_on_a_day_stay_few() -> None:
         failures = failures.with_one_more(now, FAILURES_TO_PAUSE_ALL)
         now = max(now, failures.paused_until)
     assert a_day == [140, *[20] * 29]
-
-
-@pytest.mark.long
-def test_wrong_codes_of_a_network_pause_a_mailbox_for_it_as_wrong_pins_pause_a_code(service: Service) -> None:
-    token = reserve(service)
-    ask(service, token, "zoe@acme.example")
-    code = code_of(service, "zoe@acme.example")
-    for _ in range(FAILURES_TO_PAUSE - 1):
-        assert take(service, token, "zoe@acme.example", wrong(code)).outcome is Outcome.REFUSED
-    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.GIVEN
-    for pause in (15, 30, 60):
-        ask(service, token, "zoe@acme.example")
-        code = code_of(service, "zoe@acme.example")
-        for _ in range(FAILURES_TO_PAUSE):
-            assert take(service, token, "zoe@acme.example", wrong(code)).outcome is Outcome.REFUSED
-        move(service, timedelta(minutes=pause, seconds=-20))
-        ask(service, token, "zoe@acme.example")
-        code = code_of(service, "zoe@acme.example")
-        assert take(service, token, "zoe@acme.example", code).outcome is Outcome.REFUSED, "even the right code waits"
-        move(service, timedelta(seconds=21))
-    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.HAD

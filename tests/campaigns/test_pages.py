@@ -17,7 +17,7 @@ from largesse.base.i18n.languages import DEFAULT
 from largesse.campaigns.service import close_campaign, pause_campaign
 from largesse.campaigns.visiting import Outcome
 from largesse.encryption.vault import Vault
-from largesse.lines.attempts import ASKS_ALLOWANCE, FAILURES_TO_PAUSE
+from largesse.lines.attempts import FAILURES_TO_PAUSE
 from largesse.mail.messages import Message
 from largesse.mail.messages import take as take_messages
 
@@ -175,18 +175,6 @@ def test_a_wrong_code_is_said_beside_the_field_and_five_make_the_right_one_wait(
     assert visitor.type(code).status_code == 403
     move(service, timedelta(minutes=14))
     assert visitor.type(code).status_code == 403
-
-
-@pytest.mark.slow
-def test_too_many_codes_for_a_network_are_slowed(service: Service) -> None:
-    visitor = Visitor(service, reserve(service))
-    statuses = [visitor.ask(f"p{number}@acme.example").status_code for number in range(int(ASKS_ALLOWANCE) + 12)]
-    assert set(statuses[: int(ASKS_ALLOWANCE)]) == {303}
-    assert statuses[-1] == 429
-    slowed = visitor.ask("zoe@acme.example")
-    assert "There were too many tries from your connection." in words(slowed)
-    assert int(slowed.headers["retry-after"]) >= 1
-    assert Visitor(service, visitor.token).ask("zoe@acme.example").status_code == 303
 
 
 def test_each_state_has_its_page(service: Service) -> None:

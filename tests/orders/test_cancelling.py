@@ -122,17 +122,3 @@ def test_messages_that_wait_lose_the_voided_codes(service: Any) -> None:
     cancel(service, reference)
     rows = service.of_order(reference, "email, state, line_numbers", "messages", "ORDER BY id")
     assert [tuple(row) for row in rows] == [("sam@example.com", "pending", [2]), ("kim@example.com", "cancelled", [3])]
-
-
-def test_nobody_elses_order_can_be_cancelled(service: Any, staging: Any, problem: Any) -> None:
-    reference = service.send("gift", "coffee", value=10).json()["reference"]
-    state = service.state()
-    unknown = cancel(service, "0" * 20, "globex")
-    strange = cancel(service, reference, "globex")
-    problem(strange, 404, "not-found")
-    assert strange.content == unknown.content
-    problem(cancel(staging, reference, "hr-test"), 404, "not-found")
-    problem(cancel(service, "no reference"), 404, "not-found")
-    problem(cancel(service, reference, "idle"), 403, "inactive-service-account")
-    problem(httpx.post(f"{service.url}/orders/{reference}/cancel"), 401, "unauthorized")
-    assert service.state() == state

@@ -1,10 +1,8 @@
 """What customers and members of staff see of deliveries."""
 
 import json
-from uuid import uuid4
 
 import pytest
-from msgspec.structs import replace
 from tests.distributed import IS_DISTRIBUTED
 from tests.plans import ROUNDED, rows_read
 from tests.webhooks.conftest import Receiver, World, make_principal
@@ -109,27 +107,13 @@ async def test_an_event_of_another_release_has_no_sample(world: World, receiver:
     assert await listed(world, subscription.id) == []
 
 
-async def test_strangers_find_nothing(world: World, receiver: Receiver) -> None:
-    subscription = await world.subscribe(receiver.url())
-    other = await world.subscribe(receiver.url())
+async def test_a_delivery_is_not_found_at_another_subscription(world: World, receiver: Receiver) -> None:
+    subscription, other = [await world.subscribe(receiver.url()) for _ in range(2)]
     await world.send()
     [delivery] = await listed(world, subscription.id)
-    strangers = [
-        (replace(world.principal, customer_id=world.principal.customer_id + 1), subscription.id),
-        (replace(world.principal, environment="staging"), subscription.id),
-        (world.principal, uuid4()),
-    ]
     async with world.database.transaction(OPERATOR) as connection:
-        for principal, subscription_id in strangers:
-            with pytest.raises(NotFound):
-                await delivery_store.list_deliveries(connection, principal, subscription_id)
-            with pytest.raises(NotFound):
-                await delivery_store.redeliver(connection, principal, subscription_id, delivery.id)
-            with pytest.raises(NotFound):
-                await delivery_store.insert_sample(connection, principal, subscription_id)
         with pytest.raises(NotFound):
             await delivery_store.redeliver(connection, world.principal, other.id, delivery.id)
-    assert len(receiver.got) == 2
 
 
 async def failing(world: World, customer_id: int | None = None) -> list[delivery_store.FailingWebhook]:

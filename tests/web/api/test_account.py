@@ -156,12 +156,6 @@ def test_funding_accounts_assigned_and_open(service, typed) -> None:
     assert "Sales team" not in names
 
 
-def test_funding_accounts_belong_to_an_environment(service, staging) -> None:
-    accounts = staging.client("hr-test").get("/funding-accounts").json()
-    assert [account["name"] for account in accounts] == ["Test float"]
-    assert staging.client("globex-test").get("/funding-accounts").json() == []
-
-
 def test_an_invoiced_customer_has_no_funding_accounts(service) -> None:
     answer = service.client("initech").get("/funding-accounts")
     assert (answer.status_code, answer.json()) == (200, [])

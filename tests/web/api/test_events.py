@@ -59,15 +59,6 @@ def test_an_event_is_what_a_webhook_delivers(service: Any) -> None:
     assert placed["creationDate"] == record["creationDate"]
 
 
-def test_a_stream_is_of_one_customer_and_environment(service: Any, staging: Any) -> None:
-    service.send("gift", "coffee", value=10, codeQuantity=1)
-    fan_out_all(service)
-    mine = {event["data"]["reference"] for event in follow(service.client("hr"), "start", 200)}
-    assert mine
-    for other in (service.client("globex"), staging.client("hr-test")):
-        assert not mine & {event["data"]["reference"] for event in follow(other, "start", 200)}
-
-
 def test_a_cursor_and_a_limit_are_held_to_what_they_may_be(service: Any, problem: Any) -> None:
     client = service.client("hr")
     assert "`after` must be the `cursor` of an event" in problem(client.get("/events?after=12"), 400, "invalid-request")

@@ -263,15 +263,3 @@ def test_an_order_that_began_before_midnight_takes_nothing_from_the_new_day(
     service.sql(midnight, timedelta(minutes=1))
     problem(service.send("gift", "shop", value=11), 403, "daily-limit")
     assert service.send("gift", "shop", value=10).status_code == 200
-
-
-def test_an_hour_is_no_day(service: Service, limit: Callable[..., None], problem: Callable[..., str]) -> None:
-    """A day is one of UTC, whatever the hour it is asked at."""
-    service.sql(
-        "UPDATE clock SET ahead_by = date_trunc('day', now()) + interval '2 days' - interval '1 minute' - now()"
-    )
-    limit("GBP", daily=1_00)
-    assert service.send("gift", "shop", value=1).status_code == 200
-    problem(service.send("gift", "shop", value=1), 403, "daily-limit")
-    service.sql("UPDATE clock SET ahead_by = ahead_by + $1", timedelta(minutes=2))
-    assert service.send("gift", "shop", value=1).status_code == 200

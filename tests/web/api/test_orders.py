@@ -196,13 +196,6 @@ def test_the_order_of_a_reference(service) -> None:
     assert found(service, "one", after=order_id) == []
 
 
-def test_those_of_others_are_not_found(service, staging) -> None:
-    assert service.send("gift", "coffee", value=5, externalReference="ours").status_code == 200
-    assert len(found(service, "ours")) == 1
-    assert found(service, "ours", key="globex") == []
-    assert staging.client("hr-test").get("/orders?externalReference=ours").json() == []
-
-
 @pytest.mark.parametrize(
     ("reference", "said"),
     [

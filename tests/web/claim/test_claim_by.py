@@ -280,14 +280,6 @@ def test_a_claim_that_races_with_the_date_wins_or_is_refunded(service: Any, veri
     race_codes(service, verified, move_clock, orders=20, codes=CODES // 20, kills=2, least_killed=1)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1_800)
-def test_ten_thousand_codes_race_with_their_date_while_workers_are_killed(
-    service: Any, verified: Any, move_clock: Any
-) -> None:
-    race_codes(service, verified, move_clock, orders=4, codes=2_500, kills=5, least_killed=3)
-
-
 def test_orders_that_cannot_be_refunded_stop_no_other(
     service: Any, follow_up_all: Run, move_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

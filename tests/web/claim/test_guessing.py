@@ -49,13 +49,6 @@ def test_five_wrong_pins_pause_a_code_each_time_for_twice_as_long(
     assert service.sql("SELECT FROM pin_failures WHERE NOT decoy AND key = $1", lookup_of(service, code)) == []
 
 
-def test_four_wrong_pins_do_not_pause(recipient: Any, codes: Codes) -> None:
-    code = codes("collection", "treats", value=10)[0]
-    for _ in range(4):
-        recipient.claim(code, wrong(code))
-    assert recipient.claim(code).status_code == 303
-
-
 @pytest.mark.slow
 def test_an_address_that_guesses_waits_and_others_do_not(
     recipient: Any, codes: Codes, move_clock: Callable[[timedelta], None]

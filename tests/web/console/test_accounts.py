@@ -93,15 +93,6 @@ def test_what_is_not_moved_is_said_beside_the_field(
     assert service.sql("SELECT count(*) FROM entries")[0][0] == before
 
 
-@pytest.mark.parametrize("role", ["member", "viewer"])
-def test_others_move_nothing_and_make_nothing(sign_in: SignIn, service: Service, role: str) -> None:
-    browser = sign_in(f"{role}@acme.example")
-    assert "Transfer money" not in browser.read("/app/funding")
-    assert "New account" not in browser.text
-    answer = browser.post("/app/funding/transfers", amount="1", **way(service, "Acme float", "=People team"))
-    assert answer.status_code == 403
-
-
 def test_an_account_is_made_named_closed_and_opened(sign_in: SignIn, service: Service) -> None:
     browser = sign_in("admin@acme.example")
     assert "GBP British Pound" in browser.read("/app/funding/accounts/new")

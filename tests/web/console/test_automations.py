@@ -310,14 +310,6 @@ def test_what_waited_for_an_approval_is_sent_when_it_comes_and_what_did_not_get_
     assert [row["is_due"] for row in due] == [True]
 
 
-def test_others_see_none_of_it(service: Service, ada: Browser, sign_in: SignIn) -> None:
-    path = str(set_one(ada, service).headers["location"])
-    gil, fin = sign_in("gil@globex.example"), sign_in("fin@acme.example")
-    assert gil.get(path).status_code == 404
-    assert gil.submit("/app/automations", f"{path}/pause").status_code == 404
-    assert fin.get(path).status_code == 403
-
-
 @pytest.mark.parametrize(
     ("reason", "said"),
     [

@@ -289,15 +289,6 @@ def test_there_are_few_wrappings(ada: Browser) -> None:
     assert wrapping(ada, "One more").status_code == 422
 
 
-def test_only_administrators_change_it_and_the_log_says_so(ada: Browser, sign_in: SignIn) -> None:
-    for email in ("cem@acme.example", "fin@acme.example"):
-        browser = sign_in(email)
-        assert browser.get("/app/branding").status_code == 403
-    save(ada, TEXTS)
-    wrapping(ada)
-    ada.sees("/app/audit", "changed the branding", "added the wrapping Autumn")
-
-
 def test_test_mode_says_that_live_gifts_change_too(ada: Browser) -> None:
     shared = "Test mode and live mode share the branding: what you change here changes real gifts too."
     assert shared not in ada.text

@@ -118,13 +118,7 @@ def test_too_many_gifts_are_refused(service: Service, ada: Browser) -> None:
     assert "Tick at most 100 gifts." in answer.text or "is not available" in answer.text
 
 
-def test_collections_of_others_are_not_there_and_curated_ones_are_copied_not_changed(
-    service: Service, ada: Browser, gil: Browser
-) -> None:
-    collection = gathered(service, ada, "coffee")
-    for path in ("", "/claim", "/edit", "/remove"):
-        assert gil.get(f"/app/collections/{collection}{path}").status_code == 404
-    assert gather(service, gil, "coffee", path=f"/app/collections/{collection}/edit").status_code == 404
+def test_curated_collections_are_copied_and_not_changed(service: Service, ada: Browser) -> None:
     treats = service.ids["collections"]["treats"]
     assert ada.get(f"/app/collections/{treats}").status_code == 200
     for path in ("/edit", "/remove"):

@@ -66,17 +66,6 @@ def test_cookies_are_for_no_script_and_no_other_site(service: Service, ada: str)
                 assert said in cookie
 
 
-def test_nobody_frames_the_pages_and_they_load_nothing_of_others(browser: Browser, sign_in: SignIn) -> None:
-    for page in (browser.get("/app/sign-in"), sign_in("cem@acme.example").get("/app")):
-        policy = page.headers["content-security-policy"]
-        assert "frame-ancestors 'none'" in policy
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert page.headers["x-frame-options"] == "DENY"
-        assert page.headers["cache-control"] == "no-store"
-        assert page.headers["referrer-policy"] == "no-referrer"
-
-
 def test_an_unknown_address_is_answered_as_a_wrong_password(service: Service, ada: str) -> None:
     def shown(email: str) -> tuple[int, str]:
         browser = Browser(service)

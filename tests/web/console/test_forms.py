@@ -57,7 +57,6 @@ def test_a_login_form_of_another_site_signs_nobody_in(service: Service) -> None:
     assert "app" not in victim.cookies
 
 
-@pytest.mark.slow
 def test_a_form_sent_often_at_once_is_taken_once(service: Service, ada: Browser) -> None:
     ada.get("/app")
     before = service.sql("SELECT count(*) FROM form_posts")[0][0]

@@ -34,13 +34,6 @@ def test_one_order_tells_its_way_money_and_webhooks(ada: Browser, service: Servi
 def test_orders_of_others_are_not_there(ada: Browser, filled: dict[str, str]) -> None:
     for name in ("foreign", "staging"):
         assert ada.get(f"/app/orders/{filled[name]}").status_code == 404
-        ada.get("/app/orders")
-        ada.get(f"/app/orders/{filled['sent']}")
-        for act in ("resend", "resend-unclaimed", "correct", "cancel", "recipients/1/cancel", "recipients/1/link"):
-            answer = ada.post(
-                f"/app/orders/{filled[name]}/{act}", email="x@y.example", corrected="z@y.example", number="1"
-            )
-            assert answer.status_code == 404, act
     assert ada.get("/app/orders/nothing").status_code == 404
 
 
@@ -340,24 +333,6 @@ def test_codes_are_shown_again_to_who_proves_that_it_is_them(
     assert audited["act"] == "codes.read"
     assert ada.get(f"/app/orders/{filled['sent']}/codes").status_code == 404
     put_away(service, sent["reference"])
-
-
-def test_markup_in_texts_is_text(ada: Browser, service: Service, filled: dict[str, str]) -> None:
-    evil = "<script>alert(1)</script>"
-    reference = send(
-        service,
-        fromName="<b>x</b>",
-        message=evil,
-        externalReference=evil,
-        recipients=[{"email": "eve@acme.example", "name": evil}],
-    )
-    work(service)
-    for path in ("/app/orders?q=script", f"/app/orders/{reference}"):
-        ada.get(path)
-        assert evil in ada.page.text.replace("&lt;", "<").replace("&gt;", ">")
-        assert "<script>alert" not in ada.page.text
-        assert "<b>x" not in ada.page.text
-    put_away(service, reference)
 
 
 @pytest.mark.slow

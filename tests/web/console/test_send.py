@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,23 +103,6 @@ def test_what_became_of_the_mails_is_counted(service: Service, ada: Browser) -> 
         assert back is None or back in ada.text
         assert ("Refresh" in ada.text) == waits
         assert f'max="4" value="{left[0]}"' in ada.page.text
-
-
-def test_a_form_sent_twenty_times_places_one_order(service: Service, ada: Browser) -> None:
-    """Half of them with the token of one page, the others each from a page of their own."""
-    path = ready(ada, service)
-    ada.get(f"{path}/review")
-    quote, token = quote_in(ada), ada.token
-    tokens = [token] * 10
-    for _ in range(10):
-        ada.get(f"{path}/review")
-        tokens.append(ada.token)
-
-    with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(lambda one: ada.post(f"{path}/place", token=one, quote=quote), tokens))
-
-    assert {(answer.status_code, answer.headers.get("location")) for answer in answers} == {(303, f"{path}/sent")}
-    assert len(service.sql("SELECT id FROM orders WHERE reference = $1", path.rpartition("/")[2])) == 1
 
 
 def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Service, cem: Browser) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
 from tests.catalogue.images import png
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
@@ -23,10 +22,6 @@ TYPED = {name: value for name, value in COFFEE.items() if name not in {"kind", "
 
 def value(service: Service, query: str, *arguments: Any) -> Any:
     return service.sql(query, *arguments)[0][0]
-
-
-def execute(service: Service, query: str) -> None:
-    service.sql(query)
 
 
 def seen(page: str) -> str:
@@ -307,10 +302,3 @@ def test_files_of_collections(service: Service, sign_in: SignIn) -> None:
     browser.get("/office/collections/import")
     again = browser.upload("/office/collections/import", file.encode())
     assert again.headers["location"] == "/office/collections"
-
-
-@pytest.mark.parametrize(
-    "path", ["/office/catalogue/999999", "/office/collections/999999", f"/office/catalogue/{2**40}"]
-)
-def test_what_is_not_there(sign_in: SignIn, path: str) -> None:
-    assert sign_in("owner").get(path).status_code == 404

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import SignIn, number_of
@@ -245,12 +244,3 @@ def test_service_accounts_are_created_limited_and_switched_off(service: Service,
     assert (
         browser.post(f"/office/customers/{globex}/service-accounts/{account}/active", active="yes").status_code == 404
     )
-
-
-@pytest.mark.parametrize("role", ["catalogue", "finance", "auditor"])
-def test_who_only_sees_customers_is_offered_no_change(service: Service, sign_in: SignIn, role: str) -> None:
-    browser, here = sign_in(role), f"/office/customers/{number_of(service, 'acme')}"
-    for path in (here, f"{here}/people", f"{here}/service-accounts"):
-        page = browser.get(path)
-        assert page.status_code == 200
-        assert f'method="post" action="{here}' not in page.text

@@ -176,9 +176,3 @@ async def test_whole_tables_are_read_with_the_time_limits_of_commands(
     await connection.close()
     assert name == COMMANDS.name
     assert sent in (await copy).text
-
-
-def test_who_only_sees_requests_is_offered_no_action(sign_in: SignIn) -> None:
-    page = sign_in("auditor").get(take_in(sign_in("support"), "erase"))
-    assert page.status_code == 200
-    assert "<h2>Actions</h2>" not in page.text
