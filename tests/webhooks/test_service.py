@@ -84,7 +84,7 @@ async def test_redeliveries_of_a_key_are_not_recorded(world: World, receiver: Re
 
 async def test_an_operation_counts_what_is_requested(world: World, receiver: Receiver) -> None:
     made = await world.subscribe(receiver.url())
-    person, throttle = await person_of(world), DeliveryThrottle()
+    person, throttle = await person_of(world), DeliveryThrottle(now_s=lambda: 0.0)
     for _ in range(10):
         await send_sample(person, throttle, made.id)
     with pytest.raises(TooManyRequests, match="10 samples"):
