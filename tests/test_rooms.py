@@ -81,7 +81,7 @@ JSON_OF_OURS = {
     "catalogue/draft_store.py",  # columns of JSON
     "catalogue/model.py",  # columns of JSON
     "encryption/chain.py",  # what is hashed
-    "db/passwords.py",  # a file of the data directory
+    "db/cluster.py",  # a file of the data directory
     "db/statements.py",  # rows on their way to a statement
     "contacts/store.py",  # a column of JSON
     "budgets/store.py",  # what a statement reads

@@ -18,8 +18,8 @@ from asyncpg import InsufficientPrivilegeError
 
 from largesse.audit.service import Acting, by_worker
 from largesse.automations.placing import AutomationRunner
+from largesse.base.cooperative import FairTurns
 from largesse.base.errors import MayNotAct, Problem
-from largesse.base.fair_turns import FairTurns
 from largesse.base.logs import configure_logs
 from largesse.base.metrics_server import serve_metrics
 from largesse.base.settings import Settings, load_settings

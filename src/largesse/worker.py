@@ -18,7 +18,7 @@ from largesse.jobs.leases import LEASE_S
 from largesse.jobs.notifier import News, listen
 from largesse.jobs.registry import WorkerContext
 from largesse.mail.mailer import DRAIN_S, Mailer
-from largesse.mail.message_leases import MessageLeases
+from largesse.mail.outcomes import MessageLeases
 from largesse.mail.people.sending import PeopleMailer
 from largesse.mail.server import MailServer
 from largesse.mail.smtp import SmtpTransport

@@ -3,8 +3,8 @@ from itertools import pairwise
 
 import pytest
 
+from largesse.base.cooperative import FairTurns
 from largesse.base.errors import Unavailable
-from largesse.base.fair_turns import FairTurns
 
 
 class Room:

@@ -11,8 +11,7 @@ import pytest
 from tests.catalogue.conftest import CountingDatabase, add_curated, add_voucher, version_in
 
 from largesse.base.errors import Unavailable
-from largesse.catalogue.cache import Catalogue
-from largesse.catalogue.loading import load_own, load_snapshot
+from largesse.catalogue.cache import Catalogue, load_own, load_snapshot
 from largesse.catalogue.model import Collection, Product
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR

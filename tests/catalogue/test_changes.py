@@ -18,8 +18,7 @@ from tests.catalogue.conftest import (
     version_in,
 )
 
-from largesse.catalogue.cache import Catalogue
-from largesse.catalogue.loading import load_snapshot
+from largesse.catalogue.cache import Catalogue, load_snapshot
 from largesse.catalogue.snapshot import Snapshot
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR

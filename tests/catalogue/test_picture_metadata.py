@@ -5,8 +5,7 @@ import struct
 import pytest
 from tests.catalogue.images import jpeg, png, webp_extended
 
-from largesse.catalogue.picture_metadata import without_metadata
-from largesse.catalogue.pictures import PictureRefused, read_picture
+from largesse.catalogue.pictures import PictureRefused, read_picture, without_metadata
 
 PLACE = b"48.8584 N, 2.2945 E"
 PROFILE, ADOBE = b"ICC_PROFILE\0\1\1colours", b"Adobe\0\x64\0\0\0\0\1"

@@ -18,7 +18,7 @@ from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR, for_customer
 from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 from largesse.fulfilment.shipments import import_shipments
-from largesse.ledger.transfers import transfer
+from largesse.ledger.accounts import transfer
 from largesse.lines.attempts import Attempt
 from largesse.lines.claiming import Outcome
 from largesse.lines.states import LineKey

@@ -16,8 +16,14 @@ from tests.closing import closing
 from largesse.customers.actor import Actor
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.ledger.top_ups import WAITS_FOR, TopUp, cancel_top_up, request_top_up
-from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
+from largesse.ledger.top_ups import (
+    WAITS_FOR,
+    TopUp,
+    cancel_top_up,
+    new_transfer_reference,
+    request_top_up,
+    spelled_reference,
+)
 
 
 @pytest.mark.parametrize("name", ["gbp", "acme/gbp", "ID"])

@@ -16,7 +16,7 @@ from tests.cli.conftest import Run, assert_refused
 import largesse.cli
 from largesse.cli import main
 from largesse.cli.running import progress
-from largesse.connections.processes import COULD_NOT_START
+from largesse.serving import COULD_NOT_START
 
 
 def test_a_file_of_its_name_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

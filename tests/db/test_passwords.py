@@ -12,9 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from largesse.db.cluster import Cluster, programs
+from largesse.db.cluster import TRUSTING, Cluster, programs
 from largesse.db.embedded import EmbeddedServer
-from largesse.db.passwords import TRUSTING
 from largesse.db.roles import Role
 
 pytestmark = pytest.mark.embedded

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 
 from largesse.base.i18n.languages import DEFAULT
-from largesse.demo.outside import DemoMailServer, Received
-from largesse.demo.plan import DAYS, sendings
-from largesse.demo.timeline import working_days
+from largesse.demo.people import DemoMailServer, Received
+from largesse.demo.plan import DAYS, sendings, working_days
 from largesse.mail.letter import GIFT, VOUCHER, Letter, LetterCode, write
 
 

@@ -20,7 +20,7 @@ from tests.plans import ROUNDED, rows_read
 from largesse.db.roles import Role
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
-from largesse.events.order_changes import read_changes, remove_changes
+from largesse.events.store import read_changes, remove_changes
 from largesse.housekeeping import measure, prune
 from largesse.jobs import outbox
 from largesse.jobs.leases import Lease

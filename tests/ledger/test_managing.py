@@ -16,12 +16,12 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.events.kinds import AccountLow
 from largesse.ledger import accounts
+from largesse.ledger.accounts import Transfer, transfer
 from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, mark_low_balances
 from largesse.ledger.posting import top_up
 from largesse.ledger.statements import month_of, read_statement, statement_page
 from largesse.ledger.store import list_funding_accounts
 from largesse.ledger.top_ups import cancel_top_up, request_top_up
-from largesse.ledger.transfers import Transfer, transfer
 from largesse.orders.reading import read_account
 
 __all__ = ["database"]

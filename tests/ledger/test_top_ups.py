@@ -15,7 +15,7 @@ from largesse.db.scope import OPERATOR
 from largesse.ledger import top_ups
 from largesse.ledger.low_balance_store import Watch, save_watch
 from largesse.ledger.store import find_funding_account, list_all_accounts
-from largesse.ledger.transfer_references import new_transfer_reference
+from largesse.ledger.top_ups import new_transfer_reference
 
 __all__ = ["database"]
 

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.ledger import transfer_references
+from largesse.ledger import top_ups
 
 KNOWN = "RF18539007547034"
 
 
 def test_new_ones_differ_and_hold() -> None:
-    made = [transfer_references.new_transfer_reference() for _ in range(1_000)]
+    made = [top_ups.new_transfer_reference() for _ in range(1_000)]
     assert len(set(made)) == 1_000
     for one in made:
         assert len(one) == 16
         assert 2 <= int(one[2:4]) <= 98
-        assert transfer_references.parse_transfer_reference(one) == one
+        assert top_ups.parse_transfer_reference(one) == one
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_new_ones_differ_and_hold() -> None:
     ],
 )
 def test_it_is_known_however_it_is_typed(typed: str) -> None:
-    assert transfer_references.parse_transfer_reference(typed) == KNOWN
-    assert transfer_references.transfer_references_in(f"Payment {typed} from Acme") == [KNOWN]
+    assert top_ups.parse_transfer_reference(typed) == KNOWN
+    assert top_ups.transfer_references_in(f"Payment {typed} from Acme") == [KNOWN]
 
 
 @pytest.mark.parametrize(
@@ -52,22 +52,22 @@ def test_it_is_known_however_it_is_typed(typed: str) -> None:
     ],
 )
 def test_what_is_none_is_refused(typed: str, said: str) -> None:
-    with pytest.raises(transfer_references.TransferReferenceError, match=said):
-        transfer_references.parse_transfer_reference(typed)
+    with pytest.raises(top_ups.TransferReferenceError, match=said):
+        top_ups.parse_transfer_reference(typed)
 
 
 @given(st.integers(0, 10**12 - 1))
 def test_one_wrong_digit_and_two_swapped_ones_are_always_noticed(number: int) -> None:
     reference = f"RF{98 - int(f'{number:012}271500') % 97:02}{number:012}"
-    assert transfer_references.parse_transfer_reference(reference) == reference
+    assert top_ups.parse_transfer_reference(reference) == reference
     for at in range(2, 16):
         for digit in string.digits.replace(reference[at], ""):
-            assert transfer_references.transfer_references_in(reference[:at] + digit + reference[at + 1 :]) == []
+            assert top_ups.transfer_references_in(reference[:at] + digit + reference[at + 1 :]) == []
     for one, other in combinations(range(2, 16), 2):
         if reference[one] != reference[other]:
             swapped = list(reference)
             swapped[one], swapped[other] = swapped[other], swapped[one]
-            assert transfer_references.transfer_references_in("".join(swapped)) == []
+            assert top_ups.transfer_references_in("".join(swapped)) == []
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,20 @@ def test_one_wrong_digit_and_two_swapped_ones_are_always_noticed(number: int) ->
     ],
 )
 def test_a_mistyped_one_is_found_and_leads_to_what_was_meant(typed: str, plain: str) -> None:
-    assert transfer_references.mistyped_references_in(f"Payment {typed} from Acme") == [plain]
-    assert KNOWN in transfer_references.meant_references(plain)
+    assert top_ups.mistyped_references_in(f"Payment {typed} from Acme") == [plain]
+    assert KNOWN in top_ups.meant_references(plain)
 
 
 @pytest.mark.parametrize(
     "text", [KNOWN, "Perf 2026-11-20 100000", "RF18 5390", "RF" + 18 * "1", "CRF18 5390 0754 7035"]
 )
 def test_what_is_right_or_no_reference_at_all_is_not_mistyped(text: str) -> None:
-    assert transfer_references.mistyped_references_in(text) == []
-    assert transfer_references.meant_references(KNOWN) == set()
+    assert top_ups.mistyped_references_in(text) == []
+    assert top_ups.meant_references(KNOWN) == set()
 
 
 def test_a_text_may_name_several_and_others() -> None:
-    other = transfer_references.new_transfer_reference()
-    text = f"/ROC/{transfer_references.spelled_reference(KNOWN)}//RFB/{other} RF00 0000 0000 0000 {KNOWN} REF 18"
-    assert transfer_references.transfer_references_in(text) == [KNOWN, other]
-    assert transfer_references.transfer_references_in("Transfer 18539007547034, RF, thank you") == []
+    other = top_ups.new_transfer_reference()
+    text = f"/ROC/{top_ups.spelled_reference(KNOWN)}//RFB/{other} RF00 0000 0000 0000 {KNOWN} REF 18"
+    assert top_ups.transfer_references_in(text) == [KNOWN, other]
+    assert top_ups.transfer_references_in("Transfer 18539007547034, RF, thank you") == []

@@ -15,8 +15,7 @@ from largesse.base.errors import InvalidRequest
 from largesse.db.scope import OPERATOR
 from largesse.jobs.outbox import hold_mail_back
 from largesse.lines.states import lock_issued, record_cancelled
-from largesse.mail.message_leases import MessageLeases
-from largesse.mail.outcomes import Sent, record
+from largesse.mail.outcomes import MessageLeases, Sent, record
 from largesse.mail.requeue import RequeueFilter, requeue
 from largesse.mail.resending import correct_address, resend, resend_chosen, resend_unclaimed
 from largesse.privacy.service import erase_lines

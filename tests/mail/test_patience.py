@@ -9,7 +9,7 @@ from tests.mail.conftest import Office, PostOffice
 
 from largesse.db.scope import OPERATOR
 from largesse.mail.mailer import DRAIN_S
-from largesse.mail.message_leases import MessageLeases
+from largesse.mail.outcomes import MessageLeases
 from largesse.mail.smtp import SmtpTimeouts
 
 SAM, KIM = "sam@example.com", "kim@example.com"

@@ -11,8 +11,7 @@ from largesse.db.scope import OPERATOR
 from largesse.mail import messages
 from largesse.mail.mailbox import list_captured, open_captured
 from largesse.mail.mailer import Mailer
-from largesse.mail.message_leases import FRESH_S
-from largesse.mail.outcomes import Sent, record
+from largesse.mail.outcomes import FRESH_S, Sent, record
 from largesse.mail.recipients import list_order_deliveries
 from largesse.mail.resending import resend
 from largesse.mail.server import MailServer

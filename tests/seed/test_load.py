@@ -8,7 +8,7 @@ from tests.seed.conftest import everything, load, one
 from tests.seed.worlds import WHOLE
 
 from largesse.base.errors import OperatorError
-from largesse.catalogue.loading import load_snapshot
+from largesse.catalogue.cache import load_snapshot
 from largesse.seed.load import load_seed
 from largesse.seed.reading import demo_seed
 from largesse.web.api.shapes import CatalogueInJson

@@ -12,8 +12,8 @@ from tests.seed.worlds import SMALL
 from largesse.base.errors import OperatorError
 from largesse.seed import document
 from largesse.seed.document import Collection, Product, Template
-from largesse.seed.nodes import compose
 from largesse.seed.reading import demo_seed, parse_seed, read_seed
+from largesse.seed.values import compose
 
 
 def gift(fields: str) -> Product:

@@ -15,7 +15,7 @@ from largesse.base.errors import InvalidRequest, StateConflict
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import DecryptionFailed, Vault
-from largesse.webhooks import queue_store, store
+from largesse.webhooks import queues, store
 from largesse.webhooks.targets import parse_target
 
 VAULT = Vault((bytes(range(32)),))
@@ -147,7 +147,7 @@ async def test_both_secrets_sign_for_a_day(world: World, receiver: Receiver) -> 
 
     left = "SELECT count(previous_secret) FROM webhook_subscriptions"
     assert await world.database.fetchval(OPERATOR, left) == 1
-    await world.database.execute(WORKER, queue_store.END_PREVIOUS_SECRETS)
+    await world.database.execute(WORKER, queues.END_PREVIOUS_SECRETS)
     assert await world.database.fetchval(OPERATOR, left) == 0
 
 
@@ -156,5 +156,5 @@ async def test_a_further_rotation_ends_the_oldest_secret(world: World, receiver:
     first, second = await rotate(world, made.id), await rotate(world, made.id)
     got = await deliver(world, receiver)
     assert [verifies(got, one.secret) for one in (made, first, second)] == [False, True, True]
-    await world.database.execute(WORKER, queue_store.END_PREVIOUS_SECRETS)
+    await world.database.execute(WORKER, queues.END_PREVIOUS_SECRETS)
     assert verifies(await deliver(world, receiver), first.secret), "it ends in a day"

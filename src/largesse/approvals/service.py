@@ -1,6 +1,6 @@
 """Operations on approvals: creating and ending rules; submitting, deciding and withdrawing requests.
 
-`drafts.approving` submits a draft, and sends it once it is approved. A decision locks its request, so that it counts once, however often people
+`drafts.service` submits a draft, and sends it once it is approved. A decision locks its request, so that it counts once, however often people
 press the button.
 """
 

@@ -27,13 +27,17 @@ class _Main(Commands):
     FILES: ClassVar = {
         "accounts": "accounts:accounts",
         "anchor": "verify:anchor",
+        "approvals": "programmes:approvals",
         "audit": "logs:audit",
+        "automations": "programmes:automations",
+        "campaigns": "programmes:campaigns",
         "check": "verify:check",
         "database-url": "service:database_url",
         "demo": "service:demo",
         "export": "seed:export",
         "listen": "listen:listen",
         "load": "seed:load",
+        "mail": "deliveries:mail",
         "migrate": "service:migrate",
         "orders": "orders:orders",
         "rebuild-reports": "orders:rebuild_reports",
@@ -51,6 +55,7 @@ class _Main(Commands):
         "unclaimed": "orders:unclaimed",
         "users": "people:users",
         "verify": "verify:verify",
+        "webhooks": "deliveries:webhooks",
         "worker": "service:worker",
     }
 

@@ -18,8 +18,15 @@ from largesse.db.scope import OPERATOR
 from largesse.ledger.bank_file import MAX_BYTES, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
 from largesse.ledger.receivables import list_receivables, settle
-from largesse.ledger.top_ups import confirm_top_up, credit_account, find_by_references, list_all_top_ups
-from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
+from largesse.ledger.top_ups import (
+    TransferReferenceError,
+    confirm_top_up,
+    credit_account,
+    find_by_references,
+    list_all_top_ups,
+    parse_transfer_reference,
+    spelled_reference,
+)
 
 _MAX_REFERENCE = 128
 _COLUMNS = (

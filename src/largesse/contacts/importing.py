@@ -22,8 +22,7 @@ from largesse.drafts.columns import (
     unread_columns,
 )
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
-from largesse.drafts.own_files import fields_of
-from largesse.drafts.sheet import Sheet, SheetRow
+from largesse.drafts.sheet import Sheet, SheetRow, fields_of
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
 _HEADINGS: Mapping[str, frozenset[str]] = {
@@ -43,13 +42,8 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
 _ALL_HEADINGS = frozenset().union(*_HEADINGS.values())
-_BELOW_STREET = (
-    "address_number",
-    "address_line",
-    "address_2",
-    "address_3",
-    "address_region",
-)  # no address without its street
+# No address without its street.
+_BELOW_STREET = ("address_number", "address_line", "address_2", "address_3", "address_region")
 OWN = "fields."
 _DATES = ("birthday", "start_date")
 DAY, MONTH = "day", "month"

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from largesse.audit.service import INSTALLATION, Acting
-from largesse.base.fair_turns import FairTurns
+from largesse.base.cooperative import FairTurns
 from largesse.customers.access import AccessChanged, hold_key, writing
 from largesse.customers.principal import Principal, staff_principal
 from largesse.customers.roles import RIGHTS, Right

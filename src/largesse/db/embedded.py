@@ -19,8 +19,7 @@ from urllib.parse import quote
 from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.db import postmaster
-from largesse.db.cluster import START_LIMIT_S, STOP_LIMIT_S, Cluster
-from largesse.db.passwords import ADMIN
+from largesse.db.cluster import ADMIN, START_LIMIT_S, STOP_LIMIT_S, Cluster
 from largesse.db.roles import Role
 
 LOCK_LIMIT_S = START_LIMIT_S + STOP_LIMIT_S

@@ -13,8 +13,7 @@ import structlog
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import MayNotAct, OperatorError
 from largesse.db import sharding
-from largesse.db.disk import DiskWatch
-from largesse.db.metrics import POOLS, PoolUsage
+from largesse.db.metrics import POOLS, DiskWatch, PoolUsage
 from largesse.db.roles import Role, why_not
 from largesse.db.scope import OPERATOR, Scope
 from largesse.db.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, Limits, Session
@@ -300,9 +299,8 @@ def scope_of(connection: Connection) -> Scope:
 
 def is_distributed(connection: Connection) -> bool:
     """Returns whether customers are distributed over nodes, so that a statement should be about one customer."""
-    return bool(
-        getattr(connection, "is_distributed", False)
-    )  # tests use plain connections of the driver, without this attribute
+    # Tests use plain connections of the driver, without this attribute.
+    return bool(getattr(connection, "is_distributed", False))
 
 
 def coordinator_of(connection: Connection) -> Connection:

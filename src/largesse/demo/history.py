@@ -17,10 +17,8 @@ from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.session import WORK
 from largesse.demo.office import Automatic, Giving, Office
-from largesse.demo.outside import DemoMailServer, DemoReceivers
-from largesse.demo.people import People, Recipients
-from largesse.demo.plan import ADA, DAYS, INVOICED, Guest, Sending, sendings
-from largesse.demo.timeline import Act, Timeline
+from largesse.demo.people import DemoMailServer, DemoReceivers, People, Recipients
+from largesse.demo.plan import ADA, DAYS, INVOICED, Act, Guest, Sending, Timeline, sendings
 from largesse.installation import open_database, open_vault
 from largesse.jobs.registry import PeriodicTask, WorkerContext
 from largesse.mail import tasks as mail

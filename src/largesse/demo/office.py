@@ -27,18 +27,15 @@ from largesse.contacts.groups import create_field, list_groups
 from largesse.contacts.model import ContactChange
 from largesse.contacts.service import save_contacts
 from largesse.customers.members import invite, set_role
-from largesse.demo.outside import DemoMailServer, DemoReceivers, somewhere
-from largesse.demo.people import ENVIRONMENT, People
-from largesse.demo.plan import ADA, DAYS, PRIYA, TOMASZ, sendings
-from largesse.demo.timeline import Act
-from largesse.drafts.approving import ask_approval
+from largesse.demo.people import ENVIRONMENT, DemoMailServer, DemoReceivers, People, somewhere
+from largesse.demo.plan import ADA, DAYS, PRIYA, TOMASZ, Act, sendings
 from largesse.drafts.model import DraftContent
+from largesse.drafts.service import ask_approval
 from largesse.fulfilment.shipments import export_shipments, import_shipments
-from largesse.ledger.accounts import assign_account, watch_balance
+from largesse.ledger.accounts import assign_account, transfer, watch_balance
 from largesse.ledger.low_balance_store import Watch
 from largesse.ledger.store import Holder
 from largesse.ledger.top_ups import cancel_top_up, confirm_top_up, request_top_up
-from largesse.ledger.transfers import transfer
 from largesse.webhooks.service import create_subscription
 
 FINANCE, VIEWER, INVITED = "finn@acme.example", "grace@acme.example", "noah@acme.example"

@@ -8,8 +8,7 @@ import msgspec
 
 from largesse.base.text import plain_digits
 from largesse.drafts.mailboxes import common_domains, is_bare, read_mailboxes, suggested
-from largesse.drafts.own_files import fields_of
-from largesse.drafts.sheet import Sheet, SheetRow
+from largesse.drafts.sheet import Sheet, SheetRow, fields_of
 from largesse.orders.recipients import MAX_QUANTITY
 
 # Headings of each kind of column, in the languages of the pages and others that files come in, as `plain_heading` returns them.

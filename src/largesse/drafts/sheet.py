@@ -1,13 +1,12 @@
 """A sheet: the rows of a file, or of cells that were pasted or typed, within limits."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import trimmed, without_apostrophe
-from largesse.drafts.own_files import fields_of
 from largesse.orders.recipients import MAX_CODES
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -126,3 +125,24 @@ def _unwrapped(cell: str) -> str:
     """Returns the address of a link, and a text without the quotation marks of a word processor around it."""
     wrapped = _WRAPPED.fullmatch(cell) if cell[:1] in _WRAPPING else None
     return trimmed("".join(filter(None, wrapped.groups()))) if wrapped else cell
+
+
+_CONTACTS = ("email", "name", "language", "country", "birthday", "start_date", "external_id", "groups", "state")
+_RECIPIENTS = ("", "name", "email", "quantity", "", "", "")
+# The first headings of each file in small letters, and the fields of these columns; "" for a column that is not read.
+FILES: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("e-mail address", "name", "language", "country", "birthday", "start date", "your id", "groups", "state"): _CONTACTS,
+    ("e-mail-adresse", "name", "sprache", "land", "geburtstag", "eintrittsdatum", "ihre kennung", "gruppen", "stand"): _CONTACTS,
+    ("adresse e-mail", "nom", "langue", "pays", "anniversaire", "date d'entrée", "votre identifiant", "groupes", "état"): _CONTACTS,
+    ("id", "email", "name", "language", "country", "birthday", "start_date", "external_id", "groups", "is_active"): ("", *_CONTACTS),
+    ("number", "name", "e-mail address", "codes", "codes claimed", "codes cancelled", "state"): _RECIPIENTS,
+    ("nummer", "name", "e-mail-adresse", "codes", "eingelöste codes", "stornierte codes", "stand"): _RECIPIENTS,
+    ("numéro", "nom", "adresse e-mail", "codes", "codes récupérés", "codes annulés", "état"): _RECIPIENTS,
+    ("email", "name", "quantity", "row", "what is wrong"): ("email", "name", "quantity", "", ""),
+}  # fmt: skip
+
+
+def fields_of(headings: Sequence[str]) -> tuple[str, ...] | None:
+    """Returns the fields of the first columns of a file of ours; None if the headings are those of another file."""
+    plain = tuple(one.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for one in headings)
+    return next((fields for first, fields in FILES.items() if plain[: len(first)] == first), None)

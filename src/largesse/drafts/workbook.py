@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from largesse.base.cooperative import Steps
-from largesse.base.fair_turns import FairTurns
+from largesse.base.cooperative import FairTurns, Steps
 from largesse.drafts import sheet
 
 _PROGRAM = Path(__file__).with_name("workbook_process.py")

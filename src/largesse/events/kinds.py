@@ -35,9 +35,8 @@ class EventType(msgspec.Struct, Generic[Payload], frozen=True):
     description: str  # for receivers: how often it is sent, and how to recognise duplicates
     payload: type[Payload]
     sample: Callable[[Sampled], Payload]
-    follows_line: bool = (
-        False  # whether `line_events` has the same event, named without "gift."; `verify` compares them
-    )
+    # Whether `line_events` has the same event, named without "gift."; `verify` compares them.
+    follows_line: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

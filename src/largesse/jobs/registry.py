@@ -127,9 +127,8 @@ class DueTimes(msgspec.Struct, frozen=True):
     staging: str = "environment = 'staging'"
     since: tuple[str, ...] = ()
     before: str | None = None
-    prepare: Callable[[Connection, int, timedelta], Awaitable[None]] | None = (
-        None  # called first, with the customer and the advance
-    )
+    # Called first, with the customer and the advance.
+    prepare: Callable[[Connection, int, timedelta], Awaitable[None]] | None = None
 
     @property
     def bringing_forward(self) -> Fragment:

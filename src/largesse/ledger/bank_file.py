@@ -21,7 +21,7 @@ import msgspec
 from largesse.base.amounts import ANY_CURRENCY, normal_marks, number_in, readings
 from largesse.base.errors import FileRefused
 from largesse.base.file_text import NotText, read_text
-from largesse.ledger.transfer_references import mistyped_references_in, transfer_references_in
+from largesse.ledger.top_ups import mistyped_references_in, transfer_references_in
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_LINES = 100_000

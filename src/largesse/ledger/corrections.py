@@ -15,7 +15,7 @@ from largesse.base.money import MAX_AMOUNT, label, to_minor
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
-from largesse.events.order_changes import record_changes
+from largesse.events.store import record_changes
 from largesse.ledger import corrections_store as store
 from largesse.ledger.corrections_store import CorrectableAccount, Correction, find_correctable, find_correction
 from largesse.ledger.own_accounts import own_accounts

@@ -15,8 +15,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.customers.actor import Actor
 from largesse.ledger.bank_file import BankLine, is_no_payment, read_decimal
-from largesse.ledger.top_ups import TopUp, confirm_top_up, find_by_references
-from largesse.ledger.transfer_references import meant_references, spelled_reference
+from largesse.ledger.top_ups import TopUp, confirm_top_up, find_by_references, meant_references, spelled_reference
 from largesse.staff.model import StaffRight
 
 _AT_ONCE = 500

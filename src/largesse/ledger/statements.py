@@ -116,9 +116,8 @@ class StatementEntry(msgspec.Struct, frozen=True):
     at: datetime
     kind: str  # top_up, transfer, settlement, order or refund
     order_reference: str | None
-    external_reference: (
-        str | None
-    )  # the caller's reference of the order, if it has one; or the reference of a top-up or settlement
+    # The caller's reference of the order, if it has one; or the reference of a top-up or settlement.
+    external_reference: str | None
     amount_minor: int
     balance_minor: int
     counterpart: str | None  # the name of the other account, for a transfer

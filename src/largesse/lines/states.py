@@ -27,8 +27,7 @@ from largesse.events.kinds import (
     EventType,
     GiftEvent,
 )
-from largesse.events.order_changes import changed
-from largesse.events.store import insert_line_events, line_events, new_line_events
+from largesse.events.store import changed, insert_line_events, line_events, new_line_events
 from largesse.jobs.outbox import withdrawn_reminders
 
 _OPENED = (

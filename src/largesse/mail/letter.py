@@ -47,9 +47,8 @@ class Letter(Confidential, frozen=True):
 
     kind: str  # gift, voucher_ready, shipped or returned (shipped_2 when the parcel is sent again), campaign_code, or a kind of reminder
     reference: str  # the reference of the order
-    edition: (
-        int  # for a gift: 0, or the number of the resend; for a notification or reminder: the number of its first line
-    )
+    # For a gift: 0, or the number of the resend; for a notification or reminder: the number of its first line.
+    edition: int
     environment: str
     language: Language
     email: str

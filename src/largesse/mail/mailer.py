@@ -18,9 +18,8 @@ from largesse.jobs.job_loop import Schedule
 from largesse.mail import letter as letters
 from largesse.mail import requeue
 from largesse.mail.mailbox import sealing_context
-from largesse.mail.message_leases import MessageLeases, NotNowError
 from largesse.mail.messages import UNREADABLE, Message
-from largesse.mail.outcomes import Fault, Sent, rule_of
+from largesse.mail.outcomes import Fault, MessageLeases, NotNowError, Sent, rule_of
 from largesse.mail.smtp import Handover, MailServerAwayError, SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)

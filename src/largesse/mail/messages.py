@@ -19,7 +19,7 @@ from largesse.db.shard_groups import Customers, list_shard_groups, read_by_shard
 from largesse.db.sharding import arguments
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
-from largesse.events.order_changes import record_changes
+from largesse.events.store import record_changes
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 from largesse.lines.codes import asked_code, claim_link, open_code
 from largesse.mail import store

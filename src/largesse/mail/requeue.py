@@ -13,7 +13,7 @@ from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import list_shard_groups
 from largesse.db.sharding import arguments
 from largesse.db.statements import count_changed, members_of
-from largesse.events.order_changes import record_changes
+from largesse.events.store import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
 from largesse.mail.messages import SPREAD_S

@@ -12,7 +12,7 @@ from largesse.customers.principal import Principal
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.encryption.chain import Chain
-from largesse.events.order_changes import record_changes
+from largesse.events.store import record_changes
 from largesse.jobs.notifier import notify
 from largesse.jobs.outbox import lock_mail_job, withdraw_reminders
 from largesse.lines.states import State, lock_issued

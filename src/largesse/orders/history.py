@@ -37,9 +37,8 @@ class OrderAct(msgspec.Struct, frozen=True):
     email: str | None  # the recipient's address now
     was_email: str | None  # for `correct`: the former address, masked
     codes: int | None  # for `cancel`: how many codes it voided, if that is known
-    due_at: (
-        datetime | None
-    )  # for `schedule`: when the order leaves, None if at once; `was_due_at` is when it was to leave before
+    # For `schedule`: when the order leaves, None if at once; `was_due_at` is when it was to leave before.
+    due_at: datetime | None
     was_due_at: datetime | None
 
 

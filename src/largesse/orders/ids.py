@@ -109,9 +109,8 @@ class IdWatch:
 
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = [
-    first + second for first in _ALPHABET for second in _ALPHABET
-]  # the two characters for each value of ten bits
+# The two characters for each value of ten bits.
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _RANDOM_BYTES = 10
 _WELL_FORMED = re.compile(rf"[{_ALPHABET}]{{20}}")
 _END = re.compile(rf"[{_ALPHABET}]{{6}}")

@@ -8,7 +8,7 @@ import msgspec
 
 from largesse.base.recently_used import RecentlyUsed
 from largesse.budgets.store import limiting, read_limiting
-from largesse.catalogue.loading import read_changed_products
+from largesse.catalogue.cache import read_changed_products
 from largesse.customers.access import KeyStatus, PersonStatus
 from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, coordinator_of, is_distributed

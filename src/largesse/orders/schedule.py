@@ -10,7 +10,7 @@ from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.statements import read_now
-from largesse.events.order_changes import record_changes
+from largesse.events.store import record_changes
 from largesse.jobs.outbox import lock_mail_job, reschedule_mail
 from largesse.orders.claim_by_store import move_claim_by, read_claim_by, reschedule_reminders
 from largesse.orders.follow_ups import (

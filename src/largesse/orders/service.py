@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec import UNSET
 
-from largesse.base.cooperative import CooperativeRunner, Result, Steps, first_slice
+from largesse.base.cooperative import CooperativeRunner, FairTurns, Result, Steps, Turn, first_slice
 from largesse.base.errors import InvalidRequest, Problem
-from largesse.base.fair_turns import FairTurns, Turn
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue
 from largesse.customers.access import StaleCaller

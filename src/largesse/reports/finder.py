@@ -81,9 +81,8 @@ async def find_orders(
     return replace(found, places=found.places[::-1]) if newer else found
 
 
-MOST_SORTED = (
-    1_000  # with a filter, only so many of the newest orders are sorted by total; without one, an index sorts all
-)
+# With a filter, only so many of the newest orders are sorted by total; without one, an index sorts all.
+MOST_SORTED = 1_000
 
 
 class Sorted(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from largesse.audit.service import Acting, by_worker
 from largesse.db.pool import Connection
 from largesse.db.shard_groups import Customers
-from largesse.events.order_changes import CUSTOMERS_CHANGED
+from largesse.events.store import CUSTOMERS_CHANGED
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext
 from largesse.reports.updates import apply_changes
 

@@ -20,7 +20,7 @@ from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row
 from largesse.db.scope import OPERATOR, WORKER
 from largesse.db.shard_groups import Customers, list_shard_groups
 from largesse.db.statements import plan_by_index
-from largesse.events import order_changes
+from largesse.events import store as events
 from largesse.lines.marks import mark_events
 from largesse.orders.options import PERSONAL
 from largesse.reports import store
@@ -66,19 +66,19 @@ async def apply_changes(
 async def _take_in(
     connection: Connection, acting: Acting, limit: int, shard_group: Customers, *, texts: bool = False
 ) -> int:
-    newest = await order_changes.read_changes(connection, limit, shard_group, texts=texts)
+    newest = await events.read_changes(connection, limit, shard_group, texts=texts)
     changes = await _within(connection, newest, shard_group)
     if not changes:
         return 0
     await _update(connection, changes, shard_group)
-    await order_changes.remove_changes(connection, changes)
+    await events.remove_changes(connection, changes)
     # Not orders of which only the texts changed: `rebuild-reports` must not mark events that were written from outside.
     moved = sorted({(change.customer_id, change.order_id) for change in changes if not change.texts})
     await mark_events(connection, acting, moved, shard_group)
     return len(changes)
 
 
-async def _update(connection: Connection, changes: Sequence[order_changes.Change], shard_group: Customers) -> None:
+async def _update(connection: Connection, changes: Sequence[events.Change], shard_group: Customers) -> None:
     """Writes the new state of changed orders together. If that fails, each is written alone. An order that cannot be written keeps its
     old state until its next change."""
     try:
@@ -87,7 +87,7 @@ async def _update(connection: Connection, changes: Sequence[order_changes.Change
     except _FOR_NOW:
         raise
     except Exception:
-        by_order: dict[OrderKey, list[order_changes.Change]] = defaultdict(list)
+        by_order: dict[OrderKey, list[events.Change]] = defaultdict(list)
         for change in changes:
             by_order[change.customer_id, change.order_id].append(change)
         if len(by_order) > 1:
@@ -97,7 +97,7 @@ async def _update(connection: Connection, changes: Sequence[order_changes.Change
         log.exception("report.order_left_out", customer=changes[0].customer_id, order=changes[0].order_id)
 
 
-async def _write(connection: Connection, changes: Sequence[order_changes.Change], shard_group: Customers) -> None:
+async def _write(connection: Connection, changes: Sequence[events.Change], shard_group: Customers) -> None:
     keys = sorted({(change.customer_id, change.order_id) for change in changes})
     facts = await read_facts(connection, keys, shard_group)
     reported = await _report(connection, facts)
@@ -123,7 +123,7 @@ async def remember_recipient(connection: Connection, order: Row, email: str) -> 
         worded = (order["customer_id"], order["environment"], order["created_at"], order["id"])
         await store.add_words(connection, {worded: set(words_of_recipient(email, None))}, may_exist=True)
     else:
-        await order_changes.record_changes(connection, [key], texts=True)
+        await events.record_changes(connection, [key], texts=True)
 
 
 async def forget_recipient(
@@ -151,12 +151,12 @@ async def _forget_words(
     connection: Connection, customer_id: int, order_ids: Sequence[int], words: Iterable[str]
 ) -> None:
     await store.remove_words(connection, customer_id, order_ids, words)
-    await order_changes.record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
+    await events.record_changes(connection, [(customer_id, order_id) for order_id in order_ids], texts=True)
 
 
 async def _within(
-    connection: Connection, changes: Sequence[order_changes.Change], shard_group: Customers
-) -> list[order_changes.Change]:
+    connection: Connection, changes: Sequence[events.Change], shard_group: Customers
+) -> list[events.Change]:
     """Returns the first changes whose orders together have at most _CODES_AT_ONCE codes, but at least one change."""
     keys = list(dict.fromkeys((change.customer_id, change.order_id) for change in changes))
     codes = await read_code_counts(connection, keys, shard_group) if keys else {}
@@ -270,7 +270,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute(_LOCK, _ONE_AT_A_TIME)  # no worker applies changes until the transaction ends
-        total, last_id = await order_changes.change_all_orders(connection)
+        total, last_id = await events.change_all_orders(connection)
         await _empty(connection)  # last, because nobody can read them until the transaction ends
         await acting.record(connection, "reports.rebuilt", "reports", after={"orders": total})
     left = total
@@ -281,7 +281,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
         if not taken:  # a worker is processing changes, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
         async with database.connection(WORKER) as connection:
-            last_left = await order_changes.last_change(connection, up_to=last_id)
+            last_left = await events.last_change(connection, up_to=last_id)
         # Estimated from the last waiting change, as the newest are taken first: counting would be slow, as there may be millions.
         left = 0 if last_left is None else max(total - (last_id - last_left), 1)
         progress(total - left, total)

@@ -13,8 +13,7 @@ from largesse.base.errors import OperatorError
 from largesse.base.text import cleaned
 from largesse.seed import values
 from largesse.seed.document import Place
-from largesse.seed.nodes import Mapping, Node, Scalar, Sequence
-from largesse.seed.values import InvalidValue, Rule, Value, is_null
+from largesse.seed.values import InvalidValue, Mapping, Node, Rule, Scalar, Sequence, Value, is_null
 
 _SHOWN = 20  # mistakes shown in one run
 

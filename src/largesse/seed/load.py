@@ -36,11 +36,8 @@ from largesse.seed.fields import SeedErrors
 from largesse.templates.store import TEMPLATES
 
 _ONE_LOAD_AT_A_TIME = 7_526_913_001  # the key of an advisory lock
-_FIELDS = {
-    "customer_id": "customer",
-    "is_digital": "digital",
-    "service_account_id": "service_account",
-}  # columns whose field has another name
+# Columns whose field has another name.
+_FIELDS = {"customer_id": "customer", "is_digital": "digital", "service_account_id": "service_account"}
 
 _Ids = dict[str, int]
 _OwnIds = dict[tuple[str, str], int]  # ids by the customer's key and the object's key

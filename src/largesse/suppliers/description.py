@@ -38,9 +38,8 @@ class Description(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: str
     kind: str = "http"
     at_once: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4  # the most calls of one worker at the same time
-    timeout_s: Annotated[float, msgspec.Meta(ge=0.05, le=60.0)] = (
-        15.0  # the time limit of a call, including the look-up of the host name
-    )
+    # The time limit of a call, including the look-up of the host name.
+    timeout_s: Annotated[float, msgspec.Meta(ge=0.05, le=60.0)] = 15.0
     poll_s: _Seconds = 15.0
     unknown_after_s: _Seconds = 60.0
     give_up_after_s: _Seconds = 86_400.0

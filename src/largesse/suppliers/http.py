@@ -160,9 +160,8 @@ class HttpSupplier:
                 raise model.SupplierFailed(f"status_{status}")
             word = self._options.statuses.get(_text(content, self._options.answer.status) or "")
             if word != "delivered" and _text(content, self._options.answer.id) not in {None, line.id}:
-                raise model.SupplierFailed(
-                    "foreign_answer"
-                )  # not checked if delivered: then the check of the voucher refuses it
+                # Not checked if delivered: then the check of the voucher refuses it.
+                raise model.SupplierFailed("foreign_answer")
         if word is None:
             raise model.SupplierFailed("unknown_status")
         return self._bought(content, line) if word == "delivered" else _ANSWERS[word]

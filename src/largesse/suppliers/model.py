@@ -306,10 +306,8 @@ def _watch_s(looked: int, policy: RetryPolicy) -> float | None:
 FOREIGN, TWICE, MALFORMED, OTHER_VALUE = "foreign_voucher", "voucher_twice", "malformed_voucher", "other_value"
 EXPIRED = "expired_voucher"
 BAD_VOUCHERS = frozenset({FOREIGN, TWICE, MALFORMED, OTHER_VALUE, EXPIRED})
-_FIRST_YEAR, _LAST_YEAR = (
-    2000,
-    9998,
-)  # years of a last day; in others, such as 1970-01-01 or 9999-12-31, it means that there is none
+# Years of a last day; in others, such as 1970-01-01 or 9999-12-31, it means that there is none.
+_FIRST_YEAR, _LAST_YEAR = 2000, 9998
 
 
 def last_day_of(bought: Bought) -> date | None:

@@ -110,8 +110,7 @@ TEMPLATES = Table(
         "removed_at": "timestamptz",  # never in a seed file, so a template that people removed always differs from it
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    unwatched=(
-        "gift_name",
-    ),  # the gift's name when the template was saved: if only that changes, a load does not save the template again
+    # The gift's name when the template was saved: if only that changes, a load does not save the template again.
+    unwatched=("gift_name",),
     kept="saved.of_people",
 )

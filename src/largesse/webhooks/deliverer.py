@@ -28,9 +28,8 @@ QUEUES_AT_ONCE = 128  # queues in each lane of one worker
 _TURN_S = 5.0  # after this time, a queue starts no more attempts, and others go first
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
-_LONG_TURN_JOBS = (
-    64  # with so many jobs, a queue probably has more, so its outcomes are written at once and its next turn can begin
-)
+# With so many jobs, a queue probably has more, so its outcomes are written at once and its next turn can begin.
+_LONG_TURN_JOBS = 64
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from largesse.base import clock
 from largesse.db.pool import Connection
 from largesse.jobs.job_loop import Schedule
 from largesse.jobs.leases import Lease
-from largesse.webhooks import queue_store
+from largesse.webhooks import queues
 from largesse.webhooks.queues import Job, SubscriptionQueue, leave_queues
 from largesse.webhooks.store import end_subscription
 
@@ -36,9 +36,8 @@ class AttemptResult(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """The outcome for a delivery. All outcomes but `retry` and `gone` are states of the table `deliveries`."""
 
-    outcome: (
-        str  # delivered, dropped, exhausted, retry (it stays pending for `delay_s`), or gone (the subscription ends)
-    )
+    # Delivered, dropped, exhausted, retry (it stays pending for `delay_s`), or gone (the subscription ends).
+    outcome: str
     delay_s: float = 0.0
 
     @property
@@ -96,10 +95,8 @@ async def record(connection: Connection, attempted: Sequence[Attempted], leaving
     """
     gone = [one.queue.lease for one in attempted if one.verdict.outcome == "gone"]
     if gone:
-        await connection.execute(queue_store.LOCK_ENDING, *_columns(gone))
-    held = await connection.fetch(
-        queue_store.LOCK_QUEUES, *_columns([*(one.queue.lease for one in attempted), *leaving])
-    )
+        await connection.execute(queues.LOCK_ENDING, *_columns(gone))
+    held = await connection.fetch(queues.LOCK_QUEUES, *_columns([*(one.queue.lease for one in attempted), *leaving]))
     fences = {row["subscription_id"]: row["fence"] for row in held}
     ours = [one for one in attempted if fences.get(one.queue.lease.key) == one.queue.lease.fence]
     if ours:
@@ -121,7 +118,7 @@ def _columns(leases: Sequence[Lease]) -> tuple[list[int], list[UUID]]:
 async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]) -> None:
     now = clock.passed_s()
     await connection.execute(
-        queue_store.INSERT_ATTEMPTS,
+        queues.INSERT_ATTEMPTS,
         [one.queue.customer_id for one in attempted],
         [one.job.id for one in attempted],
         [one.job.attempts + 1 for one in attempted],
@@ -136,7 +133,7 @@ async def _write_attempts(connection: Connection, attempted: Sequence[Attempted]
 async def _write_verdicts(connection: Connection, attempted: Sequence[Attempted]) -> None:
     states = {"retry": "pending", "gone": "cancelled"}
     await connection.execute(
-        queue_store.WRITE_VERDICTS,
+        queues.WRITE_VERDICTS,
         [one.queue.customer_id for one in attempted],
         [one.job.id for one in attempted],
         [states.get(one.verdict.outcome, one.verdict.outcome) for one in attempted],
@@ -150,7 +147,7 @@ async def _mark_failing(connection: Connection, attempted: Sequence[Attempted]) 
     if all(one.verdict.failed == one.queue.failing for one in attempted):
         return
     await connection.execute(
-        queue_store.MARK_FAILING,
+        queues.MARK_FAILING,
         [customer_id for customer_id, _ in latest],
         [subscription_id for _, subscription_id in latest],
         list(latest.values()),

@@ -16,9 +16,8 @@ from largesse.webhooks.store import CreatedSubscription, RotatedSecret
 from largesse.webhooks.targets import LookUp, Network, check_target, parse_target
 
 SAMPLES_A_MINUTE = 10  # samples for one subscription
-REQUESTED_A_MINUTE = (
-    60  # for one customer, of each: samples with redeliveries, test events, and advances of the test clock
-)
+# For one customer, of each: samples with redeliveries, test events, and advances of the test clock.
+REQUESTED_A_MINUTE = 60
 _MINUTE_S = 60.0
 
 

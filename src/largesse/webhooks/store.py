@@ -49,9 +49,8 @@ def select_events(events: str | Sequence[str]) -> Selection:
 
 MAX_SUBSCRIPTIONS = 100  # subscriptions of a customer, in both environments together
 ROTATION_S = 86_400  # how long the previous secret signs too
-CANCELLED_AT_ONCE = (
-    5_000  # pending deliveries of a deleted subscription; a million in one statement would exceed its time limit
-)
+# Pending deliveries of a deleted subscription; a million in one statement would exceed its time limit.
+CANCELLED_AT_ONCE = 5_000
 
 _INSERT = """
     INSERT INTO webhook_subscriptions

@@ -9,7 +9,7 @@ from largesse.encryption.columns import SealedTable, sealed_column
 from largesse.events.store import CUSTOMERS_WAITING
 from largesse.jobs import metrics
 from largesse.jobs.registry import DueTimes, Old, PeriodicTask, RoomTasks, Waiting, WorkerContext, with_connection
-from largesse.webhooks import queue_store
+from largesse.webhooks import queues
 from largesse.webhooks.queues import fan_out
 from largesse.webhooks.store import cancel_rest, secret_context
 
@@ -18,7 +18,7 @@ _EVENTS_AT_ONCE = 500
 
 async def erase_from_answers(connection: Connection, email: str, customer_id: int | None) -> int:
     """Deletes the answers to one customer or to all that contain the address, and returns how many. Reads all stored answers."""
-    return await count_changed(connection, queue_store.ERASE_ANSWERS, email_key(email), customer_id)
+    return await count_changed(connection, queues.ERASE_ANSWERS, email_key(email), customer_id)
 
 
 def _sealed_secrets(column: str) -> SealedTable:
@@ -38,7 +38,7 @@ async def end_previous_secrets(connection: Connection) -> None:
     """Deletes the previous secrets of subscriptions whose rotation is over."""
     async with connection.transaction():
         await plan_by_index(connection)
-        await connection.execute(queue_store.END_PREVIOUS_SECRETS)
+        await connection.execute(queues.END_PREVIOUS_SECRETS)
 
 
 async def _fan_out_events(context: WorkerContext) -> bool:
@@ -74,7 +74,7 @@ TASKS = RoomTasks(
             "state = 'pending'",
             "deliveries_pending",
             "customer_id, subscription_id, due_at",
-            oldest=queue_store.OLDEST,
+            oldest=queues.OLDEST,
         ),
     ),
     gauges=(
@@ -90,7 +90,7 @@ TASKS = RoomTasks(
             "state = 'pending'",
             staging="subscription_id IN ("
             "SELECT id FROM webhook_subscriptions WHERE customer_id = $1 AND environment = 'staging')",
-            before=queue_store.WAKE_STAGING,
+            before=queues.WAKE_STAGING,
         ),
         DueTimes("webhook_subscriptions", ("previous_until",), "previous_secret IS NOT NULL"),
     ),

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 from tests.web.api.conftest import RICH_WORLD, Service, ServiceFactory, on_database
 from tests.web.api.loading import Loaded, loaded_on
 
-from largesse.db import disk
+from largesse.db import metrics
 
 _ROOM_BYTES = 12 * 1024 * 1024
 # The tests' server clones files, which goes no further than one file system.
@@ -110,7 +110,7 @@ def small_disk(loaded: Loaded, server_url: str, tmp_path_factory: pytest.TempPat
 def service(small_disk: SmallDisk, start_service: ServiceFactory) -> Iterator[Service]:
     """A service on the small disk, which looks at it again and again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disk, "LOOK_EVERY_S", 0.1)
+        patch.setattr(metrics, "LOOK_EVERY_S", 0.1)
         yield start_service(like=small_disk.loaded)
 
 

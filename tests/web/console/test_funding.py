@@ -14,8 +14,7 @@ from largesse.audit.service import Acting, by_command
 from largesse.db.pool import Database
 from largesse.encryption.chain_keys import open_chains
 from largesse.encryption.vault import Vault
-from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up
-from largesse.ledger.transfer_references import parse_transfer_reference
+from largesse.ledger.top_ups import MAX_WAITING, confirm_top_up, parse_transfer_reference
 from largesse.reports.updates import apply_changes
 from largesse.webhooks.queues import fan_out
 

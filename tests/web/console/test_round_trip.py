@@ -14,7 +14,7 @@ from tests.web.console.conftest import Browser, SignIn
 
 from largesse.drafts.checking import bad_rows_file, check_rows
 from largesse.drafts.columns import guess_columns
-from largesse.drafts.own_files import FILES
+from largesse.drafts.sheet import FILES
 from largesse.drafts.text_sheet import read_text_file, read_text_sheet
 
 WORLD = RICH_WORLD

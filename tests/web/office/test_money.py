@@ -10,7 +10,7 @@ from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.office.conftest import staff_in
 
-from largesse.ledger.transfer_references import new_transfer_reference, spelled_reference
+from largesse.ledger.top_ups import new_transfer_reference, spelled_reference
 from largesse.verify.ledger import CORRECTIONS, LEDGER
 
 FILES = "/office/money/bank-files"

@@ -16,7 +16,7 @@ from tests.web.office.test_money import FILES, balance, bank_file, service, wait
 from tests.web.office.test_privacy import SAM, take_in
 
 from largesse.customers import customers
-from largesse.ledger.transfer_references import spelled_reference
+from largesse.ledger.top_ups import spelled_reference
 from largesse.privacy import service as privacy_service
 from largesse.web.office import privacy
 

@@ -79,9 +79,8 @@ class PeopleMailer:
     async def _end(self, row: Row) -> None:
         """Deletes a mail. Thank-you notes that came while it was sent get another one."""
         async with self._database.transaction(WORKER) as connection:
-            await connection.execute(
-                store.DELETE_PEOPLE_MAIL, row["id"]
-            )  # waits for transactions that are adding notes
+            # Waits for transactions that are adding notes.
+            await connection.execute(store.DELETE_PEOPLE_MAIL, row["id"])
             if row["kind"] != "thank_you":
                 return
             to = await connection.fetchrow(store.ADDRESSEE, row["user_id"], None)

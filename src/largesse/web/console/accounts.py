@@ -12,10 +12,9 @@ from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.roles import Right
 from largesse.ledger import accounts
-from largesse.ledger.accounts import AccountRefused, Why
+from largesse.ledger.accounts import AccountRefused, Why, transfer
 from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.transfers import transfer
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.form import Form
 

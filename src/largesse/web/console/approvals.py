@@ -14,8 +14,8 @@ from largesse.campaigns.store import read_list
 from largesse.customers.members import list_members
 from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection
-from largesse.drafts.approving import send_approved
 from largesse.drafts.model import Draft
+from largesse.drafts.service import send_approved
 from largesse.drafts.store import find_draft
 from largesse.ledger.store import list_seen_accounts
 from largesse.orders.history import list_acts

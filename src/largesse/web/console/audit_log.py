@@ -15,7 +15,7 @@ from largesse.base.i18n.languages import text
 from largesse.customers.members import list_members
 from largesse.customers.roles import Right
 from largesse.db.scope import for_lists
-from largesse.ledger.transfer_references import spelled_reference
+from largesse.ledger.top_ups import spelled_reference
 from largesse.reports.names import Names, find_subjects, read_names
 from largesse.web.console.audit_words import KINDS, LABELS, NOTHING, SENTENCES, UNLIMITED, acts_of, kind_of
 from largesse.web.console.context import PageContext, RequestContext

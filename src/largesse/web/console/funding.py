@@ -18,8 +18,7 @@ from largesse.db.scope import Scope
 from largesse.ledger import receivables, statements
 from largesse.ledger.statements import Statement, StatementEntry
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.top_ups import list_top_ups
-from largesse.ledger.transfer_references import spelled_reference
+from largesse.ledger.top_ups import list_top_ups, spelled_reference
 from largesse.ledger.verification import prove
 from largesse.orders.marks import read_digests
 from largesse.reports.filters import OrderFilter, add_up

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from largesse.base.cooperative import Turn
 from largesse.base.errors import NotFound, Problem, TooManyRequests, Unauthorized, Unavailable
-from largesse.base.fair_turns import Turn
 from largesse.base.i18n.languages import text
 from largesse.customers.access import AccessChanged
 from largesse.customers.actor import ReadAgain

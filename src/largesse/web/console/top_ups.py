@@ -6,8 +6,15 @@ from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import text
 from largesse.customers.roles import Right
 from largesse.ledger.store import SeenAccount, find_seen_account, list_seen_accounts
-from largesse.ledger.top_ups import MAX_WAITING, TopUp, cancel_top_up, find_top_up, list_top_ups, request_top_up
-from largesse.ledger.transfer_references import spelled_reference
+from largesse.ledger.top_ups import (
+    MAX_WAITING,
+    TopUp,
+    cancel_top_up,
+    find_top_up,
+    list_top_ups,
+    request_top_up,
+    spelled_reference,
+)
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.words import StateNames
 

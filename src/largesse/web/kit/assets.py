@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from largesse.base.cooperative import FairTurns
 from largesse.base.errors import NotFound, Problem
-from largesse.base.fair_turns import FairTurns
 from largesse.base.recently_used import RecentlyUsed
 from largesse.branding.store import read_brand_picture
 from largesse.catalogue.pictures import is_name, media_type, picture_path, read_content

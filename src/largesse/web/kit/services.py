@@ -2,8 +2,7 @@
 
 import msgspec
 
-from largesse.base.cooperative import CooperativeRunner
-from largesse.base.fair_turns import FairTurns
+from largesse.base.cooperative import CooperativeRunner, FairTurns
 from largesse.base.settings import Settings
 from largesse.base.timeouts import Timeouts
 from largesse.catalogue.cache import Catalogue

@@ -15,7 +15,7 @@ from largesse.ledger import bank_files
 from largesse.ledger.bank_file import Columns
 from largesse.ledger.bank_files import LineState
 from largesse.ledger.payments import Why
-from largesse.ledger.transfer_references import spelled_reference
+from largesse.ledger.top_ups import spelled_reference
 from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
 from largesse.web.office.context import OfficeContext, refused, uploaded

@@ -14,8 +14,15 @@ from largesse.ledger.corrections_store import CorrectableAccount, count_waiting,
 from largesse.ledger.receivables import AmountDue, list_owed, list_payments, settle
 from largesse.ledger.statements import read_statement, statement_page
 from largesse.ledger.store import list_all_accounts
-from largesse.ledger.top_ups import TopUp, confirm_top_up, find_by_references, list_waiting_top_ups
-from largesse.ledger.transfer_references import TransferReferenceError, parse_transfer_reference, spelled_reference
+from largesse.ledger.top_ups import (
+    TopUp,
+    TransferReferenceError,
+    confirm_top_up,
+    find_by_references,
+    list_waiting_top_ups,
+    parse_transfer_reference,
+    spelled_reference,
+)
 from largesse.staff.model import StaffRight
 from largesse.suppliers.service import list_costs
 from largesse.web.console.context import typed_amount

@@ -15,9 +15,9 @@ from largesse.campaigns.store import count_list, find_by_order, find_campaign
 from largesse.customers.customer_store import confirmed_above
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
-from largesse.drafts.approving import ask_approval, excesses
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
+from largesse.drafts.service import ask_approval, excesses
 from largesse.ledger.store import list_funding_accounts
 from largesse.mail.people.automation_words import MOST_FOR_A_GIFT
 from largesse.orders.order import Order

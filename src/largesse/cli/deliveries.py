@@ -1,4 +1,4 @@
-"""`webhooks`: list subscriptions, and replace their secrets."""
+"""`webhooks`: list subscriptions, and replace their secrets. `mail`: send the mail to recipients again."""
 
 import json
 from datetime import UTC
@@ -7,10 +7,11 @@ from uuid import UUID
 import click
 
 from largesse.base.settings import load_settings
-from largesse.cli.running import Commands, acting_operator, reading
+from largesse.cli.running import HELP, Commands, acting_operator, operator_actor, read_printable, read_since, reading
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
+from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
 from largesse.webhooks.service import rotate_secret
 from largesse.webhooks.store import find_subscription, list_every_subscription
 
@@ -54,3 +55,31 @@ async def webhooks_rotate_secret(subscription: UUID, as_json: bool) -> None:
     else:
         click.echo(f"New secret: {rotated.secret}\nKeep it: it is not shown again.")
         click.echo(f"Deliveries are signed with the previous secret too until {until:%Y-%m-%d %H:%M} UTC.")
+
+
+@click.group(cls=Commands)
+def mail() -> None:
+    """Send mail again."""
+
+
+@mail.command("requeue")
+@click.option("--since", required=True, metavar="TIME", help=HELP)
+@click.option(
+    "--reason",
+    metavar="WORDS",
+    help="Only what was given up with these words in the mail server's answer, whatever their case, such as '530'.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say how many messages that would be.")
+async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
+    """Send again the mail that bounced, was given up after three days, or is held.
+
+    Each message goes out as before, without codes cancelled since, and has three days to be taken. Skips mail
+    that was sent again meanwhile. Repeating the command sends nothing twice.
+    """
+    start = read_since(since)
+    wanted = RequeueFilter(start, None if reason is None else read_printable(reason, 500, argument="--reason"))
+    async with operator_actor() as actor:
+        if dry_run:
+            click.echo(f"Messages that would be sent again: {await count_given_up(actor, wanted):,}")
+        else:
+            click.echo(f"Messages to be sent again: {await requeue(actor, wanted):,}")
