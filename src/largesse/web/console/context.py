@@ -245,10 +245,7 @@ class PageContext:
 
     def own_path(self, given: str) -> str:
         """Returns `given` if it is the path of one of these pages, otherwise the root path."""
-        root = self.site
-        is_ours = given == root or given.startswith((f"{root}/", f"{root}?"))
-        is_plain = given.isascii() and given.isprintable() and not any(one in given for one in ("\\", "#", "//", ".."))
-        return given if is_ours and is_plain and len(given) < 1_000 else root
+        return own_path(given, self.site)
 
     def see(self, path: str, notice: str | None = None) -> Response:
         """Redirects to one of these pages, which shows `notice`."""
@@ -373,3 +370,10 @@ def typed_amount(context: PageContext, field: str, currency: str) -> int:
 def note_no_file(context: PageContext) -> None:
     """Adds the error of a form whose file was not chosen, or has 0 bytes."""
     context.form.error("file", context.say(_EMPTY_FILE if "file" in context.files else _CHOOSE_FILE))
+
+
+def own_path(given: str, root: str) -> str:
+    """Returns `given` if it is the path of a page below `root`, otherwise `root`."""
+    is_ours = given == root or given.startswith((f"{root}/", f"{root}?"))
+    is_plain = given.isascii() and given.isprintable() and not any(one in given for one in ("\\", "#", "//", ".."))
+    return given if is_ours and is_plain and len(given) < 1_000 else root
