@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -13,6 +13,7 @@ from tests.automations.conftest import add_contact, add_group, join, move_to, pe
 from tests.web.api.conftest import Service, on_database
 
 from largesse.automations import run_store, store
+from largesse.automations.days_store import zone_columns
 from largesse.automations.model import Automation, AutomationRule, Days, has_day, send_day
 from largesse.automations.service import MAIN_ZONES, AutomationFault, change_automation, next_days, preview
 from largesse.contacts.groups import save_members
@@ -104,6 +105,20 @@ def test_a_zone_that_the_server_does_not_know_stops_no_other_automation(
     work(service, places=False)
     planned = service.sql("SELECT automation_id, due_at AT TIME ZONE 'UTC' FROM automation_runs ORDER BY automation_id")
     assert [(row[0] == odd, row[1].hour) for row in planned] == [(True, 9), (False, 0)]
+
+
+def test_zones_are_read_once_and_an_unknown_one_of_a_country_is_utc(service: Service) -> None:
+    """The server reads a file for each of its zones: 40 ms, for each statement about days."""
+
+    async def read(connection: Any) -> list[int]:
+        given = [("GB", "Europe/London"), ("XX", "Mars/Olympus")]
+        countries, zones = await zone_columns(connection, given)
+        assert (countries, zones[:2]) == (["GB", "XX"], ["Europe/London", "UTC"])
+        assert {"Asia/Tokyo", "UTC"} <= set(zones[2:])
+        assert await zone_columns(cast("Any", None), given) == (countries, zones)  # no connection is needed now
+        return []
+
+    assert on_database(service.database_url, read) == []
 
 
 @pytest.mark.parametrize(

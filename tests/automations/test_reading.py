@@ -19,7 +19,7 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
 
 MANY = 5_000
-ZONES = store.zone_columns([("GB", "Europe/London")])
+ZONES = (["GB"], ["Europe/London"])
 # A quarter has begun to work, or has a birthday, on each of four days.
 _CONTACTS = """
     INSERT INTO contacts (customer_id, environment, email, email_key, name, sought, birthday, start_date, created_at)

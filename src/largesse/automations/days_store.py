@@ -1,7 +1,13 @@
 """The SQL of the days on which automations send: which contacts have them, and when their gifts leave."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from largesse.automations.model import LONGEST_SERVICE
+from largesse.base.clock import running_s
 from largesse.db.fragments import NOTHING, Fragment, compose
+from largesse.db.pool import Connection
 
 # The days of an automation `a`, from its column `first` through `last`, in their order. A subquery of its own (OFFSET 0), with every value by which
 # contacts are found: under row-level security, an index serves only comparisons with a column.
@@ -82,21 +88,17 @@ _GIFTS_OF_SOME = """
                    WHEN a.weekend = 'before' THEN 5 - extract(isodow FROM c.on_day)::integer
                    ELSE 8 - extract(isodow FROM c.on_day)::integer END AS send_on,
                coalesce((
-                   SELECT jsonb_object_agg(z.country, coalesce(k.name, 'UTC'))
-                   FROM unnest($1::text[], $2::text[]) AS z (country, zone) LEFT JOIN known k ON k.name = z.zone) ->> c.country, a.known_zone) AS zone,
+                   SELECT jsonb_object_agg(z.country, z.zone)
+                   FROM unnest($1::text[], $2::text[]) AS z (country, zone) WHERE z.country IS NOT NULL) ->> c.country, a.known_zone) AS zone,
                a.ahead, a.occasion, greatest(a.created_at, a.days_changed_at) AS since, c.known_at, c.name, c.email
         FROM ({contacts}) AS c) AS d
 """
 GIFTS = compose(_GIFTS_OF_SOME, contacts=_BY_DAY)
 GIFTS_BY_NAME = compose(_GIFTS_OF_SOME, contacts=_BY_NAME)
 GIFTS_OF_FEW = compose(_GIFTS_OF_SOME, contacts=_BY_MEMBER)
-# The automations in `asked`, each with its zone if the server knows it.
-#
-# The server may not know every zone that this machine knows, and an unknown zone would be an error for the automations of all customers.
-# Zones are looked up once for each country and automation, not for each contact.
+# The automations in `asked`, each with its zone if the server knows it; $1 and $2 are of `zone_columns`.
 ZONED = Fragment("""
-    known AS MATERIALIZED (SELECT name FROM pg_timezone_names),
-    zoned AS (SELECT asked.*, coalesce((SELECT name FROM known WHERE name = asked.zone), 'UTC') AS known_zone FROM asked OFFSET 0)
+    zoned AS (SELECT asked.*, CASE WHEN asked.zone = ANY($2::text[]) THEN asked.zone ELSE 'UTC' END AS known_zone FROM asked OFFSET 0)
 """)
 # Whether the automation existed with these days before the gift was due, and the contact was added, also to the group, in time.
 # A contact who joins a group is always in time for a gift that is for joining it.
@@ -105,3 +107,28 @@ IN_TIME = Fragment("""
     (d.due_at >= d.since OR d.occasion IN ('first_day', 'joined') AND d.known_at >= d.since)
     AND (d.occasion = 'joined' OR greatest(d.due_at, d.over_at) >= d.known_at)
 """)
+_ZONES = "SELECT array_agg(name) FROM pg_timezone_names"
+_READ_AGAIN_S = 3600.0
+
+
+class _ServerZones(msgspec.Struct):
+    """The names of the zones that the server knows."""
+
+    names: frozenset[str] = frozenset()
+    until_s: float = 0.0  # when they are read again
+
+
+_server_zones = _ServerZones()
+
+
+async def zone_columns(connection: Connection, zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Returns the countries of `zones`, and the zones of these countries followed by all zones that the server knows.
+
+    The server may not know every zone that this machine knows, and an unknown zone would be an error for the automations of all customers.
+    It reads a file for each of its zones, which takes about 40 ms. So their names are read once an hour.
+    """
+    if running_s() >= _server_zones.until_s:
+        _server_zones.names = frozenset(await connection.fetchval(_ZONES))
+        _server_zones.until_s = running_s() + _READ_AGAIN_S
+    known = _server_zones.names
+    return [country for country, _ in zones], [*(zone if zone in known else "UTC" for _, zone in zones), *known]

@@ -6,9 +6,8 @@ Also the SQL of approvals that end, and of those that nobody may give.
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
-from largesse.automations.days_store import GIFTS, GIFTS_BY_NAME, GIFTS_OF_FEW, IN_TIME, ZONED
+from largesse.automations.days_store import GIFTS, GIFTS_BY_NAME, GIFTS_OF_FEW, IN_TIME, ZONED, zone_columns
 from largesse.automations.model import Automation, Days, RunKey
-from largesse.automations.store import zone_columns
 from largesse.customers.roles import RIGHTS, Right
 from largesse.db.fragments import compose, each
 from largesse.db.pool import Connection, Row
@@ -245,7 +244,7 @@ async def preview_days(
     """Returns the days of an automation in a period, each with its decision."""
     rule = automation
     return await connection.fetch(
-        _PREVIEW, *zone_columns(zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
+        _PREVIEW, *await zone_columns(connection, zones), rule.customer_id, rule.environment, rule.id, rule.occasion, rule.group_id, list(rule.years),
         rule.days, rule.zone, rule.leap_day, rule.weekend, first, last, limit,
     )  # fmt: skip
 
@@ -261,7 +260,9 @@ async def find_next_days(
     found: dict[int, date] = {}
     first, last = -2, 0  # a gift for a Saturday may be sent on the Monday
     while first <= days and (ids := [one for one in automation_ids if one not in found]):
-        rows = await connection.fetch(_NEXT, *zone_columns(zones), customer_id, ids, first, min(last, days))
+        rows = await connection.fetch(
+            _NEXT, *await zone_columns(connection, zones), customer_id, ids, first, min(last, days)
+        )
         found |= {row["automation_id"]: row["next_on"] for row in rows}
         first, last = last + 1, 2 * last + 3
     return found

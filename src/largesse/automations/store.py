@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from largesse.automations.days_store import GIFTS, IN_TIME, ZONED
+from largesse.automations.days_store import GIFTS, IN_TIME, ZONED, zone_columns
 from largesse.automations.model import CHOOSES_DAYS, Automation, AutomationRule
 from largesse.base.errors import NotFound
 from largesse.db.fragments import Fragment, compose
@@ -320,7 +320,7 @@ async def plan_due(
     if time_s is not None:
         await connection.execute(_TAKE_TIME, f"{time_s}s")
     timeout_s = None if time_s is None else time_s + 1.0
-    row = await connection.fetchrow(PLAN, *zone_columns(zones), most, ahead, back, timeout=timeout_s)
+    row = await connection.fetchrow(PLAN, *await zone_columns(connection, zones), most, ahead, back, timeout=timeout_s)
     assert row is not None, "an aggregate has a row"
     return row["automations"], row["runs"]
 
@@ -329,13 +329,8 @@ async def plan_ahead(
     connection: Connection, zones: Sequence[tuple[str, str]], customer_id: int, *, ahead: int, by: timedelta
 ) -> None:
     """Plans the automations of a customer in staging `ahead` days beyond a period of `by`, before the test clock skips the period."""
-    await connection.execute(_PLAN_AHEAD, *zone_columns(zones), customer_id, ahead, by)
+    await connection.execute(_PLAN_AHEAD, *await zone_columns(connection, zones), customer_id, ahead, by)
     await connection.execute(_AHEAD, customer_id, by)
-
-
-def zone_columns(zones: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Returns the countries and their time zones, for `ZONED` and `GIFTS`."""
-    return [country for country, _ in zones], [zone for _, zone in zones]
 
 
 async def read_today(connection: Connection, automation: Automation) -> date:
