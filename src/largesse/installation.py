@@ -6,6 +6,7 @@ Commands need no more than this. `largesse.main` builds the services and the wor
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import structlog
 from asyncpg import InsufficientPrivilegeError
@@ -151,7 +152,7 @@ async def open_database(
             raise OperatorError(f"the database cannot be reached: {in_one_line(error)}") from None
         stack.push_async_callback(database.close)
         if limits is not COMMANDS:
-            stack.callback(asyncio.create_task(end_orphans_for_ever(database)).cancel)
+            stack.push_async_callback(cancelled, asyncio.create_task(end_orphans_for_ever(database)))
         yield database
 
 
@@ -205,6 +206,12 @@ async def schema_trouble(connection: Connection) -> str | None:
     if revision > head_revision() and not await runs_on(connection):
         return f"the database's schema is {named}, newer than this release of Largesse: install a newer one"
     return await nodes_trouble(connection)
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancels a task and waits until it has ended: before what it uses is closed."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _keep_running(server: EmbeddedServer) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 from asyncpg import InsufficientPrivilegeError
@@ -33,7 +33,7 @@ from largesse.db.session import REQUESTS, WORK
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.master_keys import tell_sealing_for_ever
 from largesse.encryption.vault import Vault
-from largesse.installation import OFFICE_CONNECTIONS, chains_of, check_schema, open_database, open_vault
+from largesse.installation import OFFICE_CONNECTIONS, cancelled, chains_of, check_schema, open_database, open_vault
 from largesse.jobs.job_loop import Loop
 from largesse.jobs.notifier import Notifier
 from largesse.ledger.own_accounts import OwnAccountCache
@@ -173,10 +173,10 @@ async def open_services(
         database = await stack.enter_async_context(open_database(settings, role=Role.APP, limits=REQUESTS))
         await check_schema(database)
         opening_office = asyncio.create_task(_office_database(stack, settings))
-        stack.push_async_callback(_cancelled, opening_office)
+        stack.push_async_callback(cancelled, opening_office)
         vault = await open_vault(database, settings)
         chains = await chains_of(database, vault, settings)
-        stack.callback(asyncio.create_task(_run_in_background(database, vault)).cancel)
+        stack.push_async_callback(cancelled, asyncio.create_task(_run_in_background(database, vault)))
         catalogue = _closing(stack, Catalogue(database, CatalogueInJson(settings.public_url)))
         notifier, timeouts = _closing(stack, Notifier(database)), _closing(stack, Timeouts())
 
@@ -222,12 +222,6 @@ def _failures(settings: Settings) -> Callable[[SendRequest], Problem | None] | N
     from largesse.lab.service import failure_of
 
     return failure_of
-
-
-async def _cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancels a task and waits until it has ended."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _placer(database: Database, chains: Chains, max_orders: int, on_placed: Callable[[], None]) -> Placer:
