@@ -211,7 +211,7 @@ async def test_an_account_that_nobody_watches_mails_nobody(database: Database) -
 
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="rows of nodes are not counted here")
-async def test_a_search_among_many_customers_reads_each_once(database: Database) -> None:
+async def test_a_search_among_many_customers_looks_none_up_for_each_row(database: Database) -> None:
     """Each top-up that waits, and each account, looked its customer up: a page read 150,000 blocks at 100,000 customers."""
     await database.execute(
         OPERATOR,
@@ -225,7 +225,7 @@ async def test_a_search_among_many_customers_reads_each_once(database: Database)
         """,
     )
     await database.execute(OPERATOR, "ANALYZE customers, accounts, top_ups")
-    read = "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname IN ('customers', 'accounts', 'top_ups')"
+    read = "SELECT sum(idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname = 'customers'"
     async with database.transaction(OPERATOR) as connection:
         before = await connection.fetchval(read)  # reads of earlier transactions that are not flushed yet
         assert [one.customer for one in await top_ups.list_waiting_top_ups(connection, "mer 4999", None, 51)] == [
@@ -233,5 +233,5 @@ async def test_a_search_among_many_customers_reads_each_once(database: Database)
         ]
         between = await connection.fetchval(read)
         assert [one.customer for one in await list_all_accounts(connection, "mer 4999", 0, 51)] == ["many-4999"]
-        assert between - before < 11_000
-        assert await connection.fetchval(read) - between < 11_000
+        assert between - before < 50
+        assert await connection.fetchval(read) - between < 50
