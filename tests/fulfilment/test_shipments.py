@@ -197,10 +197,10 @@ async def test_who_is_erased_while_their_parcel_comes_back_gets_no_mail(database
     sealed = seal_email(VAULT, "sam@example.com", LineKey(1, 7, 1))
     await database.execute(OPERATOR, "UPDATE line_states SET sealed_email = $1", sealed)
     async with database.transaction(OPERATOR) as connection:
-        await connection.execute("SELECT FROM lines FOR UPDATE")  # as erasing does first
+        await connection.execute("SELECT FROM lines WHERE customer_id = 1 FOR UPDATE")  # as erasing does first
         noted = asyncio.create_task(note_return(actor, VAULT, "production", parcel, "address"))
         await until(lambda: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = 1"))
-        await connection.execute("UPDATE line_states SET sealed_email = NULL")
+        await connection.execute("UPDATE line_states SET sealed_email = NULL WHERE customer_id = 1")
         await erase_addresses(connection, (1, 7), [1])
     assert (await noted).state is ParcelState.BACK
     assert await database.fetch(OPERATOR, "SELECT FROM messages") == []
