@@ -254,7 +254,7 @@ def test_its_draft_is_changed_by_the_campaign_alone(service: Service, ada: Brows
         ("gifts", {"gifts": "some"}, "Type a whole number"),
         ("template", {"template": "999999"}, "Choose a template from the list."),
         ("account", {"account": "999999"}, "Choose an account that you can use."),
-        ("opens", {"opens": "soon"}, "Choose a day and a time."),
+        ("opens", {"opens": "soon"}, "“soon” cannot be read."),
         ("opens", {"opens": "0026-12-01T10:00"}, "Choose a day and a time."),
         ("opens", {"opens": "2099-01-01T10:00"}, "Choose a time at most 366 days from now."),
         ("closes", {"closes": ""}, "Fill this in."),
