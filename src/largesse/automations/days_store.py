@@ -125,7 +125,7 @@ async def zone_columns(connection: Connection, zones: Sequence[tuple[str, str]])
     """Returns the countries of `zones`, and the zones of these countries followed by all zones that the server knows.
 
     The server may not know every zone that this machine knows, and an unknown zone would be an error for the automations of all customers.
-    It reads a file for each of its zones, which takes about 40 ms. So their names are read once an hour.
+    To list its zones, it reads a file for each, which takes about 40 ms. So the list is read once an hour.
     """
     if running_s() >= _server_zones.until_s:
         _server_zones.names = frozenset(await connection.fetchval(_ZONES))

@@ -190,7 +190,7 @@ def read_text_file(data: bytes) -> FileText:
 
 
 def _encoding_of_words(file: FileText) -> str:
-    """Returns the encoding in which all words with letters beyond ASCII look right; the file's if there is none.
+    """Returns the encoding in which all words with letters beyond ASCII look right; otherwise the file's own.
 
     Signs around a word, such as quotation marks and the euro, tell nothing. A word has letters of ASCII, too.
     """

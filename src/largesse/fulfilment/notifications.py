@@ -15,7 +15,7 @@ RETURNED = "returned"
 
 
 def kind_of_sending(kind: str, sendings: int) -> str:
-    """Returns the kind of the mail about a parcel that was sent so often. A recipient gets one of each kind."""
+    """Returns the kind of a mail about a parcel that was sent `sendings` times. A recipient gets one mail of each kind."""
     return kind if sendings == 1 else f"{kind}_{sendings}"
 
 

@@ -140,7 +140,7 @@ async def add_notification(
 
 
 async def withdraw_parcel_mail(connection: Connection, line: tuple[int, int, int]) -> None:
-    """Withdraws mail about a line's parcel (customer, order and number) that has not been sent: the parcel is somewhere else since."""
+    """Withdraws mail about a line's parcel (customer, order and number) that has not been sent: it is no longer true."""
     await connection.execute(_WITHDRAW_PARCEL, *line)
 
 

@@ -83,13 +83,13 @@ async def next_job_id(connection: Connection) -> int:
 async def add_job(
     connection: Connection, job_id: int, customer_id: int | None, request_id: int | None, sealed: bytes, who: Who
 ) -> bool:
-    """Adds a job. Returns False if its request has one that runs."""
+    """Adds a job. Returns False if its request already has a running one."""
     who_json = msgspec.json.encode(who).decode()
     return await connection.fetchval(_ADD, job_id, customer_id, request_id, sealed, who_json) is not None
 
 
 async def list_running(connection: Connection, request_id: int | None) -> list[ErasureJob]:
-    """Returns the jobs of a request that run; those of the command line for None."""
+    """Returns the running jobs of a request, or of the command line for None."""
     return [_job(row) for row in await connection.fetch(_RUNNING, request_id)]
 
 

@@ -1,5 +1,5 @@
--- `returned` tells a recipient that their parcel came back. The mail of its second, third … return is of kinds of its own, as that of its sendings.
--- The rows are not read again: what the check allowed before, it allows now.
+-- `returned` tells a recipient that their parcel came back, `returned_2` that it came back a second time. So it is with `shipped`.
+-- NOT VALID: rows that passed the old check pass this one, too. So they are not read again.
 ALTER TABLE messages
     DROP CONSTRAINT messages_kind_check,
     ADD CONSTRAINT messages_kind_check CHECK (
