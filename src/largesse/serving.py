@@ -22,6 +22,7 @@ from largesse.base.metrics_server import LOOPBACK, serve_metrics
 from largesse.base.settings import Settings
 from largesse.connections.listening import Listening, accept_waiting, bound_socket, leave_new_to_others, require_free
 from largesse.connections.manager import MAX_CONNECTIONS, ConnectionManager, connection_limit
+from largesse.connections.quick import QuickConnections
 from largesse.db.pool import DATABASE_FAILED, in_one_line
 from largesse.main import build_app, create_app
 from largesse.web.api.application import Application
@@ -228,7 +229,7 @@ def server_options(host: str, port: int, limit: int = MAX_CONNECTIONS) -> dict[s
         "host": host,
         "port": port,
         "loop": "uvloop",
-        "http": ConnectionManager(limit),
+        "http": QuickConnections(ConnectionManager(limit)),
         "ws": "none",
         "log_config": None,
         "access_log": False,

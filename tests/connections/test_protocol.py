@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.connections.conftest import Answer, Wire, chunked, get
 
-from largesse.connections import protocol
+from largesse.connections.manager import OPEN
 from largesse.connections.protocol import CHUNK_BYTES, FREE_CHUNKS, MAX_PIPELINED, MAX_TRAILERS, REFUSES_CHUNKS_AFTER_S
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
@@ -205,7 +205,7 @@ def test_few_connections_are_read_on_when_no_request_waits_for_it(
         connection.send(b"x")
         for _ in range(2):  # the one that gives way is closed between them
             assert other.ask(get("/health")).status == 200
-        return protocol.OPEN._value.get()
+        return OPEN._value.get()
 
     before = [refuse_one(2) for _ in range(3)][-1]  # the first gave way
     assert [refuse_one(4) - before for _ in range(4)] == [1, 2, 2, 2]

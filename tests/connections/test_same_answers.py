@@ -26,7 +26,7 @@ from largesse.base.throttle import Rate
 from largesse.base.timeouts import Timeouts
 from largesse.connections import quick
 from largesse.connections.manager import ConnectionManager
-from largesse.connections.quick import QuickConnection
+from largesse.connections.quick import QuickConnection, QuickConnections
 from largesse.customers.access import StaleCaller
 from largesse.customers.authenticator import Caller, secret_hash, well_formed
 from largesse.customers.principal import Principal
@@ -186,13 +186,14 @@ class Two:
         self._log = log
         self._states = (state, {})
         self.managers = (ConnectionManager(100), ConnectionManager(100))
+        self._makers = tuple(QuickConnections(manager) for manager in self.managers)
         self.taken = 0
 
     def connect(self, of: int) -> tuple[QuickConnection, Transport, ServerState]:
         """A new connection to the service that skips ASGI (0), or to the other (1)."""
         transport, server = Transport(), ServerState()
         server.default_headers = [(b"date", b"today")]
-        connection = self.managers[of](config=self._config, server_state=server, app_state=self._states[of])
+        connection = self._makers[of](config=self._config, server_state=server, app_state=self._states[of])
         connection.connection_made(transport)  # type: ignore[arg-type]
         return connection, transport, server
 

@@ -4,27 +4,18 @@ Requests have no timers. There is a list of connections for each thing they wait
 manager checks the first entries of each list.
 """
 
-from __future__ import annotations
-
 import asyncio
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import structlog
-from uvicorn import Config
+from prometheus_client import Counter, Gauge
 
-from largesse.base.errors import OperatorError, Unavailable
+from largesse.base.errors import OperatorError, Problem, Unavailable
 from largesse.base.open_files import allow_files
-from largesse.connections import protocol
-from largesse.connections.protocol import Connection
-from largesse.connections.quick import Heads, QuickConnection
-from largesse.web.api.whole import WholeRequests
 from largesse.web.kit.problems import SlowRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_CONNECTIONS = 4_000
 # Files that a serving process opens besides connections: the database, the log, listening sockets, files that it reads.
@@ -49,9 +40,52 @@ MAX_DISCARDING = 200  # how many connections may have their bytes discarded
 
 _log = structlog.get_logger(__name__)
 
+OPEN = Gauge("largesse_connections_open", "Connections of callers that are open now.")
+_LIMIT = Gauge("largesse_connections_limit", "How many connections this process may hold at most.")
+_REFUSED = Counter(
+    "largesse_connections_refused", "Connections answered 503 at once, because the process held as many as it may."
+)
+CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by reason.", ["reason"])
+
+_IDLE = CLOSED.labels("idle")
+_LATE = CLOSED.labels("late")
+_UNREAD = CLOSED.labels("unread")
+_ROOM = CLOSED.labels("room")
+
+
+class Managed(Protocol):
+    """What the manager asks a connection, and does to it."""
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of the socket."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """The bytes of answers that the client has not read."""
+
+    @property
+    def said_nothing(self) -> bool:
+        """Whether no part of a request has arrived since the last request."""
+
+    def end(self) -> None:
+        """Closes after the client has read its answers."""
+
+    def abort(self) -> None:
+        """Closes at once."""
+
+    def give_way(self) -> None:
+        """Closes at once, to make room for another connection, even if the client has not read everything."""
+
+    def read_on(self) -> None:
+        """Reads on after a pause."""
+
+    def refuse(self, problem: Problem, *, at_once: bool = False) -> None:
+        """Stops reading, answers `problem` if that is still possible, and closes."""
+
 
 class ConnectionManager:
-    """Makes and watches the connections of one server. uvicorn calls it as its protocol class.
+    """Watches the connections of one server.
 
     At `limit` connections, a new one replaces the one whose request head is late for longest: at least two seconds. If there is none,
     it replaces the one that has been idle for longest. If all are busy, the new one gets the answer 503.
@@ -68,7 +102,7 @@ class ConnectionManager:
         sweep_every_s: float = 1.0,
     ) -> None:
         self._limit = limit
-        protocol.LIMIT.set(limit)
+        _LIMIT.set(limit)
         self._head_s = head_s
         self._idle_s = idle_s
         self._unread_s = unread_s
@@ -77,37 +111,20 @@ class ConnectionManager:
         self._sweep_every_s = sweep_every_s
         self._too_late = SlowRequest(f"The head of the request did not arrive within {head_s:g} seconds.")
         self._loop: asyncio.AbstractEventLoop  # set with each connection
-        self._known_heads: Heads | None = None
         self._next_sweep: asyncio.TimerHandle | None = None
         self._open = 0
         # Four lists with the loop time since which each connection waits, the longest first. Idle between two requests:
-        self.idle: dict[Connection, float] = {}
+        self.idle: dict[Managed, float] = {}
         # Waiting for the head of a request, or for the rest of a body whose request is already answered:
-        self._heads: dict[Connection, float] = {}
+        self._heads: dict[Managed, float] = {}
         # Waiting for the client to read its answer: the number of unread bytes, and since when it has read none.
-        self._unread: dict[Connection, tuple[int, float]] = {}
+        self._unread: dict[Managed, tuple[int, float]] = {}
         # Waiting to read on; see `put_off`.
-        self._put_off: dict[Connection, None] = {}
+        self._put_off: dict[Managed, None] = {}
         self._next_read: asyncio.TimerHandle | None = None
         self._refused = 0
         self._gave_way = 0
         self._log_after_s = 0.0
-
-    def __call__(self, **uvicorns: Any) -> Connection:
-        """Returns a new connection. uvicorn calls this."""
-        self._loop = asyncio.get_running_loop()
-        return QuickConnection(self, **uvicorns)
-
-    def heads(self, answerer: WholeRequests | None, config: Config) -> Heads | None:
-        """Returns the known heads of requests to `answerer`.
-
-        Returns None if there is no answerer, or if the server has options that `Heads` does not support.
-        """
-        if answerer is None or config.root_path or config.limit_concurrency is not None:
-            return None
-        if self._known_heads is None or self._known_heads.answerer is not answerer:
-            self._known_heads = Heads(answerer, config)
-        return self._known_heads
 
     def drain(self) -> None:
         """Ends each connection with its next answer. Ends connections without a request after one quiet second."""
@@ -133,50 +150,51 @@ class ConnectionManager:
 
     # Calls from connections
 
-    def enter(self, connection: Connection) -> None:
+    def enter(self, connection: Managed) -> None:
         """Admits a new connection or refuses it."""
+        self._loop = asyncio.get_running_loop()
         self._open += 1
-        protocol.OPEN.inc()
+        OPEN.inc()
         if self._next_sweep is None:
             self._schedule_sweep()
         if self._open > self._limit and not self._make_room():
             self._refused += 1
-            protocol.REFUSED.inc()
+            _REFUSED.inc()
             connection.refuse(Unavailable("The service holds as many connections as it may."), at_once=True)
         else:
             self._heads[connection] = self._now_s
         if self._open > self._limit:
             self._log_limit()
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: Managed) -> None:
         """Removes a connection that ended."""
         self._open -= 1
-        protocol.OPEN.dec()
+        OPEN.dec()
         for waiting in (self.idle, self._heads, self._unread, self._put_off):
             waiting.pop(connection, None)
 
-    def rest(self, connection: Connection) -> None:
+    def rest(self, connection: Managed) -> None:
         """Marks a connection as idle between two requests."""
         self._heads.pop(connection, None)
         self.idle[connection] = self._now_s
 
-    def await_head(self, connection: Connection) -> None:
+    def await_head(self, connection: Managed) -> None:
         """Starts the time for the head of a request, or for the rest of a body that is discarded."""
         self._heads.setdefault(connection, self._now_s)
 
-    def has_head(self, connection: Connection) -> None:
+    def has_head(self, connection: Managed) -> None:
         """Ends the time for the head of a request."""
         self._heads.pop(connection, None)
 
-    def await_reading(self, connection: Connection) -> None:
+    def await_reading(self, connection: Managed) -> None:
         """Starts the time for a client that does not read its answer as fast as it is written."""
         self._unread[connection] = (connection.unread_bytes, self._now_s)
 
-    def was_read(self, connection: Connection) -> None:
+    def was_read(self, connection: Managed) -> None:
         """Ends the time for a client that has read most of its answer."""
         self._unread.pop(connection, None)
 
-    def put_off(self, connection: Connection) -> None:
+    def put_off(self, connection: Managed) -> None:
         """Delays the next read of a connection whose bytes are discarded.
 
         Such connections read in turn, so that a flood does not slow requests down. Above MAX_DISCARDING, the one that has waited
@@ -218,7 +236,7 @@ class ConnectionManager:
         self.idle.pop(ended, None)
         self._heads.pop(ended, None)
         ended.give_way()
-        protocol.ROOM.inc()
+        _ROOM.inc()
         self._gave_way += 1
         return True
 
@@ -230,21 +248,21 @@ class ConnectionManager:
         now_s = self._now_s
         for connection in list(_waiting_since(self._heads, now_s - self._head_s)):
             del self._heads[connection]
-            protocol.LATE.inc()
+            _LATE.inc()
             if connection.said_nothing:
                 connection.end()
             else:
                 connection.refuse(self._too_late)
         for connection in list(_waiting_since(self.idle, now_s - self._idle_s)):
             del self.idle[connection]
-            protocol.IDLE.inc()
+            _IDLE.inc()
             connection.end()
         for connection, (before, since_s) in list(self._unread.items()):
             unread = connection.unread_bytes
             if unread < before:
                 self._unread[connection] = (unread, now_s)
             elif since_s < now_s - self._unread_s:
-                protocol.UNREAD.inc()
+                _UNREAD.inc()
                 connection.abort()
         self._log_limit()
         if self._open:
@@ -266,7 +284,7 @@ class ConnectionManager:
         self._log_after_s = self._now_s + _LOG_EVERY_S
 
 
-def _waiting_since(waiting: Mapping[Connection, float], before_s: float) -> Iterator[Connection]:
+def _waiting_since(waiting: Mapping[Managed, float], before_s: float) -> Iterator[Managed]:
     """Yields the connections that have waited since before then, the longest first."""
     for connection, since_s in waiting.items():
         if since_s > before_s:

@@ -5,26 +5,21 @@
 - Invalid HTTP is answered with a problem, after the answers to earlier requests.
 """
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httptools
-from prometheus_client import Counter, Gauge
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from largesse.base.errors import InvalidRequest, Problem
+from largesse.connections.manager import CLOSED, ConnectionManager
 from largesse.web.kit.asgi import head_of, lines_of
 from largesse.web.kit.body import MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import HeadersTooLarge, TooLarge, problem_reply
-
-if TYPE_CHECKING:
-    from largesse.connections.manager import ConnectionManager
 
 # The largest head. Twice the limit of headers, to leave room for the request line and separators.
 _MAX_HEAD_BYTES = 2 * MAX_HEADER_BYTES
@@ -41,6 +36,7 @@ MAX_TRAILERS = 100
 HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 # How many requests may wait for the answers before them.
 MAX_PIPELINED = 100
+_MALFORMED = CLOSED.labels("malformed")
 
 
 class _Reads(enum.Enum):
@@ -95,7 +91,7 @@ class _Joined:
 
 
 class Connection(HttpToolsProtocol):
-    """A caller's connection."""
+    """A caller's connection, which a manager watches: see `Managed`."""
 
     def __init__(self, manager: ConnectionManager, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
@@ -260,7 +256,7 @@ class Connection(HttpToolsProtocol):
         return bool(self.parser.should_upgrade()) and self.parser.get_method() != b"CONNECT"
 
     def _refuse_malformed(self, error: httptools.HttpParserError) -> None:
-        MALFORMED.inc()
+        _MALFORMED.inc()
         if self._reads is _Reads.BODY and self._is_answered():
             # Its sender may not have read the answer yet, and closing now would reset the socket.
             self._is_broken = True
@@ -383,17 +379,3 @@ class Connection(HttpToolsProtocol):
         self._manager.drain()
         if not self._is_answered():
             self.cycle.keep_alive = False
-
-
-OPEN = Gauge("largesse_connections_open", "Connections of callers that are open now.")
-LIMIT = Gauge("largesse_connections_limit", "How many connections this process may hold at most.")
-REFUSED = Counter(
-    "largesse_connections_refused", "Connections answered 503 at once, because the process held as many as it may."
-)
-CLOSED = Counter("largesse_connections_closed", "Connections the service closed, by reason.", ["reason"])
-
-IDLE = CLOSED.labels("idle")
-LATE = CLOSED.labels("late")
-UNREAD = CLOSED.labels("unread")
-MALFORMED = CLOSED.labels("malformed")
-ROOM = CLOSED.labels("room")

@@ -6,13 +6,11 @@ Other requests go through ASGI from their first byte: requests that are not whol
 one, that have no known path, or that are special (chunks, `Expect`, `Upgrade`, `Connection: close`, a refusal).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Coroutine
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import httptools
 from uvicorn import Config
@@ -20,13 +18,11 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from largesse.base.recently_used import RecentlyUsed
+from largesse.connections.manager import ConnectionManager
 from largesse.connections.protocol import HOST, Connection
 from largesse.web.api.application import WHOLE_REQUESTS
 from largesse.web.api.whole import Head, WholeRequests
 from largesse.web.kit.asgi import Answer, Scope, lines_of
-
-if TYPE_CHECKING:
-    from largesse.connections.manager import ConnectionManager
 
 _MAX_HEAD_BYTES = 8 * 1024
 _MAX_BODY_BYTES = 64 * 1024
@@ -154,9 +150,9 @@ class _HeadReader:
 class QuickConnection(Connection):
     """A connection that answers whole requests itself."""
 
-    def __init__(self, manager: ConnectionManager, **uvicorns: Any) -> None:
+    def __init__(self, manager: ConnectionManager, heads: Heads | None, **uvicorns: Any) -> None:
         super().__init__(manager, **uvicorns)
-        self._heads = manager.heads(self.app_state.get(WHOLE_REQUESTS), self.config)
+        self._heads = heads
         self._held = b""  # the first piece of a request
         self._letting_go: asyncio.TimerHandle | None = None
         self._is_answering = False
@@ -263,3 +259,27 @@ class QuickConnection(Connection):
             early, self._early = self._early, b""
             self.transport.resume_reading()
             self.data_received(early)
+
+
+class QuickConnections:
+    """Makes the connections of one server, which share the heads that they have parsed. uvicorn calls it as its protocol class."""
+
+    def __init__(self, manager: ConnectionManager) -> None:
+        self._manager = manager
+        self._heads: Heads | None = None
+
+    def __call__(self, *, config: Config, app_state: dict[str, Any], **uvicorns: Any) -> QuickConnection:
+        """Returns a new connection."""
+        heads = self._heads_of(app_state.get(WHOLE_REQUESTS), config)
+        return QuickConnection(self._manager, heads, config=config, app_state=app_state, **uvicorns)
+
+    def _heads_of(self, answerer: WholeRequests | None, config: Config) -> Heads | None:
+        """Returns the known heads of requests to `answerer`.
+
+        Returns None if there is no answerer, or if the server has options that `Heads` does not support.
+        """
+        if answerer is None or config.root_path or config.limit_concurrency is not None:
+            return None
+        if self._heads is None or self._heads.answerer is not answerer:
+            self._heads = Heads(answerer, config)
+        return self._heads

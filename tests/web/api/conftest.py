@@ -33,6 +33,7 @@ from tests.web.api.rich_world import RICH_WORLD
 
 from largesse.base.settings import Settings, load_settings
 from largesse.connections.manager import ConnectionManager
+from largesse.connections.quick import QuickConnections
 from largesse.customers import passwords
 from largesse.customers.authenticator import WrongKeys
 from largesse.customers.key_store import delete_key
@@ -287,7 +288,7 @@ def serving(app: Any, manager: ConnectionManager | None = None, listener: socket
     listener = listener or socket.create_server(("127.0.0.1", 0), backlog=512)
     options = server_options("127.0.0.1", 0) | {"lifespan": "on", "timeout_graceful_shutdown": 10}
     if manager is not None:
-        options["http"] = manager
+        options["http"] = QuickConnections(manager)
     config = uvicorn.Config(app, **options)
     started: Future[None] = Future()
     server = _Server(config, started)
