@@ -23,6 +23,7 @@ from largesse.customers.sessions import (
     note_proof,
 )
 from largesse.customers.sign_in import Origin, Refused
+from largesse.customers.sign_in_links import end_links_of_person
 from largesse.customers.sign_in_store import PEOPLE, SignInSql, set_first_password, set_password, set_preferences
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
@@ -85,7 +86,7 @@ class SecurityService:
             )
 
     async def choose_password(self, actor: Actor, password: str) -> None:
-        """Sets the first password of a person who signed in by a link. It also confirms who they are, and ends their other sessions.
+        """Sets the first password of a person who signed in by a link. It also confirms who they are, and ends their other sessions and links.
 
         Raises Refused if they already have a password.
         """
@@ -97,7 +98,7 @@ class SecurityService:
             await self._end_others_after_password(transaction, person)
 
     async def change_password(self, actor: Actor, password: str) -> None:
-        """Replaces the password, and ends the person's other sessions."""
+        """Replaces the password, and ends the person's other sessions and links."""
         person, password_hash = _person(actor), await self._passwords.hash(password)
         async with self._transaction(actor) as transaction:
             await set_password(transaction.connection, person.person_id, password_hash, self._sql)
@@ -214,6 +215,8 @@ class SecurityService:
 
     async def _end_others_after_password(self, transaction: Transaction, person: Person | StaffMember) -> None:
         await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
+        if self._staff is None:  # a member of staff with an open link has no password to replace
+            await end_links_of_person(transaction.connection, person.person_id)
         # Passwords belong to no environment, so the audit entry has none.
         own = transaction.on_behalf_of(transaction.actor.customer_id)
         await own.record("person.password_chosen", person.email)

@@ -15,7 +15,7 @@ from largesse.customers.passkeys import RelyingParty, take_passkey
 from largesse.customers.passwords import LONGEST, Passwords
 from largesse.customers.second_step import asks_second_step, take_code
 from largesse.customers.sign_in_limits import Allowance, give_back, give_one_back, spend, spend_on
-from largesse.customers.sign_in_links import ENDED, Link, confirm_address, find_link, use_link
+from largesse.customers.sign_in_links import ENDED, Link, confirm_address, end_links_of_person, find_link, use_link
 from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains
@@ -277,7 +277,7 @@ class SigningIn(SignInSteps[sessions.Session]):
             return await self._begin(connection, person_id, origin, place)
 
     async def by_new_password(self, secret: str, password: str, origin: Origin) -> str:
-        """Uses an invitation or a reset to set a new password, and ends all older sessions. Returns the session's secret.
+        """Uses an invitation or a reset to set a new password, and ends all older sessions and links. Returns the session's secret.
 
         An invitation that somebody may have copied cannot replace a password, nor set one for a member of a customer: they sign in and
         `take_up` it. Otherwise a person who invites an address could sign in as its owner elsewhere. The first link from a mail confirms
@@ -299,6 +299,7 @@ class SigningIn(SignInSteps[sessions.Session]):
             elif not await sign_in_store.set_first_password(connection, person_id, kept):
                 raise NotFound(ENDED)
             await sessions.end_sessions(connection, person_id)
+            await end_links_of_person(connection, person_id)
             if place is not None:
                 await self._record(connection, "person.joined", place, origin)
             return await self._begin(connection, person_id, origin, place)

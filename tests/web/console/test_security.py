@@ -4,12 +4,15 @@ import base64
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn, acme_with, link_for
 
 from largesse.customers.second_step import _totp
+from largesse.customers.sign_in_links import new_link
+from largesse.customers.sign_in_store import find_person_id
 
 PASSWORD = "four plain words here"
 WORLD = acme_with(ada="admin", bea="admin", cem="member", dan="member", eve="member")
@@ -112,6 +115,20 @@ def test_what_matters_asks_again_after_a_while(service: Service) -> None:
         assert other.get("/app").status_code == 303, "other sessions end"
     assert enter(service, "cem@acme.example").page.status_code == 403
     assert enter(service, "cem@acme.example", "another four words").page.status_code == 303
+
+
+def test_a_new_password_ends_the_links_that_would_replace_it(service: Service) -> None:
+    """Somebody who could read the person's mail for a while may have asked for one, and not used it yet."""
+    cem = with_password(service, "cem@acme.example")
+
+    async def mailed(connection: Any) -> str:
+        person_id = await find_person_id(connection, "cem@acme.example")
+        return await new_link(connection, "reset", person_id=person_id, is_mailed=True)
+
+    links = [f"/app/link/{service.ask(mailed)}", link_for(service, "cem@acme.example")]
+    invitation = link_for(service, "bea@acme.example", "invitation")
+    assert cem.submit("/app/security", "/app/security/password", password="another four words").status_code == 303
+    assert [Browser(service).get(link).status_code for link in (*links, invitation)] == [404, 404, 200]
 
 
 def test_sessions_are_listed_and_taken_back(service: Service) -> None:
