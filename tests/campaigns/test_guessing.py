@@ -42,6 +42,14 @@ def test_wrong_codes_of_many_networks_pause_the_mailbox_for_all(service: Service
     assert prove(service, token, "zoe@acme.example").outcome is Outcome.GIVEN
 
 
+def test_requests_of_others_that_are_not_decided_yet_do_not_end_the_code(service: Service) -> None:
+    token = reserve(service)
+    ask(service, token, "zoe@acme.example")
+    code = code_of(service, "zoe@acme.example")
+    on_desk(service, lambda desk: desk.services.visiting.ask(token, "zoe@acme.example", "198.51.100.1", "en"))
+    assert take(service, token, "zoe@acme.example", code).outcome is Outcome.GIVEN
+
+
 def test_guesses_of_one_mailbox_on_a_day_stay_few() -> None:
     """The numbers of decision 80: 140 on the first day, and 20 on each later one."""
     now = start = datetime(2027, 1, 1, tzinfo=UTC)

@@ -35,10 +35,10 @@ _ADD = """
     INSERT INTO campaign_asks (customer_id, environment, campaign_id, mailbox, email, language, asked_at)
     VALUES ($1, $2, $3, $4, $5, $6, clock_now())
 """
-# The last request for a mailbox. A request above the limit gets no mail, and the previous code stays valid. Otherwise anybody could make a visitor's code invalid.
+# The last request for a mailbox that was mailed. One that waits, or is above the limit, leaves the previous code valid. Otherwise anybody could make a visitor's code invalid.
 _LATEST = """
-    SELECT id, email, language, state = 'mailed' AND asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
-    WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 AND state <> 'ignored' ORDER BY id DESC LIMIT 1 FOR UPDATE
+    SELECT id, email, language, asked_at > (SELECT clock_now()) - $4::interval AS counts FROM campaign_asks
+    WHERE customer_id = $1 AND campaign_id = $2 AND mailbox = $3 AND state = 'mailed' ORDER BY id DESC LIMIT 1 FOR UPDATE
 """
 # Another worker that reads the same rows waits, and then finds them decided.
 _LOCK_NEW = """
