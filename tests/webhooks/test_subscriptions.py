@@ -151,10 +151,19 @@ async def test_both_secrets_sign_for_a_day(world: World, receiver: Receiver) -> 
     assert await world.database.fetchval(OPERATOR, left) == 0
 
 
-async def test_a_further_rotation_ends_the_oldest_secret(world: World, receiver: Receiver) -> None:
+async def test_further_rotations_end_no_secret_that_receivers_may_have(world: World, receiver: Receiver) -> None:
     made = await world.subscribe(receiver.url())
-    first, second = await rotate(world, made.id), await rotate(world, made.id)
+    secrets = [made.secret, *[(await rotate(world, made.id)).secret for _ in range(store.MOST_PREVIOUS)]]
     got = await deliver(world, receiver)
-    assert [verifies(got, one.secret) for one in (made, first, second)] == [False, True, True]
+    assert [verifies(got, one) for one in secrets] == [True] * len(secrets)
+    assert got.is_signed_with(made.secret)
+    secrets.append((await rotate(world, made.id)).secret)
     await world.database.execute(WORKER, queues.END_PREVIOUS_SECRETS)
-    assert verifies(await deliver(world, receiver), first.secret), "it ends in a day"
+    got = await deliver(world, receiver)
+    assert [verifies(got, one) for one in secrets] == [False, *[True] * (store.MOST_PREVIOUS + 1)]
+    await world.advance(DAY_S + 1)
+    secrets.append((await rotate(world, made.id)).secret)
+    got = await deliver(world, receiver)
+    assert [verifies(got, one) for one in secrets] == [*[False] * (len(secrets) - 2), True, True], (
+        "the earlier ones have ended"
+    )

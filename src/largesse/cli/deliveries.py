@@ -40,7 +40,7 @@ async def webhooks_list(customer: str | None, form: str | None) -> None:
 async def webhooks_rotate_secret(subscription: UUID, as_json: bool) -> None:
     """Replace the secret of the webhook subscription ID (see `webhooks list`) and print the new one once.
 
-    For 24 hours deliveries carry signatures by both secrets. A further rotation ends the oldest secret at once.
+    For 24 hours deliveries carry signatures by the previous secrets too, at most three.
     """
     async with acting_operator() as (database, operator):
         vault = await open_vault(database, load_settings())

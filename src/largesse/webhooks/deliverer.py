@@ -144,7 +144,7 @@ class Deliverer:
 
     def _signer(self, queue: SubscriptionQueue) -> Signer:
         secrets, context = self._vault.webhooks, secret_context(queue.subscription_id)
-        previous = None if queue.previous_secret is None else secrets.open(queue.previous_secret, context)
+        previous = b"" if queue.previous_secret is None else secrets.open(queue.previous_secret, context)
         return Signer(secrets.open(queue.sealed_secret, context), previous)
 
     async def _run(self, turn: _Turn) -> None:

@@ -248,7 +248,7 @@ class SubscriptionQueue(Confidential, frozen=True):
     customer_id: int
     target_url: str
     sealed_secret: bytes
-    previous_secret: bytes | None  # encrypted, too; None unless deliveries are signed with both
+    previous_secret: bytes | None  # encrypted, too; None unless deliveries are signed with previous ones
     jobs: list[Job]
 
     @property

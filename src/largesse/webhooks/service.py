@@ -82,7 +82,7 @@ async def remove_subscription(actor: Actor, subscription_id: UUID) -> None:
 
 
 async def rotate_secret(actor: Actor, vault: Vault, subscription_id: UUID) -> RotatedSecret:
-    """Rotates the secret of a subscription. For 24 hours deliveries are signed with the previous one too. Raises NotFound, StateConflict."""
+    """Rotates the secret of a subscription. For 24 hours deliveries are signed with the previous ones too. Raises NotFound, StateConflict."""
     async with actor.transaction(Right.SETTINGS) as transaction:
         rotated = await store.rotate_secret(transaction.connection, vault, actor.place, subscription_id)
         await transaction.record("webhook.secret_rotated", f"subscription {subscription_id}")

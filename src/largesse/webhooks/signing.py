@@ -58,14 +58,14 @@ class _Secret:
 
 
 class Signer:
-    """Signs the deliveries of one subscription. During a rotation, it also signs with the `previous` secret.
+    """Signs the deliveries of one subscription. During a rotation, it also signs with the `previous` secrets, newest first, separated by spaces.
 
-    Then `webhook-signature` has a signature by each secret, as in Standard Webhooks. `X-Service-Signature` is still by the previous secret,
+    Then `webhook-signature` has a signature by each secret, as in Standard Webhooks. `X-Service-Signature` is still by the oldest secret,
     and `X-Service-Signature-New` by the new one. So a receiver can use either secret.
     """
 
-    def __init__(self, secret: bytes, previous: bytes | None = None) -> None:
-        self._secrets = [_Secret(one) for one in ([secret] if previous is None else [secret, previous])]
+    def __init__(self, secret: bytes, previous: bytes = b"") -> None:
+        self._secrets = [_Secret(one) for one in (secret, *previous.split())]
 
     def headers(self, delivery_id: int, event: str, body: bytes, *, now: datetime | None = None) -> dict[str, str]:
         """Returns the headers of an attempt at the time `now`, by default this machine's. All attempts of a delivery have the same `webhook-id`."""
@@ -75,7 +75,7 @@ class Signer:
             "Content-Type": "application/json",
             "User-Agent": USER_AGENT,
             "X-Service-Event": event,
-            "X-Service-Signature": (previous[0] if previous else new).service_signature(body),
+            "X-Service-Signature": self._secrets[-1].service_signature(body),
             "webhook-id": str(delivery_id),
             "webhook-timestamp": str(at),
             "webhook-signature": " ".join([one.standard_signature(delivery_id, at, body) for one in self._secrets]),

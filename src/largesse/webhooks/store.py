@@ -13,7 +13,7 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
 from largesse.db.statements import plan_by_index, plan_in_order
-from largesse.encryption.vault import Vault
+from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.events.kinds import EVENTS
 from largesse.webhooks.signing import new_secret
 from largesse.webhooks.targets import Target
@@ -48,7 +48,8 @@ def select_events(events: str | Sequence[str]) -> Selection:
 
 
 MAX_SUBSCRIPTIONS = 100  # subscriptions of a customer, in both environments together
-ROTATION_S = 86_400  # how long the previous secret signs too
+ROTATION_S = 86_400  # how long the previous secrets sign too
+MOST_PREVIOUS = 3  # previous secrets that sign
 # Pending deliveries of a deleted subscription; a million in one statement would exceed its time limit.
 CANCELLED_AT_ONCE = 5_000
 
@@ -105,10 +106,13 @@ _SUBSCRIPTIONS_WITH_STATE = """
 """
 _ROTATE = """
     UPDATE webhook_subscriptions
-    SET previous_secret = sealed_secret, previous_until = clock_now() + $5 * interval '1 second', sealed_secret = $4
+    SET previous_secret = $7, previous_until = clock_now() + $5 * interval '1 second', sealed_secret = $4
     WHERE id = $1 AND customer_id = $2 AND environment = $3 AND sealed_secret = $6 RETURNING previous_until
 """
-_CURRENT = "SELECT sealed_secret FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3"
+_CURRENT = """
+    SELECT sealed_secret, CASE WHEN previous_until > clock_now() THEN previous_secret END AS previous_secret
+    FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3
+"""
 _FIND = "SELECT customer_id, environment FROM webhook_subscriptions WHERE id = $1"
 _EVERY = """
     SELECT s.id, c.key AS customer, environment, event, events, target_url, s.created_at, previous_until
@@ -138,7 +142,7 @@ class CreatedSubscription(Confidential, frozen=True):
 
 
 class RotatedSecret(Confidential, frozen=True):
-    """The new secret of a subscription, which is shown only once. Until `previous_until`, deliveries are signed with the previous one too."""
+    """The new secret of a subscription, which is shown only once. Until `previous_until`, deliveries are signed with the previous ones too."""
 
     id: UUID
     previous_until: datetime
@@ -153,7 +157,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     events: list[str] | None
     target_url: str
     created_at: datetime
-    rotates_until: datetime | None  # the time until which the previous secret signs too
+    rotates_until: datetime | None  # the time until which previous secrets sign too
     is_failing: bool  # whether the last attempt failed
     last_state: str | None  # the state of its newest delivery; None if it has none
     last_at: datetime | None
@@ -252,19 +256,32 @@ async def list_subscription_records(connection: Connection, principal: Principal
 
 
 async def rotate_secret(connection: Connection, vault: Vault, place: Place, subscription_id: UUID) -> RotatedSecret:
-    """Sets a new secret for a subscription. For ROTATION_S, the previous one signs too. Ends an earlier rotation. Raises NotFound.
+    """Sets a new secret for a subscription. For ROTATION_S, the previous one signs too, and so do those that still sign, MOST_PREVIOUS in all.
 
-    Raises StateConflict if another rotation happens at the same time: it would end the secret that receivers have.
+    Receivers may have any of them: a caller who gets no answer rotates again. Raises NotFound, and StateConflict if another rotation happens at the
+    same time.
     """
-    current = await connection.fetchval(_CURRENT, subscription_id, *place)
-    if current is None:
+    row = await connection.fetchrow(_CURRENT, subscription_id, *place)
+    if row is None:
         raise NotFound("There is no subscription with that id.")
-    secret = new_secret()
-    sealed = vault.webhooks.seal(secret.encode(), secret_context(subscription_id))
-    until = await connection.fetchval(_ROTATE, subscription_id, *place, sealed, ROTATION_S, current)
+    secrets, context = vault.webhooks, secret_context(subscription_id)
+    known = [one for sealed in row if sealed is not None for one in _open(vault, sealed, context)]
+    secret, previous = new_secret(), b" ".join(known[:MOST_PREVIOUS])
+    sealed = [secrets.seal(one, context) for one in (secret.encode(), previous)]
+    until = await connection.fetchval(
+        _ROTATE, subscription_id, *place, sealed[0], ROTATION_S, row["sealed_secret"], sealed[1]
+    )
     if until is None:
         raise StateConflict("The secret was rotated, or the subscription deleted, at the same time.")
     return RotatedSecret(subscription_id, until, secret)
+
+
+def _open(vault: Vault, sealed: bytes, context: bytes) -> list[bytes]:
+    """Returns the secrets of a column. Returns none if they cannot be decrypted, as rotating also replaces such a secret."""
+    try:
+        return vault.webhooks.open(sealed, context).split()
+    except DecryptionFailed:
+        return []
 
 
 async def find_subscription(connection: Connection, subscription_id: UUID) -> tuple[int, str]:

@@ -197,8 +197,8 @@ OPERATIONS = (
         shape=RotatedSecretShape,
         path_types=UUID_IN_PATH,
         problems=(NotFound, StateConflict),
-        description="For 24 hours, deliveries are signed with both secrets: two signatures in `webhook-signature`; in `X-Service-Signature` that of the "
-        "previous secret, and in `X-Service-Signature-New` that of the new one. A further rotation ends the oldest secret at once. Of rotations at the same time, one succeeds, and the others are 409.",
+        description="For 24 hours, deliveries are signed with the previous secret too: two signatures in `webhook-signature`; in `X-Service-Signature` that of the "
+        "previous secret, and in `X-Service-Signature-New` that of the new one. After a further rotation up to three previous secrets sign, and `X-Service-Signature` is that of the oldest. Of rotations at the same time, one succeeds, and the others are 409.",
         example={"id": _EXAMPLE_ID, "secret": "whsec_…", "previousUntil": "2030-01-03T09:00:00Z"},
     ),
 )
