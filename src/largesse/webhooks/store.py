@@ -9,9 +9,10 @@ import msgspec
 
 from largesse.base.confidential import Confidential
 from largesse.base.errors import InvalidRequest, NotFound, StateConflict
+from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.principal import Principal
-from largesse.db.pool import Connection, Row
-from largesse.db.scope import Place
+from largesse.db.pool import Connection, Database, Row
+from largesse.db.scope import Place, for_customers
 from largesse.db.statements import plan_by_index, plan_in_order
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.events.kinds import EVENTS
@@ -114,6 +115,10 @@ _CURRENT = """
     FROM webhook_subscriptions WHERE id = $1 AND customer_id = $2 AND environment = $3
 """
 _FIND = "SELECT customer_id, environment FROM webhook_subscriptions WHERE id = $1"
+_OF_USER = """
+    SELECT target_url, environment FROM webhook_subscriptions WHERE customer_id = $1 AND user_id = $2
+    ORDER BY environment, created_at, id
+"""
 _EVERY = """
     SELECT s.id, c.key AS customer, environment, event, events, target_url, s.created_at, previous_until
     FROM webhook_subscriptions s JOIN customers c ON c.id = s.customer_id
@@ -290,6 +295,13 @@ async def find_subscription(connection: Connection, subscription_id: UUID) -> tu
     if row is None:
         raise NotFound("There is no subscription with that id.")
     return row["customer_id"], row["environment"]
+
+
+async def list_of_user(database: Database, customer_id: int, user_id: int) -> list[Row]:
+    """Returns the address and the environment of the subscriptions that a member created, in both environments."""
+    places = [(customer_id, environment) for environment in ENVIRONMENTS]
+    async with database.connection(for_customers(places)) as connection:
+        return await connection.fetch(_OF_USER, customer_id, user_id)
 
 
 async def list_every_subscription(connection: Connection, customer: str | None) -> list[Row]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.web.api.conftest import Service
-from tests.web.console.conftest import Browser, SignIn
+from tests.web.console.conftest import Browser, SignIn, user_id
 
 from largesse.web.console.webhooks import REFUSALS
 from largesse.webhooks import targets
@@ -185,3 +185,17 @@ def test_a_secret_is_replaced(ada: Browser) -> None:
     assert "whsec_" in answer.text
     assert "Deliveries are signed with the previous secret too until" in ada.read(path)
     assert "whsec_" not in ada.text, "shown once"
+
+
+def test_the_webhooks_of_somebody_who_is_removed_are_named(service: Service, ada: Browser) -> None:
+    """Somebody may have sent the events to a program of their own."""
+    path, removing = (
+        subscribe(ada, "https://93.184.215.14/own"),
+        f"/app/people/{user_id(service, 'ada@acme.example')}/remove",
+    )
+    assert "https://93.184.215.14/own" in ada.read(removing)
+    ada.submit("/app", "/app/environment", environment="staging")
+    assert "https://93.184.215.14/own (Live)" in ada.read(removing)
+    ada.submit("/app", "/app/environment", environment="production")
+    ada.submit(f"{path}/remove")
+    assert "https://93.184.215.14/own" not in ada.read(removing)

@@ -21,6 +21,7 @@ from largesse.web.console.context import PageContext, RequestContext
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.service_accounts import assign_to
 from largesse.web.console.words import Names
+from largesse.webhooks.store import list_of_user
 
 ROLE_NAMES = Names(
     {"admin": text("Administrator"), "member": text("Member"), "finance": text("Finance"), "viewer": text("Viewer")}
@@ -151,7 +152,7 @@ async def assign(context: RequestContext) -> Response:
 
 
 async def ask_removal(context: RequestContext) -> Response:
-    """Asks whether to remove a member, and names their automations and API keys. If there is no such member, goes back to the list."""
+    """Asks whether to remove a member, and names their automations, API keys and webhooks. If there is no such member, goes back to the list."""
     try:
         member = await _member(context)
     except NotFound:
@@ -159,8 +160,9 @@ async def ask_removal(context: RequestContext) -> Response:
     automations = await list_in_both(context.database, context.person.customer_id)
     own = [one for one in automations if one.user_id == member.id]
     keys = await context.read(list_keys, customer_id=context.person.customer_id, made_by=member.id)
+    webhooks = await list_of_user(context.database, context.person.customer_id, member.id)
     rules = await list_needing(context.database, context.person.customer_id, member.id)
-    return context.page("remove_person.html", member=member, automations=own, keys=keys, rules=rules)
+    return context.page("remove_person.html", member=member, automations=own, keys=keys, webhooks=webhooks, rules=rules)
 
 
 async def take_away(context: RequestContext) -> Response:
