@@ -139,6 +139,12 @@ async def test_where_several_were_lately_each_is_bounded_until_one_is_alone_agai
     assert room.inside == ["a2", "a3", "a4"]
 
 
+def test_a_turn_that_never_began_gives_none_back() -> None:
+    turns = FairTurns[str](at_once=1, each=2, max_waiting=1)
+    turns.turn("a").end()
+    assert [turns.begins("a"), turns.begins("a")] == [True, False]
+
+
 async def test_a_turn_that_ends_early_lets_the_next_one_in() -> None:
     turns: FairTurns[str] = FairTurns(at_once=1, each=1, max_waiting=10)
     async with turns.turn("a") as turn:
