@@ -40,23 +40,23 @@ def test_a_body_that_is_no_json_object(service, problem, path: str, raw: bytes) 
 
 
 @pytest.mark.parametrize(
-    ("member", "status"),
+    "member",
     [
         # A wrong member and then text that is not JSON, or JSON that cannot be kept
-        ('"productId":"x","y":', 400),
-        ('"fromName":"\\ud800"', 400),
-        ('"value":1e400', 400),
-        (f'"value":{10**400}', 400),
-        ('"value":-0.0', 400),
-        ('"accountId":9223372036854775808', 400),
-        ('"codeQuantity":1.0', 400),
-        ('"productId":' + "[" * 100_000, 400),
-        ('"unknown":' + "[" * 100_000 + "]" * 100_000, 400),
+        '"productId":"x","y":',
+        '"fromName":"\\ud800"',
+        '"value":1e400',
+        f'"value":{10**400}',
+        '"value":-0.0',
+        '"accountId":9223372036854775808',
+        '"codeQuantity":1.0',
+        '"productId":' + "[" * 100_000,
+        '"unknown":' + "[" * 100_000 + "]" * 100_000,
     ],
 )
-def test_a_member_that_cannot_be_read(service, problem, member: str, status: int) -> None:
+def test_a_member_that_cannot_be_read(service, problem, member: str) -> None:
     raw = "{" + raw_body(service) + "," + member + "}"
-    problem(service.client("hr").post("/send/gift", content=raw.encode(), headers=JSON), status)
+    problem(service.client("hr").post("/send/gift", content=raw.encode(), headers=JSON), 400)
 
 
 @pytest.mark.parametrize(
@@ -284,12 +284,6 @@ def test_an_id_of_another_kind_is_explained(service, problem, path: str, said: s
 
 
 def test_other_methods_are_listed(service, problem) -> None:
-    assert (
-        problem(service.client("hr").put("/contacts/1"), 405, "method-not-allowed")
-        == "PUT is not allowed here. Use DELETE, GET or PATCH."
-    )
-    assert (
-        problem(service.client("hr").put("/contacts"), 405, "method-not-allowed")
-        == "PUT is not allowed here. Use GET or POST."
-    )
-    assert problem(service.client("hr").put("/me"), 405, "method-not-allowed") == "PUT is not allowed here. Use GET."
+    for path, others in (("/contacts/1", "DELETE, GET or PATCH"), ("/contacts", "GET or POST"), ("/me", "GET")):
+        said = problem(service.client("hr").put(path), 405, "method-not-allowed")
+        assert said == f"PUT is not allowed here. Use {others}."

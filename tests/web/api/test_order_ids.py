@@ -54,11 +54,8 @@ def test_refused_orders_spend_no_ids(service: Any, codes: int) -> None:
     assert service.send("gift", "coffee", value=5, externalReference=reference).status_code == 200
     before = last_id(service)
     for _ in range(10):
-        for members, status in (
-            ({"account": "poor"}, 402),
-            ({"externalReference": reference}, 409),
-            ({"accountId": 999}, 400),
-        ):
+        refused = {402: {"account": "poor"}, 409: {"externalReference": reference}, 400: {"accountId": 999}}
+        for status, members in refused.items():
             answer = service.send("gift", "coffee", value=5, codeQuantity=codes, **members)
             assert answer.status_code == status
     assert last_id(service) == before

@@ -120,6 +120,7 @@ def test_a_quote_is_for_what_the_account_holds_and_reserves_none_of_it(service: 
         {"fromName": "Kim"},
         {"message": "Thanks"},
         {"sendAt": LATER.isoformat()},
+        {"claimBy": LATER.isoformat()},
         {"expiryAfterDays": 31},
         {"source": "hr"},
     ],
@@ -138,11 +139,8 @@ def test_another_request_is_not_placed(service: Any, quote: Any, problem: Any, c
 
 def test_another_gift_is_not_placed(service: Any, quote: Any, problem: Any) -> None:
     token = quote("template", "welcome").json()["quote"]
-    for what, name, members in (
-        ("gift", "coffee", {"value": 10}),
-        ("collection", "treats", {"value": 10}),
-        ("template", "box", {}),
-    ):
+    others = ("gift", "coffee", {"value": 10}), ("collection", "treats", {"value": 10}), ("template", "box", {})
+    for what, name, members in others:
         problem(service.send(what, name, quote=token, **members), 409, "quote-changed")
 
 

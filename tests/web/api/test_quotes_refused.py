@@ -31,6 +31,7 @@ def details(answer: httpx.Response) -> dict[str, str]:
         {"recipients": [{**SAM, "quantity": 1000}] * 6, "codeQuantity": None},
         {"recipients": [SAM], "codeQuantity": None, "sendAt": "2020-01-01T00:00:00Z"},
         {"recipients": [SAM], "codeQuantity": None, "sendAt": 5},
+        {"claimBy": "2020-01-01T00:00:00Z"},
         {"fromName": "x" * 33},
         {"message": "a\u0000b"},
         {"expiryAfterDays": 0},

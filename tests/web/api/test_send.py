@@ -1,12 +1,9 @@
 """Orders that are placed: what the three send endpoints answer, and what is charged and kept."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from time import monotonic, sleep
 from typing import Any
 
-import httpx
 import pytest
 
 from largesse.web.claim.rendering import THEMES, theme
@@ -211,13 +208,7 @@ def test_expiry_holds_on_enterprise_plans_only(service) -> None:
 
 def test_wrapping_is_default_unless_said(service) -> None:
     client = service.client("hr")
-    for given, kept in (
-        (None, "default"),
-        ("", "default"),
-        ("  ", "default"),
-        ("stars", "stars"),
-        ("w" * 64, "w" * 64),
-    ):
+    for given, kept in ((None, "default"), ("", "default"), ("  ", "default"), ("gold", "gold"), ("w" * 64, "w" * 64)):
         placed(service.send("gift", "coffee", value=5, wrappingKey=given))
         assert client.get("/orders?limit=1").json()[0]["wrappingKey"] == kept
 
@@ -250,24 +241,3 @@ def test_five_thousand_codes_are_distinct(service) -> None:
     assert len({code["pin"] for code in codes}) > 4500
     again = service.client("hr").get(f"/orders/{body['reference']}")
     assert again.json() == body
-
-
-@pytest.mark.long
-def test_thousands_of_unusual_addresses_hold_nobody_up(service) -> None:
-    """Each is looked at closely, which takes a while in all; meanwhile others are served."""
-    recipients = [{"email": f"s\u00f6ren{n}@b\u00fccher{n}.example.com"} for n in range(2000)]
-    body = service.body("gift", "shop", value=0.01, recipients=recipients)
-    waits: list[float] = []
-    with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=service.url) as other:
-        headers = {"X-Api-Key": service.keys["crm"]}
-        began = monotonic()
-        # Half of the time is left to others, and a machine that is busy has little: it takes what it takes.
-        sending = pool.submit(service.client("hr").post, "/send/gift", json=body, timeout=100)
-        while not sending.done():
-            sleep(0.01)  # the asking has the interpreter too
-            asked = monotonic()
-            assert other.get("/me", headers=headers).status_code == 200
-            waits.append(monotonic() - asked)
-        took = monotonic() - began
-    assert placed(sending.result())["recipientCount"] == 2000
-    assert max(waits) < took / 2

@@ -65,6 +65,13 @@ pytestmark = pytest.mark.usefixtures("refusals_alone")
             },
             "`reminderDays` must all be over before `claimBy`",
         ),
+        ({"claimBy": "2020-01-01T00:00:00Z"}, "`claimBy` must be in the future"),
+        ({"claimBy": 7}, "`claimBy` must be a date-time"),
+        ({"claimBy": "9999-12-31T23:59:59-01:00"}, "`claimBy` is outside the calendar"),
+        *(
+            ({"recipients": [SAM], "reminderDays": days}, "`reminderDays")
+            for days in ([5, 2], [2, 2], [0], [366], [1, 2, 3, 4], "2", [1.5])
+        ),
         # Which and how much
         ({"productId": 999_999}, "`productId` names no product available in GB"),
         ({"productId": 0}, "`productId` must be at least 1"),
@@ -144,10 +151,7 @@ class TestSeveralWrongRecipients:
         recipients = [SAM, {"email": "x"}, SAM, {"email": "y"}]
         answer = service.send("gift", "coffee", value=5, recipients=recipients)
         assert "So is 1 more" in problem(answer, 400)
-        assert [error["pointer"] for error in answer.json()["errors"]] == [
-            "#/recipients/1/email",
-            "#/recipients/3/email",
-        ]
+        assert [error["pointer"] for error in answer.json()["errors"]] == [f"#/recipients/{n}/email" for n in (1, 3)]
 
     def test_a_lone_one_is_named_in_both_places(self, service, problem) -> None:
         answer = service.send("gift", "coffee", value=5, recipients=[{"email": "x"}])

@@ -108,39 +108,11 @@ def test_an_order_without_a_date_waits_for_ever(service: Any, follow_up_all: Run
     assert rows == 0
 
 
-def test_a_date_that_cannot_be_is_refused_by_its_name(service: Any) -> None:
-    to = [{"email": "sam@example.com"}]
-    before = service.state()
-    for claim_by, send_at, said in (
-        (in_days(-1), None, "must be in the future"),
-        (in_days(2), in_days(3), "must be later than `sendAt`"),
-        (in_days(3_700), None, "at most 3,650 days"),
-        ("soon", None, "claimBy"),
-        (7, None, "claimBy"),
-    ):
-        members = {"recipients": to, "claimBy": claim_by} | ({"sendAt": send_at} if send_at else {})
-        for path in ("send", "quote"):
-            body = service.body("collection", "treats", value=10, **members)
-            answer = service.client("hr").post(f"/{path}/collection", json=body)
-            assert answer.status_code == 400
-            assert "`claimBy`" in answer.json()["detail"]
-            assert said in answer.json()["detail"]
-    assert service.state() == before
-
-
 def test_an_offset_that_is_missing_is_utc_and_the_request_can_be_read_again(service: Any) -> None:
     at = (datetime.now(UTC) + timedelta(days=9)).replace(microsecond=0)
     order = service.send("collection", "treats", value=10, claimBy=f"{at:%Y-%m-%dT%H:%M:%S}").json()
     request = service.client("hr").get(f"/orders/{order['reference']}/request").json()
     assert request["claimBy"] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def test_a_quote_holds_the_order_to_its_date(service: Any) -> None:
-    body = service.body("collection", "treats", value=10, claimBy=in_days(5))
-    quote = service.client("hr").post("/quote/collection", json=body).json()["quote"]
-    other = service.client("hr").post("/send/collection", json={**body, "claimBy": in_days(6), "quote": quote})
-    assert other.status_code == 409
-    assert service.client("hr").post("/send/collection", json={**body, "quote": quote}).status_code == 200
 
 
 def test_a_default_is_for_orders_placed_after_it_and_for_the_api_only_if_chosen(service: Any, default: Any) -> None:

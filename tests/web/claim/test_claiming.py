@@ -43,13 +43,7 @@ def test_the_link_and_its_pin_open_the_gift(
     assert f"Path={claimed.headers['location'].removesuffix('#open')};" in f"{cookie};", "no other gift's page gets it"
     gift = recipient.get(claimed.headers["location"])
     assert gift.status_code == 200
-    for text in (
-        "A gift from Acme &amp; &lt;Co&gt;",
-        "Line one\nTwo",
-        "Coffee House e-gift",
-        "£10.00",
-        "COFFEE-1000-0",
-    ):
+    for text in ("A gift from Acme &amp; &lt;Co&gt;", "Line one\nTwo", "Coffee House", "£10.00", "COFFEE-1000-0"):
         assert text in gift.text
     assert states(service, code) == [("opened",), ("claimed",), ("chosen",), ("fulfilled",)]
 

@@ -116,7 +116,7 @@ def test_each_act_has_a_sentence_a_kind_and_labels() -> None:
     assert kind_of("person.signed_in") == "signing-in"
     assert acts_of("") == acts_of("nonsense") == []
     assert all(icon(name) for name, _, _ in KINDS.values())
-    for act, sentence in SENTENCES.items():
+    for act, sentence in [*SENTENCES.items(), *OF_OFFICE.items()]:
         assert sentence.startswith("%(who)s "), act
     assert len(LABELS) > 30
 
@@ -126,6 +126,22 @@ def rows(browser: Browser) -> list[str]:
     log = browser.page.text.partition('<ol class="panel rows log">')[2].partition("</ol>")[0]
     entries = re.findall(r'<div class="grow">(.*?)<details>', log, re.DOTALL)
     return [html.unescape(" ".join(re.sub(r"<[^>]*>", " ", entry).split())) for entry in entries]
+
+
+def noted(
+    service: Service,
+    act: str,
+    subject: str,
+    before: str | None = None,
+    after: str | None = None,
+    mode: str = "production",
+) -> None:
+    """As if a command of the operator had done that."""
+    service.sql(
+        "INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)"
+        " VALUES (1, now(), $1, 'command', 'x', $2, $3, $4, $5, '')",
+        mode, act, subject, before, after,
+    )  # fmt: skip
 
 
 def test_entries_are_sentences_with_names_and_what_changed(service: Service, ada: Browser) -> None:
@@ -197,26 +213,17 @@ def test_the_log_is_found_by_names_and_kinds(service: Service, ada: Browser) -> 
 
 
 def test_what_is_of_the_other_environment_has_its_name_and_no_link(service: Service, ada: Browser) -> None:
-    service.sql(
-        """
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, after, mac)
-        SELECT 1, now(), 'staging', 'command', 'top-up (root)', 'account.closed', 'account ' || id, '{"name": "x"}', ''::bytea
-        FROM accounts WHERE customer_id = 1 AND environment = 'staging' AND kind = 'funding' LIMIT 1
-        """
-    )
+    account = service.ids["funding_accounts"]["test-gbp"]
+    noted(service, "account.closed", f"account {account}", after='{"name": "x"}', mode="staging")
     ada.get("/app/audit")
     assert rows(ada)[0] == "The operator closed the account Test float Test mode"
 
 
 def test_finance_gets_no_link_to_a_page_that_it_may_not_open(service: Service, ada: Browser, sign_in: SignIn) -> None:
-    service.sql(
-        """
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, mac)
-        SELECT 1, now(), 'production', 'command', 'x', act, subject, ''::bytea
-        FROM (VALUES ('service_account.limited', 'service account 1'), ('contact.changed', 'contact 1'), ('template.changed', 'template 1'), ('budget.changed', 'budget 1'),
-              ('approval.asked', 'send ABCDEF123456')) AS made (act, subject)
-        """
-    )
+    noted(service, "service_account.limited", "service account 1")
+    noted(service, "approval.asked", "send ABCDEF123456")
+    for what in ("contact", "template", "budget"):
+        noted(service, f"{what}.changed", f"{what} 1")
     ada.get("/app/audit")
     opened = re.findall(r'<a href="(/app/[\w-]+)/[^"]+">', ada.page.text)
     assert {"/app/service-accounts", "/app/contacts", "/app/templates", "/app/budgets", "/app/approvals"} <= {*opened}
@@ -241,40 +248,26 @@ def test_money_that_an_operator_credited_is_shown_as_money_with_its_account(serv
 
 
 def test_instants_are_told_in_the_zone_of_the_reader(service: Service, ada: Browser) -> None:
-    service.sql(
-        """
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)
-        VALUES (1, now(), 'production', 'command', 'x', 'order.rescheduled', 'order ABCDEF123456',
-                '{"scheduled_for": "2030-01-01T09:00:00+00:00"}', '{"scheduled_for": "2030-06-01T10:30:00+00:00"}', ''::bytea)
-        """
-    )
+    at = '{{"scheduled_for": "2030-{}:00+00:00"}}'.format
+    noted(service, "order.rescheduled", "order ABCDEF123456", at("01-01T09:00"), at("06-01T10:30"))
     ada.get("/app/audit")
     assert rows(ada)[0] == "The operator moved …123456 from 1 Jan 2030, 09:00:00 to 1 Jun 2030, 10:30:00"
 
 
 def test_amounts_that_an_earlier_release_stored_as_text_are_shown(service: Service, ada: Browser) -> None:
-    service.sql(
-        """
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)
-        VALUES (1, now(), 'production', 'command', 'x', 'budget.changed', 'budget 9', '{"name": "Team", "limit": "£10.00", "per_gift": "any amount"}',
-                '{"name": "Team", "limit": "£20.00", "per_gift": "any amount"}', ''::bytea)
-        """
-    )
+    of_team = '{{"name": "Team", "limit": "{}", "per_gift": "any amount"}}'.format
+    noted(service, "budget.changed", "budget 9", of_team("£10.00"), of_team("£20.00"))
     ada.get("/app/audit")
     assert rows(ada)[0] == "The operator changed the budget budget 9 Limit: £10.00 → £20.00"
 
 
 def test_what_a_key_may_do_is_worded_for_the_reader_also_of_an_earlier_release(service: Service, ada: Browser) -> None:
-    service.sql(
-        """
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, before, after, mac)
-        SELECT 1, now(), 'production', 'command', 'x', act, 'API key 9', before::json, after::json, ''::bytea
-        FROM (VALUES
-            ('key.narrowed', '{"for": "everything", "from": "everywhere"}', '{"for": "send", "from": "192.0.2.0/24"}'),
-            ('key.narrowed', '{"scopes": ["send", "read"], "networks": ["192.0.2.0/24"]}', '{"scopes": null, "networks": null}'),
-            ('key.created', NULL, '{"scopes": null, "networks": null}')) AS new (act, before, after)
-        """
-    )
+    everything = '{"scopes": null, "networks": null}'
+    before, after = '{"for": "everything", "from": "everywhere"}', '{"for": "send", "from": "192.0.2.0/24"}'
+    noted(service, "key.narrowed", "API key 9", before, after)
+    narrow = '{"scopes": ["send", "read"], "networks": ["192.0.2.0/24"]}'
+    noted(service, "key.narrowed", "API key 9", narrow, everything)
+    noted(service, "key.created", "API key 9", after=everything)
     ada.get("/app/audit")
     created, lifted, narrowed = (re.findall("(?:Allowed networks|Scopes): .*", entry)[0] for entry in rows(ada)[:3])
     assert created == "Allowed networks: Every network Scopes: Everything"
@@ -286,14 +279,9 @@ def test_what_a_key_may_do_is_worded_for_the_reader_also_of_an_earlier_release(s
 
 
 def test_what_has_no_name_is_said_in_the_readers_language(service: Service, ada: Browser) -> None:
-    service.sql(
-        """
-        INSERT INTO audit_events (customer_id, at, environment, actor, actor_name, act, subject, mac)
-        SELECT 1, now(), 'production', 'command', 'x', act, subject, ''::bytea
-        FROM (VALUES ('contact.changed', 'contact 5'), ('automation.skipped', 'automation 6'), ('parcel.returned', 'parcel 7'))
-        AS done (act, subject)
-        """
-    )
+    noted(service, "contact.changed", "contact 5")
+    noted(service, "automation.skipped", "automation 6")
+    noted(service, "parcel.returned", "parcel 7")
     ada.get("/app/audit")
     assert "The operator changed the contact 5" in rows(ada), "not the contact contact 5"
     ada.headers["Accept-Language"] = "de"

@@ -37,10 +37,8 @@ def test_past_gifts_lead_to_the_orders_that_the_person_may_see(service: Service,
 def test_an_automation_says_that_it_sends_nothing_once_its_person_may_not(
     service: Service, ada: Browser, cem: Browser
 ) -> None:
-    path, said = (
-        set_one(cem, service, name="Anniversaries").headers["location"],
-        "Cem may not send any more, so nothing is sent.",
-    )
+    path = set_one(cem, service, name="Anniversaries").headers["location"]
+    said = "Cem may not send any more, so nothing is sent."
     assert said not in ada.read(path)
     [person] = service.sql("SELECT id FROM users WHERE name = 'Cem'")
     removing = f"/app/people/{person['id']}/remove"

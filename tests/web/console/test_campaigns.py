@@ -359,10 +359,8 @@ def test_each_sees_their_own_and_administrators_all(service: Service, cem: Brows
         for act in ("pause", "resume", "end"):
             assert other.post(f"{path}/{act}").status_code == 404, act
         assert other.post(f"{path}/edit", **fields(service)).status_code == 404
-    assert service.sql("SELECT paused_at, closes_at > clock_now() FROM campaigns WHERE id = $1", number)[0] == (
-        None,
-        True,
-    )
+    [row] = service.sql("SELECT paused_at, closes_at > clock_now() FROM campaigns WHERE id = $1", number)
+    assert tuple(row) == (None, True)
     [cem] = service.sql("SELECT id FROM users WHERE email = 'cem@acme.example'")
     service.sql("UPDATE campaigns SET user_id = $2 WHERE id = $1", number, cem["id"])
     ada.get("/app/campaigns")

@@ -1,7 +1,7 @@
 """Claim-by dates in the web application: in a send, on the page of an order, and the company's default."""
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -55,9 +55,7 @@ def test_a_send_has_a_date_and_the_review_says_what_happens(ada: Browser, servic
     assert "Claim it by" in ada.get(f"{path}/claim").text
     reference = place(ada, path)
     assert "Recipients can open their gift until" in ada.get(f"{path}/sent").text
-    assert claim_by(service, reference) == datetime.combine(day(20), datetime.min.time(), UTC) + timedelta(
-        hours=23, minutes=59, seconds=59
-    )
+    assert claim_by(service, reference) == datetime.combine(day(20), time(23, 59, 59), UTC)
 
 
 def test_without_a_day_nothing_is_stored(ada: Browser, service: Service) -> None:
@@ -74,16 +72,8 @@ DAY_IS_OVER = "The gifts leave after this day. Choose a later one."
         ({"claim_by": "2020-01-01"}, "claim_by", DAY_IS_OVER),
         ({"claim_by": "9999-12-31"}, "claim_by", "Choose a day at most 3,650 days after the gifts leave."),
         ({"when": "later", "at": f"{day(10)}T09:00", "claim_by": str(day(9))}, "claim_by", DAY_IS_OVER),
-        (
-            {"when": "later", "at": f"{day(10)}T02:00", "claim_by": str(day(10))},
-            "claim_by",
-            "Recipients would have less",
-        ),
-        (
-            {"reminder_days": "3, 30", "claim_by": str(day(20))},
-            "reminder_days",
-            "The last reminder would leave after the claim-by date.",
-        ),
+        ({"when": "later", "at": f"{day(10)}T02:00", "claim_by": str(day(10))}, "claim_by", "Recipients"),
+        ({"reminder_days": "3, 30", "claim_by": str(day(20))}, "reminder_days", "The last reminder would leave"),
         *(
             ({"reminder_days": typed}, "reminder_days", "")
             for typed in ("soon", "0", "366", "10, 3", "3, 3", "1, 2, 3, 4", "1.5", "-2")

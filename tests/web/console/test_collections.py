@@ -19,11 +19,8 @@ def test_a_collection_made_here_is_sent_at_once_by_every_process(
     collection = gathered(service, ada, "coffee", "hamper")
     for one, key in ((service, "hr"), (staging, "hr-test")):
         listed = {found["id"]: found for found in one.client(key).get("/collections").json()}
-        assert (listed[collection]["name"], listed[collection]["value"], listed[collection]["kind"]) == (
-            "Ours",
-            25.0,
-            "custom",
-        )
+        made = listed[collection]
+        assert (made["name"], made["value"], made["kind"]) == ("Ours", 25.0, "custom")
     assert send(service, "collection", collection).json()["value"] == 25.0
     assert send(staging, "collection", collection, "hr-test", "test-gbp").status_code == 200
     assert "Ours" in ada.read("/app/send?tab=collections")
@@ -68,11 +65,8 @@ def choices(opened: tuple[Browser, str]) -> list[str]:
 
 
 def test_what_fits_is_offered_and_nothing_else(service: Service, ada: Browser) -> None:
-    for value, names in (
-        ("25", {"Coffee House", "Shop", "Autumn hamper"}),
-        ("12.50", {"Shop", "Cinema"}),
-        ("3", {"Shop"}),
-    ):
+    fitting = {"25": {"Coffee House", "Shop", "Autumn hamper"}, "12.50": {"Shop", "Cinema"}, "3": {"Shop"}}
+    for value, names in fitting.items():
         page = ada.get(f"/app/collections/new?country=GB&currency=GBP&value={value}").text
         found = set(re.findall(r"<strong>(Coffee House|Shop|Cinema|Autumn hamper|Globex club|Bookshop)", page))
         assert found == names, value

@@ -173,15 +173,8 @@ def test_what_is_wrong_with_a_template_is_said_and_what_was_typed_stays(
     service: Service, ada: Browser, fields: dict[str, str], wrong: str
 ) -> None:
     before = service.sql("SELECT count(*) FROM templates")
-    ada.get("/app/templates")
-    said = {
-        "product": str(service.ids["products"]["coffee"]),
-        "value": "10",
-        "name": "Mine",
-        "wrapping_key": "gold",
-        "message": "Typed.",
-    }
-    answer = ada.post("/app/templates", **{**said, **fields})
+    said = {"value": "10", "name": "Mine", "wrapping_key": "gold", "message": "Typed."}
+    answer = ada.submit("/app/templates", product=str(service.ids["products"]["coffee"]), **{**said, **fields})
     assert answer.status_code == 422
     assert wrong in answer.text
     if "message" not in fields:
@@ -191,13 +184,8 @@ def test_what_is_wrong_with_a_template_is_said_and_what_was_typed_stays(
 
 def test_there_are_so_many_templates_at_most(service: Service, ada: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "MOST_TEMPLATES", 0)
-    answer = ada.submit(
-        "/app/templates",
-        product=str(service.ids["products"]["coffee"]),
-        value="10",
-        name="One more",
-        wrapping_key="gold",
-    )
+    coffee = str(service.ids["products"]["coffee"])
+    answer = ada.submit("/app/templates", product=coffee, value="10", name="One more", wrapping_key="gold")
     assert answer.status_code == 422
     assert "Delete one first." in answer.text
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import html
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,10 +18,11 @@ from tests.web.console.test_automations import set_one
 from tests.web.console.test_campaigns import set_one as set_campaign
 
 from largesse.automations import service as automations
+from largesse.budgets import service as budgets
 from largesse.campaigns import service as campaigns
 from largesse.catalogue import service as collections
 from largesse.contacts import service as contacts
-from largesse.customers import api_keys, members
+from largesse.customers import api_keys, members, service_accounts
 from largesse.ledger import accounts
 from largesse.web.console import branding
 from largesse.web.console.gifts import templates
@@ -125,12 +127,8 @@ def test_a_brand_keeps_what_somebody_else_changed_meanwhile(service: Service, ad
     save(ada, path, old, colour="#ff0000", subject="")
     save(ada, path, old, sender_name="Acme Gifts")
     now = window(ada, path)
-    assert (now["colour"], now["subject"], now["sender_name"], now["footer"]) == (
-        "#ff0000",
-        "",
-        "Acme Gifts",
-        "Acme\nLtd",
-    )
+    shown = [now[name] for name in ("colour", "subject", "sender_name", "footer")]
+    assert shown == ["#ff0000", "", "Acme Gifts", "Acme\nLtd"]
     conflict(ada, path, old, "\N{EN DASH}", subject="Good day")
 
 
@@ -146,14 +144,8 @@ def test_default_claim_by_dates_keep_what_somebody_else_changed_meanwhile(servic
 
 
 def test_a_contact_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
-    new = {
-        "name": "Ada",
-        "email": "ada@example.com",
-        "groups": "Sales, Berlin",
-        "address": "1 High St\nLondon",
-        "country": "GB",
-    }
-    path = str(ada.submit("/app/contacts/new", "/app/contacts", **new).headers["location"])
+    new = {"name": "Ada", "email": "ada@example.com", "groups": "Sales, Berlin", "address": "1 High St\nLondon"}
+    path = str(ada.submit("/app/contacts/new", "/app/contacts", country="GB", **new).headers["location"])
     old = window(ada, path) | {"group": ["Sales", "Berlin"]}
     save(ada, path, old, email="byron@example.com", start_date="01/09/2019", group=["Sales"], groups="Paris")
     save(ada, path, old, name="Ada Byron", birthday="29/02", group=["Berlin"], groups="Rome")
@@ -219,6 +211,30 @@ def test_both_changes_of_a_form_saved_at_the_same_moment_are_kept(
     save_both(path, collections, "change_collection", old | first, old | second)
     [row] = service.sql("SELECT product_ids FROM collections WHERE name = 'Both'")
     assert row["product_ids"] == [int(coffee), int(shop), int(hamper)]
+
+
+def test_a_budget_keeps_both_changes_of_the_same_moment(
+    service: Service, ada: Browser, save_both: Callable[..., None]
+) -> None:
+    new = {"name": "Thanks", "of": "role-member", "currency": "GBP", "period": "month", "limit": "25", "per_gift": "9"}
+    assert ada.submit("/app/budgets", **new).status_code == 303
+    [[budget]] = service.sql("SELECT id FROM budgets WHERE name = 'Thanks'")
+    path, shown = f"/app/budgets/{budget}", {"name": "Thanks", "limit": "25.00", "per_gift": "9.00"}
+    form = shown | {f"was_{name}": value for name, value in shown.items()}
+    save_both(path, budgets, "change_budget", form | {"limit": "50"}, form | {"per_gift": "7", "name": "More"})
+    [row] = service.sql("SELECT name, limit_minor, per_gift_minor FROM budgets WHERE id = $1", budget)
+    assert tuple(row) == ("More", 50_00, 7_00)
+
+
+def test_a_service_account_keeps_both_limits_of_the_same_moment(
+    service: Service, save_both: Callable[..., None]
+) -> None:
+    account = service.ids["service_accounts"]["hr-bot"]
+    form = {"currency": "GBP", "largest_order": "", "daily": "", "was_largest_order": "", "was_daily": ""}
+    both = form | {"largest_order": "10"}, form | {"daily": "20"}
+    save_both(f"/app/service-accounts/{account}/limit", service_accounts, "limit_service_account", *both)
+    [[limits]] = service.sql("SELECT limits FROM service_accounts WHERE id = $1", account)
+    assert json.loads(limits) == {"GBP": {"largest_order_minor": 10_00, "daily_minor": 20_00}}
 
 
 def test_a_key_keeps_the_networks_that_somebody_else_set_meanwhile(

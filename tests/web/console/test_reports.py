@@ -56,10 +56,8 @@ def test_a_free_period_is_compared_with_as_many_days_before() -> None:
     assert (period.before_since, period.before_until) == (date(2030, 3, 7), date(2030, 3, 9))
     assert (period.grain, len(period.steps())) == ("day", 3)
     long = free_period(date(2029, 11, 30), date(2030, 2, 1))
-    assert (long.grain, [str(day) for day in long.steps()]) == (
-        "month",
-        ["2029-11-01", "2029-12-01", "2030-01-01", "2030-02-01"],
-    )
+    assert long.grain == "month"
+    assert [str(day) for day in long.steps()] == ["2029-11-01", "2029-12-01", "2030-01-01", "2030-02-01"]
     assert free_period(date(2030, 1, 1), date(2030, 3, 3)).grain == "day"
     last = date(2030, 1, 1) + timedelta(days=MOST_DAYS - 1)
     assert len(free_period(date(2030, 1, 1), last).steps()) == 61

@@ -83,14 +83,11 @@ def test_a_used_reference_leads_to_its_order() -> None:
     [
         ("`account_id` is required.", "`accountId` is required."),
         (
-            "Exactly one of `recipients` and `code_quantity` must be given.",
-            "Exactly one of `recipients` and `codeQuantity` must be given.",
+            "One of `recipients` and `code_quantity` must be given.",
+            "One of `recipients` and `codeQuantity` must be given.",
         ),
         ("`line_items[1].name` must not contain a tab.", "`lineItems[1].name` must not contain a tab."),
-        (
-            "`contacts[1].external_id`: Another contact has this id.",
-            "`contacts[1].externalId`: Another contact has this id.",
-        ),
+        ("`contacts[1].external_id`: Another has this id.", "`contacts[1].externalId`: Another has this id."),
         ("`productId` must be an integer.", "`productId` must be an integer."),
         ("The service account 'hr_bot' is not active.", "The service account 'hr_bot' is not active."),
         ("`event` must be one of: line.claimed_late.", "`event` must be one of: line.claimed_late."),

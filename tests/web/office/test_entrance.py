@@ -13,14 +13,11 @@ from tests.web.api.conftest import Service, ServiceFactory
 from tests.web.console.conftest import Browser
 from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
-from largesse.audit.model import ACTS
 from largesse.customers.access import AccessChanged
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
 from largesse.staff.model import MOST_STAFF, StaffMember, StaffRight
 from largesse.staff.sign_in import staff_actor
-from largesse.web.console.audit_words import SENTENCES
-from largesse.web.office.audit_log import OF_OFFICE
 
 
 def test_there_is_no_back_office_before_somebody_was_invited(start_service: ServiceFactory) -> None:
@@ -28,26 +25,13 @@ def test_there_is_no_back_office_before_somebody_was_invited(start_service: Serv
     browser = Browser(service)
     nowhere = browser.get("/no-such-page")
     number = f"/office/customers/{'9' * 5_000}"
-    for path in (
-        "/office",
-        "/office/sign-in",
-        "/office/assets/office.css",
-        "/office/link/x",
-        "/office/nothing",
-        number,
-    ):
+    for path in ("/office", "/office/sign-in", "/office/assets/office.css", "/office/link/x", "/office/no", number):
         answer = browser.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (404, nowhere.headers["content-type"])
         assert answer.json()["detail"] == nowhere.json()["detail"]
         assert "set-cookie" not in answer.headers
     add_staff(service, "owner")
     assert browser.get("/office/sign-in").status_code == 200
-
-
-def test_a_member_is_in_with_their_second_step(service: Service) -> None:
-    browser = staff_in(service, "owner")
-    assert browser.get("/office").status_code == 200
-    assert "Owner" in browser.text
 
 
 def test_an_invitation_leads_to_a_password_and_a_second_step_before_anything_else(service: Service) -> None:
@@ -93,10 +77,8 @@ def test_other_methods_are_answered_as_nothing(service: Service) -> None:
 def test_a_session_ends_after_half_an_hour_without_a_request_and_after_twelve_hours(
     service: Service, change: str, within: timedelta, beyond: timedelta
 ) -> None:
-    browser, later = (
-        staff_in(service, "owner"),
-        f"UPDATE staff_sessions SET {change} WHERE ended_at IS NULL RETURNING 1",
-    )
+    browser = staff_in(service, "owner")
+    later = f"UPDATE staff_sessions SET {change} WHERE ended_at IS NULL RETURNING 1"
     service.sql(later, within)
     assert browser.get("/office").status_code == 200
     service.sql(later, beyond)
@@ -326,11 +308,6 @@ def test_the_log_tells_of_staff_in_sentences(service: Service) -> None:
     browser = staff_in(service, "owner")
     assert "owner@largesse.example signed in" in browser.read("/office/audit?of=installation")
     assert "no customer of that key" in browser.read("/office/audit?of=nobody")
-
-
-def test_the_log_has_a_sentence_for_every_act() -> None:
-    assert {*SENTENCES, *OF_OFFICE} == set(ACTS)
-    assert all(sentence.startswith("%(who)s ") for sentence in OF_OFFICE.values())
 
 
 def test_the_log_says_roles_and_kinds_in_the_language_of_the_page(service: Service) -> None:

@@ -344,11 +344,8 @@ def test_the_recipients_page_says_that_the_parcel_came_back(service: Service, wa
 def test_the_customer_learns_that_a_parcel_came_back(service: Service, wade: Browser) -> None:
     [parcel] = wait_to_be_sent(service, 1)
     [order] = service.sql("SELECT reference FROM orders ORDER BY id DESC LIMIT 1")
-    here, page, ada = (
-        f"/office/parcels/{parcel}",
-        f"/app/orders/{order['reference']}",
-        signed_in(service, "ada@acme.example"),
-    )
+    here, page = f"/office/parcels/{parcel}", f"/app/orders/{order['reference']}"
+    ada = signed_in(service, "ada@acme.example")
     said = []
     for act, form in (("send", {"carrier": "DHL"}), ("returned", {"reason": "address"}), ("again", {})):
         assert wade.submit(here, f"{here}/{act}", **form).status_code == 303

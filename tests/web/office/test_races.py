@@ -43,10 +43,8 @@ def test_a_line_of_a_bank_file_is_credited_or_dismissed(service: Service, first:
                 answers.append(pool.submit(browser.post, f"{here}/lines/2/{act}"))
                 assert waits(count), f"{act} waits for whoever decides about the top-up"
         assert [one.result().status_code for one in answers] == [303, 303]
-    credited, dismissed = (
-        balance(service) - before,
-        service.sql("SELECT FROM bank_lines WHERE dismissed_at IS NOT NULL"),
-    )
+    credited = balance(service) - before
+    dismissed = service.sql("SELECT FROM bank_lines WHERE dismissed_at IS NOT NULL")
     assert (credited, len(dismissed)) == ((99_00, 0) if first == "credit" else (0, 1))
     assert "There is nothing to decide about this line any more." in max_.read(here)
     assert [one for one in service.findings() if STAFF not in one] == []
