@@ -42,7 +42,7 @@ from largesse.privacy import retention  # noqa: F401 - its metric is one of METR
 from largesse.suppliers import buyer  # noqa: F401 - its metrics are of METRICS
 from largesse.templates.service import MOST_TEMPLATES
 from largesse.web.api.routes import operations_of
-from largesse.web.docs.pages import docs_pages
+from largesse.web.docs.pages import DocsPages
 from largesse.web.kit.body import BODY_TIMEOUT_S, MAX_BODY_BYTES
 from largesse.web.kit.headers import MAX_HEADER_BYTES
 from largesse.web.kit.problems import PROBLEMS
@@ -269,7 +269,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
 @of_each_document
 def test_operations_that_are_named_exist(path: Path) -> None:
     known = {(operation.method, operation.path) for operation in operations_of("staging")}
-    known |= {("GET", page.path) for page in docs_pages(load_settings({}))}
+    known |= {("GET", page.path) for page in DocsPages(load_settings({})).routes()}
     for span in code(path.read_text()):
         if found := re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)(\?\S*)?", span):
             assert (found[1], found[2]) in known, span

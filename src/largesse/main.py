@@ -47,7 +47,7 @@ from largesse.request_log.service import RequestLog
 from largesse.web.api.application import Application
 from largesse.web.api.routes import operations_of
 from largesse.web.api.shapes import CatalogueInJson
-from largesse.web.kit.asgi import encode_json
+from largesse.web.kit.asgi import InBrowser, encode_json
 from largesse.web.kit.services import Services
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.service import DeliveryThrottle
@@ -107,13 +107,13 @@ def build_app(
             runner.start()
             yield services
 
-    async def make_pages(services: Services) -> Sequence[BaseRoute]:
+    async def make_pages(services: Services) -> tuple[Sequence[BaseRoute], InBrowser]:
         made = await asyncio.to_thread(_import_pages)
         has_mailbox = mailbox or settings.environment == "staging"
-        routes = made.all_pages(services, is_demo=mailbox, has_mailbox=has_mailbox, listens_on=listens_on)
+        routes, in_browser = made.all_pages(services, is_demo=mailbox, has_mailbox=has_mailbox, listens_on=listens_on)
         collect_seldom()
         threading.Thread(target=made.load_texts, daemon=True).start()
-        return [*pages, *routes]
+        return [*pages, *routes], in_browser
 
     return Application(
         operations_of(settings.environment), lifespan=lifespan, pages=make_pages, rate_limit=settings.rate_limit

@@ -36,7 +36,7 @@ from largesse.web.api.answering import REQUESTS
 from largesse.web.api.application import WHOLE_REQUESTS, Application
 from largesse.web.api.operation import Call, NoQuery, Operation
 from largesse.web.kit import refusal_log
-from largesse.web.kit.asgi import Answer, Reply, encode_json
+from largesse.web.kit.asgi import Answer, InBrowser, Reply, encode_json
 from largesse.web.kit.body import BodyMemory
 
 TRIED = int(os.environ.get("FUZZ_REQUESTS", "1000"))
@@ -228,8 +228,8 @@ class Two:
             await asyncio.sleep(0)
 
 
-async def _no_pages(_: Any) -> list[Any]:
-    return []
+async def _no_pages(_: Any) -> tuple[list[Any], InBrowser]:
+    return [], lambda _, reply: reply
 
 
 @pytest.fixture

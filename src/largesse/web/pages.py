@@ -9,7 +9,8 @@ from largesse.base.i18n.templates import CATALOGUES, translations
 from largesse.web.claim.pages import claim_pages
 from largesse.web.console.guard import console_pages
 from largesse.web.console.layout import Layout
-from largesse.web.docs.pages import docs_pages
+from largesse.web.docs.pages import DocsPages
+from largesse.web.kit.asgi import InBrowser
 from largesse.web.kit.assets import picture_routes
 from largesse.web.kit.page_services import page_services
 from largesse.web.kit.services import Services
@@ -25,18 +26,22 @@ def load_texts() -> None:
             translations(tag, catalogues)
 
 
-def all_pages(operations: Services, *, is_demo: bool, has_mailbox: bool, listens_on: str) -> Sequence[BaseRoute]:
-    """Returns the routes of all pages. `operations` are the services that operations use already.
+def all_pages(
+    operations: Services, *, is_demo: bool, has_mailbox: bool, listens_on: str
+) -> tuple[Sequence[BaseRoute], InBrowser]:
+    """Returns the routes of all pages, and how errors that no page shows look in a browser. `operations` are the services that operations use already.
 
     In a demo, gifts that are not in stock get a test voucher in production too. With `has_mailbox` the captured mailbox is among the pages;
     `listens_on` is one of its hosts.
     """
     services = page_services(operations, makes_vouchers=is_demo)
-    return [
-        *docs_pages(services.settings, has_mailbox=has_mailbox),
+    docs = DocsPages(services.settings, has_mailbox=has_mailbox)
+    routes = [
+        *docs.routes(),
         *claim_pages(services),
         *console_pages(services),
         *office_pages(services),
         *picture_routes(services),
         *(mailbox_pages(services, listens_on) if has_mailbox else ()),
     ]
+    return routes, docs.in_browser

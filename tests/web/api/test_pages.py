@@ -135,7 +135,7 @@ def test_no_link_is_dead(service: Service) -> None:
                 assert fragment in pages[target].ids, link
 
 
-def test_other_methods_and_addresses_are_problems(service: Service) -> None:
+def test_other_methods_and_addresses_are_problems_and_pages_in_a_browser(service: Service) -> None:
     client = service.client()
     for answer, status in (
         (client.post("/docs"), 405),
@@ -146,6 +146,13 @@ def test_other_methods_and_addresses_are_problems(service: Service) -> None:
     ):
         assert answer.status_code == status
         assert answer.headers["content-type"] == "application/problem+json"
+        browser = {"Accept": "text/html,*/*;q=0.8", "Accept-Language": "de"}
+        shown = client.request(answer.request.method, answer.request.url, headers=browser)
+        assert shown.status_code == status
+        assert "text/html" in shown.headers["content-type"]
+        assert shown.headers.get("allow") == answer.headers.get("allow")
+        assert '<html lang="de">' in shown.text
+        assert Page(shown.text).tags.count("h1") == 1
     assert "GET" in client.post("/docs").headers["allow"]
     head = client.head("/docs")
     assert (head.status_code, head.content) == (200, b"")

@@ -17,7 +17,7 @@ from largesse.web.api import answering
 from largesse.web.api.operation import Call, Operation
 from largesse.web.api.reading import ignore_body, ignored_headers, read_query, read_secret
 from largesse.web.api.whole import WholeRequests
-from largesse.web.kit.asgi import Message, Receive, Reply, Scope, Send, client_address, send_reply
+from largesse.web.kit.asgi import InBrowser, Message, Receive, Reply, Scope, Send, client_address, send_reply
 from largesse.web.kit.body import read_body
 from largesse.web.kit.compression import Compressing
 from largesse.web.kit.headers import Headers, check_size, read_headers
@@ -45,10 +45,10 @@ class Application:
         operations: Sequence[Operation],
         *,
         lifespan: Callable[[Application], AbstractAsyncContextManager[Services]],
-        pages: Callable[[Services], Awaitable[Sequence[BaseRoute]]],
+        pages: Callable[[Services], Awaitable[tuple[Sequence[BaseRoute], InBrowser]]],
         rate_limit: int = 0,
     ) -> None:
-        """Takes `lifespan`, which opens the services, and `pages`, which makes the other routes while operations are already served.
+        """Takes `lifespan`, which opens the services, and `pages`, which makes the other routes, and the pages of their errors, while operations are already served.
 
         A key may send `rate_limit` requests a minute; 0 means no limit.
         """
@@ -70,6 +70,7 @@ class Application:
                 self._patterns.append((pattern, methods))
         self._pages: asyncio.Task[Router] | None = None
         self._is_page_wanted = asyncio.Event()
+        self._in_browser: InBrowser = lambda _, reply: reply
 
     @property
     def services(self) -> Services:
@@ -119,7 +120,7 @@ class Application:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._is_page_wanted.wait(), _PAGES_AFTER_S)
         try:
-            pages = await self._make_pages(services)
+            pages, self._in_browser = await self._make_pages(services)
             from starlette.routing import Router  # already loaded, so this does not hold up the event loop
 
             return Router(pages, redirect_slashes=False, default=self._nothing_here)
@@ -181,7 +182,7 @@ class Application:
             show = await asyncio.shield(self._pages)  # the first pages wait until all are made
             await show(scope, receive, Compressing(scope, send_with_id))
         except Exception as error:
-            reply = answering.reply_to(error, scope, None, request_id)
+            reply = self._in_browser(scope, answering.reply_to(error, scope, None, request_id))
             if status:
                 raise
             self._answering.refusals.refused(scope, request_id, answering.route_of(scope, None), reply.status, began_s)

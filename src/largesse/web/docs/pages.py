@@ -1,12 +1,12 @@
 """The pages beside the API: the landing page, the reference, the problems, and the OpenAPI documents.
 
 The reference shows the OpenAPI document as operations, tables and code samples. It has no other source, so it cannot contradict the document.
-Each page is rendered once, the landing page once in each language; the others are in English. Pages run no scripts and load nothing from other sites; their policy forbids both.
+Each page is rendered once, the landing page once in each language; the others are in English. An unknown address answers a browser with a page, too. Pages run no scripts and load nothing from other sites; their policy forbids both.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from http import HTTPStatus
 from pathlib import Path
@@ -26,11 +26,11 @@ from largesse.customers.authenticator import KEY_PREFIXES
 from largesse.web.api.openapi.document import build_document, build_events_document
 from largesse.web.api.openapi.parts import example_problem
 from largesse.web.api.routes import operations_of
-from largesse.web.kit.asgi import encode_json
+from largesse.web.kit.asgi import Reply, Scope, encode_json
 from largesse.web.kit.assets import Assets
-from largesse.web.kit.pages import page, page_templates
+from largesse.web.kit.pages import page, page_templates, public_path
 from largesse.web.kit.problems import PROBLEMS, ProblemType
-from largesse.web.kit.security import content_policy, page_headers
+from largesse.web.kit.security import UNLISTED, content_policy, page_headers
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -281,17 +281,16 @@ def _example_path(path: str, parameters: list[Json]) -> str:
 
 
 _FOLDER = Path(__file__).parent
-_HEADERS = page_headers(content_policy(style_src="'self'", img_src="'self'"), max_age_s=300)
+_POLICY = content_policy(style_src="'self'", img_src="'self'")
+_HEADERS = page_headers(_POLICY, max_age_s=300)
 
 
-def docs_pages(settings: Settings, *, has_mailbox: bool = False) -> Sequence[BaseRoute]:
-    """Returns the routes of the pages. Samples call the public address; `has_mailbox` links to captured mail."""
-    return _Pages(settings, has_mailbox=has_mailbox).routes()
+class DocsPages:
+    """The pages of an installation. Samples call the public address; `has_mailbox` links to captured mail."""
 
-
-class _Pages:
-    def __init__(self, settings: Settings, *, has_mailbox: bool) -> None:
+    def __init__(self, settings: Settings, *, has_mailbox: bool = False) -> None:
         self._public_url = settings.public_url
+        self._base = public_path(settings.public_url)
         self._key_prefix = KEY_PREFIXES[settings.environment]
         self._operations = operations_of(settings.environment)
         self._has_mailbox = has_mailbox
@@ -302,6 +301,7 @@ class _Pages:
         }
 
     def routes(self) -> list[BaseRoute]:
+        """Returns the routes of the pages."""
         return [
             Route("/", self._show_landing),
             _page_route("/docs", self._reference),
@@ -321,6 +321,16 @@ class _Pages:
     async def _show_landing(self, request: Request) -> Response:
         language = chosen_language(None, None, request.headers.get("accept-language", "")) or DEFAULT
         return page(self._landing_pages[language.tag], {**_HEADERS, "Vary": "Accept-Language"})
+
+    def in_browser(self, scope: Scope, reply: Reply) -> Reply:
+        """Returns the reply to an error; to a browser, which asks for HTML, with a page as its body."""
+        asked = Request(scope).headers
+        if "text/html" not in asked.get("accept", ""):
+            return reply
+        language = chosen_language(None, None, asked.get("accept-language", "")) or DEFAULT
+        html = self._render("trouble.html", language=language.tag, status=reply.status)
+        headers = (*reply.headers, ("content-security-policy", _POLICY), *UNLISTED.items())
+        return Reply(html.encode(), reply.status, "text/html; charset=utf-8", headers)
 
     @cached_property
     def _landing_pages(self) -> dict[str, str]:
@@ -366,7 +376,8 @@ class _Pages:
     def _render(self, name: str, *, here: str = "", language: str = DEFAULT.tag, **values: object) -> str:
         asset: Callable[[str], str] = self._assets.address_of
         template = self._templates[language].get_template(name)
-        return template.render(here=here, asset=asset, docs_url=self._docs_url, language=language, **values)
+        html = template.render(here=here, asset=asset, docs_url=self._docs_url, language=language, **values)
+        return html.replace('="/', f'="{self._base}/')  # in attributes alone: texts have no plain quotation marks
 
 
 def _page_route(path: str, render: Callable[[], str]) -> Route:

@@ -64,6 +64,10 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
+InBrowser = Callable[
+    [Scope, Reply], Reply
+]  # returns the reply to an error as the caller reads it: as JSON, or as a page
+
 _COMMON = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
