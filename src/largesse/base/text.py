@@ -182,3 +182,22 @@ def csv_file(rows: Iterable[Iterable[str]]) -> bytes:
     written.write(_MARK)
     csv.writer(written).writerows(map(plain_text, row) for row in rows)
     return written.getvalue().encode()
+
+
+# The order matters, because a browser's user agent also names the browsers that it descends from.
+_BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iPadOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_and_system(name: str) -> str:
+    """Returns the browser and system of a user agent, such as `Firefox, Linux`; its start if neither is known."""
+    browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
+    system = next((shown for mark, shown in _SYSTEMS if mark in name), "")
+    return ", ".join(part for part in (browser, system) if part) or name[:40]

@@ -57,7 +57,7 @@ def a_people_mail(kind: str, tag: str = "en") -> writing.PeopleMail:
         tag,
         "Acme & Co",
         "203.0.113.9",
-        "Mozilla/5.0",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0.0.0 Safari/537.36",
         at,
         1,
         LINK,
@@ -95,8 +95,10 @@ def test_the_html_says_what_the_text_says_with_a_button(tag: str, kind: str) -> 
     assert html.count(f'href="{LINK}"') == 1
     assert f'<html lang="{tag}"' in html
     assert f"<title>{escape(subject)}</title>" in html
+    assert "&gt; " not in html  # a note stands in a box there
+    assert ("Browser" in text) == ("Chrome, Linux\n" in text)
     for part in said:
-        assert all(escape(line.strip()) in html for line in part.splitlines())
+        assert all(escape(line.strip().removeprefix("> ")) in html for line in part.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,7 @@ def test_what_became_of_an_approval_is_said(state: str, is_sent: bool, subject: 
     shown, text, _ = writing.show(replace(mail, approval=replace(mail.approval, state=state, is_sent=is_sent)))
     assert shown.endswith(subject)
     assert said in text
+    assert "in test mode" in text
 
 
 def test_the_mail_about_refused_gifts_says_why_how_many_and_until_when() -> None:

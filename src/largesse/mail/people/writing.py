@@ -18,7 +18,7 @@ from largesse.base.confidential import Confidential
 from largesse.base.email import to_dial
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 from largesse.base.i18n.templates import template_environment, translations
-from largesse.base.text import cleaned
+from largesse.base.text import browser_and_system, cleaned
 from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, commit_as_one
 from largesse.db.shard_groups import Customers
@@ -228,7 +228,14 @@ def show(mail: PeopleMail) -> tuple[str, str, str]:
     said = (
         _templates(language.tag)
         .get_template("mail.txt")
-        .render(mail=mail, since=since, amount=language.amount, day=language.day, why=partial(_why, language))
+        .render(
+            mail=mail,
+            since=since,
+            browser=browser_and_system(mail.browser or ""),
+            amount=language.amount,
+            day=language.day,
+            why=partial(_why, language),
+        )
     )
     subject, label, text = said.split("\n", 2)
     subject, text = cleaned(subject, " "), text.strip()

@@ -20,6 +20,7 @@ from largesse.base import clock
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, chosen_language
 from largesse.base.i18n.templates import translations
 from largesse.base.settings import Settings
+from largesse.base.text import browser_and_system
 from largesse.base.zones import in_zone, known_zones
 from largesse.customers.sessions import Person, SignedIn
 from largesse.mail.people import automation_words
@@ -41,16 +42,6 @@ _PLACES = frozenset(
     ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 )
 _RELATIVE_UP_TO = timedelta(days=1)
-# The order matters, because a browser's user agent also names the browsers that it descends from.
-_BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrom", "Chrome"), ("Safari/", "Safari"))
-_SYSTEMS = (
-    ("Android", "Android"),
-    ("iPhone", "iOS"),
-    ("iPad", "iPadOS"),
-    ("Windows", "Windows"),
-    ("Mac OS X", "macOS"),
-    ("Linux", "Linux"),
-)
 
 
 class MenuItem(msgspec.Struct, frozen=True):
@@ -164,13 +155,6 @@ class Layout:
         return self.base + self.assets.address_of(name)
 
 
-def _browser(name: str) -> str:
-    """Returns the browser and system of a user agent, such as `Firefox, Linux`; its start if neither is known."""
-    browser = next((shown for mark, shown in _BROWSERS if mark in name), "")
-    system = next((shown for mark, shown in _SYSTEMS if mark in name), "")
-    return ", ".join(part for part in (browser, system) if part) or name[:40]
-
-
 def _initials(name: str) -> str:
     """Returns the first letters of the first and the last word of a name, for a person's round badge."""
     words = name.split()
@@ -230,7 +214,7 @@ def _time(at: datetime, language: Language, zone: tzinfo, shown: str) -> Markup:
 @cache
 def _templates(folders: tuple[Path, ...], catalogues: tuple[Path, ...], tag: str) -> jinja2.Environment:
     return page_templates(
-        folders, tag, catalogues, address=_address, browser=_browser, initials=_initials, qr_code=qr_code
+        folders, tag, catalogues, address=_address, browser=browser_and_system, initials=_initials, qr_code=qr_code
     )
 
 
