@@ -69,7 +69,7 @@ async def ask(context: OfficeContext) -> Response:
         reason=wanted.reason,
         states=[context.say(STATE_NAMES[state][1]) for state in wanted.states],
         age=context.say(_AGES[_age(context)]),
-        back=context.here().replace("/deliveries/requeue", "/deliveries", 1),
+        back=context.here().removeprefix(context.base).replace("/requeue", "", 1),
     )
 
 
