@@ -10,8 +10,10 @@ from largesse.base.errors import TooManyRequests
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import read_customer
 from largesse.db.scope import OFFICE
+from largesse.mail.recipients import RecipientState
 from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue
 from largesse.staff.model import StaffRight
+from largesse.web.console.order_words import RECIPIENT_STATES
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 from largesse.webhooks.delivery_store import FIRST, list_failing
@@ -26,9 +28,9 @@ _AGES = {
 }
 _DEFAULT_AGE = "30"
 STATE_NAMES = {
-    "bounced": ("bad", text("Mail bounced")),
-    "exhausted": ("bad", text("Mail given up")),
-    "held": ("waiting", text("Mail held")),
+    "bounced": RECIPIENT_STATES[RecipientState.BOUNCED],
+    "exhausted": RECIPIENT_STATES[RecipientState.FAILED],
+    "held": RECIPIENT_STATES[RecipientState.HELD],
 }
 
 

@@ -28,6 +28,8 @@ from largesse.orders.ids import is_end_of_reference
 from largesse.orders.lookup import find_order
 from largesse.reports.across import LONGEST_SOUGHT, MOST_FOUND, By, FoundOrder, record_look, search_gifts
 from largesse.staff.model import StaffRight
+from largesse.web.console.order import STEPS
+from largesse.web.console.order_words import RECIPIENT_STATES
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 
@@ -40,28 +42,6 @@ _BY = {
     By.TRACKING: text("Tracking number"),
 }
 _PAGE = 50
-STATES = {
-    "cancelled": ("still", text("Cancelled")),
-    "expired": ("still", text("Expired")),
-    "claimed": ("good", text("Claimed")),
-    "bounced": ("bad", text("Mail bounced")),
-    "failed": ("bad", text("Mail given up")),
-    "held": ("waiting", text("Mail held")),
-    "scheduled": ("waiting", text("Scheduled")),
-    "sending": ("waiting", text("Mail is leaving")),
-    "partly": ("good", text("Partly claimed")),
-    "opened": ("good", text("Opened")),
-    "mailed": ("good", text("Mailed")),
-    "issued": ("still", text("Handed over")),
-}
-_STEPS = {
-    "opened": text("Opened"),
-    "claimed": text("Claimed"),
-    "chosen": text("Gift chosen"),
-    "fulfilled": text("Fulfilled"),
-    "expired": text("Expired"),
-    "cancelled": text("Cancelled"),
-}
 
 
 class Step(NamedTuple):
@@ -137,7 +117,7 @@ async def order(context: OfficeContext) -> Response:
         "gift_order.html",
         order=found,
         recipients=recipients[(page - 1) * _PAGE : page * _PAGE],
-        states=STATES,
+        states=RECIPIENT_STATES,
         here_is=_order_path(context),
         environment=context.say(ENVIRONMENT_NAMES[environment_of(context)]),
         older=context.here(page=page + 1) if len(recipients) > page * _PAGE else None,
@@ -157,7 +137,7 @@ async def show(context: OfficeContext) -> Response:
         "gift.html",
         order=gift.order,
         recipient=recipient,
-        state=STATES[recipient.state],
+        state=RECIPIENT_STATES[recipient.state],
         steps=_steps(context, gift),
         shipment=gift.shipment,
         can_correct=may_act and is_open and has_mail and not recipient.claimed,
@@ -218,7 +198,7 @@ def _steps(context: OfficeContext, gift: Gift) -> list[Step]:
         steps.append(Step(context.say("Mailed"), gift.recipient.sent_at))
     steps += [
         Step(context.say(said), gift.recipient.times[event])
-        for event, said in _STEPS.items()
+        for event, said in STEPS.items()
         if event in gift.recipient.times
     ]
     if gift.shipment is not None and gift.shipment.shipped_at is not None:
