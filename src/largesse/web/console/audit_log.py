@@ -200,10 +200,8 @@ def _what(context: RequestContext, event: AuditEvent, names: Names) -> Markup:
     subject = event.subject
     kind, _, id_ = subject.rpartition(" ")
     name = names.subjects.get(subject, subject)
-    if kind == "send":
-        name = f"…{id_[-6:]}"
-    elif kind == "order":
-        name = names.subjects.get(subject) or f"…{id_[-6:]}"
+    if kind == "send" or (kind == "order" and not names.subjects.get(subject)):
+        name = Markup('<span class="code whole">…{}</span>').format(id_[-6:])
     elif kind == "top-up":
         name = spelled_reference(id_)
     elif kind == "contact":  # the log has no name, and the sentence says that it is a contact
