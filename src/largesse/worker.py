@@ -24,13 +24,13 @@ from largesse.mail.server import MailServer
 from largesse.mail.smtp import SmtpTransport
 from largesse.suppliers.buyer import ask_again, open_lanes
 from largesse.suppliers.description import open_supplier, read_descriptions
-from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, Deliverer
+from largesse.webhooks.deliverer import IN_FLIGHT, QUEUES_AT_ONCE, RESERVE, Deliverer
 from largesse.webhooks.resolver import Resolver
 from largesse.webhooks.transport import HttpTransport
 
 DATABASE_CONNECTIONS = 17  # connections of the pool; if more loops need one at the same time, they wait
 # The sockets of both lanes of deliveries, and all other files. Many systems allow 1,024 by default.
-OPEN_FILES = 2 * QUEUES_AT_ONCE * IN_FLIGHT + 1_024
+OPEN_FILES = 2 * (QUEUES_AT_ONCE + RESERVE) * IN_FLIGHT + 1_024
 _MAIL_PEOPLE_EVERY_S = 1.0
 # How long a worker that ends may need: for a message under way, and for the database's time-outs.
 _LONGEST_STEP_S = DRAIN_S + 15.0

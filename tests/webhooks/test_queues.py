@@ -1,6 +1,7 @@
 """Queues and leases: whose turn it is, for how long, and what an outdated worker may still write."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 from tests.webhooks.conftest import LOOPBACK, Receiver, World, make_principal, no_names
@@ -231,6 +232,31 @@ async def test_a_room_holds_so_many_queues_and_no_more(
     receiver.released.set()
     await world.deliver()
     assert await world.states() == ["delivered"] * 10
+
+
+@pytest.mark.parametrize("failing", [False, True])
+async def test_a_room_full_of_slow_receivers_still_serves_the_other_customers(
+    world: World, receiver: Receiver, failing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two customers fill it, and wait with what is left. The third has as many receivers, of which a few are served at once."""
+    monkeypatch.setattr(deliverer, "QUEUES_AT_ONCE", 8)
+    receiver.answer = receiver.hang
+    in_work = []
+    for name in ("slow", "slower", "third"):
+        async with world.database.connection(OPERATOR) as connection:
+            principal = await make_principal(connection, name)
+        for number in range(12):
+            await world.subscribe(receiver.url(f"/{number}"), principal)
+        await world.place(1, principal)
+        await world.fan_out()
+        await world.database.execute(OPERATOR, "UPDATE subscription_queues SET failing = $1", failing)
+        while await world.deliverer.step(failing=failing):
+            pass
+        in_work.append(Counter(lease.customer_id for lease in world.deliverer._held)[principal.customer_id])
+    assert in_work == [8, 4, 4]
+    receiver.released.set()
+    await world.deliver()
+    assert await world.states() == ["delivered"] * 36
 
 
 async def test_an_attempt_is_recorded_with_when_it_began_and_how_long_it_took(

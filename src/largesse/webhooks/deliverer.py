@@ -2,10 +2,13 @@
 
 There are two lanes. A subscription whose last attempt failed is in the failing lane until an attempt succeeds. All others are in
 the first lane. So slow and dead receivers delay only each other.
+
+One customer's receivers may fill a lane. Then places in reserve take the queues of customers who have few in it, so that others do not wait.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 import structlog
@@ -24,7 +27,9 @@ from largesse.webhooks.store import secret_context
 from largesse.webhooks.transport import HttpTransport
 
 IN_FLIGHT = 4  # attempts of one subscription at the same time
-QUEUES_AT_ONCE = 128  # queues in each lane of one worker
+QUEUES_AT_ONCE = 128  # queues of any customers in each lane of one worker
+RESERVE = 32  # more queues in a full lane, of customers with fewer than _FEW queues in it
+_FEW = 4
 _TURN_S = 5.0  # after this time, a queue starts no more attempts, and others go first
 _JOBS_A_TURN = 512
 _JOBS_A_FAILING_TURN = 2 * IN_FLIGHT
@@ -46,6 +51,15 @@ class _Turn(msgspec.Struct):
     log: structlog.typing.FilteringBoundLogger
     writing: list[asyncio.Future[bool]] = []
     gone: bool = False
+
+
+def _limit(lane: Collection[Lease]) -> tuple[int, list[int]]:
+    """Returns how many more queues a lane may take, and the customers whose queues it may not take."""
+    free = QUEUES_AT_ONCE - len(lane)
+    if free > 0:
+        return min(free, QUEUES_AT_ONCE // 4), []
+    queues = Counter(lease.customer_id for lease in lane)
+    return min(free + RESERVE, _FEW), [customer_id for customer_id, count in queues.items() if count >= _FEW]
 
 
 class Deliverer:
@@ -75,15 +89,14 @@ class Deliverer:
     async def step(self, *, failing: bool) -> bool:
         """Takes queues into a lane and starts their turns. Returns True if more may be due."""
         lane = self._lanes[failing]
-        free = QUEUES_AT_ONCE - len(lane)
-        if free <= 0 or self._draining or self._recorder.is_stuck:
+        limit, without = _limit(lane)
+        if limit <= 0 or self._draining or self._recorder.is_stuck:
             return False
         jobs_each = _JOBS_A_FAILING_TURN if failing else _JOBS_A_TURN
         terms = Terms(self._lease_s, {lease.key for lease in self._held})
-        limit = min(free, QUEUES_AT_ONCE // 4)
         try:
             async with self._database.transaction(WORKER) as connection:
-                taken = await take_queues(connection, limit, jobs_each, failing=failing, terms=terms)
+                taken = await take_queues(connection, limit, jobs_each, failing=failing, without=without, terms=terms)
         except StillHeldError:
             await self.renew()
             return False

@@ -218,7 +218,11 @@ OLDEST = Fragment("""
 
 # The index has only queues with pending deliveries, so `ready` must repeat its condition on `due_at`.
 SUBSCRIPTION_QUEUES = Queue(
-    "subscription_queues", "subscription_id", "uuid", ready="failing = $3 AND due_at < 'infinity'", order="due_at"
+    "subscription_queues",
+    "subscription_id",
+    "uuid",
+    ready="failing = $3 AND due_at < 'infinity' AND customer_id <> ALL($4::int[])",
+    order="due_at",
 )
 
 _TERMS = Terms()
@@ -259,13 +263,19 @@ class SubscriptionQueue(Confidential, frozen=True):
 
 
 async def take_queues(
-    connection: Connection, limit: int, jobs_each: int, *, failing: bool, terms: Terms = _TERMS
+    connection: Connection,
+    limit: int,
+    jobs_each: int,
+    *,
+    failing: bool,
+    without: Sequence[int] = (),
+    terms: Terms = _TERMS,
 ) -> list[SubscriptionQueue]:
-    """Leases up to `limit` due queues, and returns them with their first due deliveries.
+    """Leases up to `limit` due queues of customers other than `without`, and returns them with their first due deliveries.
 
     If the events of a queue are on a node that is down, the queue is taken again when its lease has expired.
     """
-    taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, terms=terms)
+    taken = await SUBSCRIPTION_QUEUES.take(connection, limit, failing, without, terms=terms)
     leases = {row["subscription_id"]: Lease(row["customer_id"], row["subscription_id"], row["fence"]) for row in taken}
     jobs_each = min(jobs_each, max(_JOBS_AT_ONCE // max(len(leases), 1), _LEAST_JOBS_EACH))
     arguments = [lease.customer_id for lease in leases.values()], list(leases), jobs_each
