@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.orders.builder import NOW, build_order
 
 from largesse.base import errors
+from largesse.base.money import MAX_HELD_MINOR
 from largesse.customers.access import KeyStatus, StaleCaller
 from largesse.customers.principal import Principal
 from largesse.ledger.own_accounts import OwnAccounts
@@ -198,6 +199,16 @@ def test_an_order_pays_from_its_account_into_sales() -> None:
     decided = decide([make_order(cost_minor=30, codes=4), make_order(account=None)], make_context())
     entries = [(p.account_id, p.transfer_id, p.order_id, p.amount_minor, p.balance_minor) for p in decided.entries]
     assert entries == [(1, 1, 1, -120, 880), (92, 1, 1, 120, 120), (91, 2, 2, -100, -100), (92, 2, 2, 100, 220)]
+
+
+@pytest.mark.parametrize("full", [91, 92])
+@pytest.mark.parametrize("left_minor", [99, 100])
+def test_an_order_that_the_ledger_cannot_hold_is_refused(full: int, left_minor: int) -> None:
+    """An order beyond 64 bits failed as it was written, with 500."""
+    context = make_context()
+    context.accounts[full].balance_minor = (left_minor - MAX_HELD_MINOR) * (1 if full == 91 else -1)
+    decided = decide([make_order(account=None)], context)
+    assert [type(one) for one in decided.refusals.values()] == [errors.InvalidRequest] * (left_minor < 100)
 
 
 orders = st.builds(

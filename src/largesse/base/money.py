@@ -16,6 +16,8 @@ from babel.numbers import format_currency, get_currency_precision, get_currency_
 # of the finest currency, it is still exact as a JSON double (below 2**53).
 MAX_AMOUNT = 1_000_000_000
 MAX_BALANCE = 5_000 * MAX_AMOUNT
+# Orders are refused beyond this sum in an account, in minor units. Refunds and corrections after them still fit into 64 bits.
+MAX_HELD_MINOR = 9 * 10**18
 
 # Arithmetic that fails instead of rounding.
 _EXACT = Context(traps=[Inexact])

@@ -16,7 +16,7 @@ from largesse.base.errors import (
     ReferenceUsed,
     Unavailable,
 )
-from largesse.base.money import canonical
+from largesse.base.money import MAX_HELD_MINOR, canonical
 from largesse.budgets.model import Budget, Charge, PeriodKey, Spender, budgets_of
 from largesse.budgets.model import require_within as require_within_budgets
 from largesse.customers.access import KeyStatus, PersonStatus, StaleCaller, require_key_status, require_sender
@@ -195,12 +195,20 @@ def _refuse(order: Order, context: BatchContext) -> tuple[Limit | None, Sequence
         require_approved(order, context.approvals, _role(order, context), beyond)
     elif beyond is not None:
         raise beyond
+    _require_payable(order, account, context)
+    return limit, budgets
+
+
+def _require_payable(order: Order, account: LedgerAccount | None, context: BatchContext) -> None:
+    """Raises InsufficientBalance if the funding account holds too little, and InvalidRequest if the ledger cannot hold the sum of orders."""
     if account is not None and account.balance_minor < order.total_minor:
         raise InsufficientBalance(
             f"The order costs {canonical(order.total_minor, order.currency)} {order.currency}, "
             f"the account holds {canonical(account.balance_minor, account.currency)} {account.currency}."
         )
-    return limit, budgets
+    held_minor = max(abs(context.accounts[one].balance_minor) for one in order.account_ids)
+    if held_minor + order.total_minor > MAX_HELD_MINOR:
+        raise InvalidRequest(f"With this order, all orders in {order.currency} come to more than can be recorded.")
 
 
 def _beyond_budget(order: Order, budgets: Sequence[Budget], context: BatchContext) -> BudgetExceeded | None:
