@@ -6,7 +6,7 @@ import pytest
 
 from largesse.base.errors import FileRefused
 from largesse.ledger import bank_file
-from largesse.ledger.bank_file import BankLine, Columns, is_no_payment, read_bank_file, read_decimal
+from largesse.ledger.bank_file import BankLine, Columns, is_no_payment, is_taken_back, read_bank_file, read_decimal
 
 REFERENCE = "RF18539007547034"
 PAID = f"<NtryDtls><TxDtls><RmtInf><Ustrd>Gifts {REFERENCE}</Ustrd></RmtInf></TxDtls></NtryDtls>"
@@ -50,6 +50,7 @@ def test_what_was_paid_out_is_pending_or_was_reversed_is_no_payment() -> None:
     reversal = entry("5.00", "<RvslInd>true</RvslInd>" + PAID)
     lines = read(entry("1.00"), entry("2.00", out=True), entry("3.00", status="PDNG"), version_8, reversal)
     assert [is_no_payment(line.amount) for line in lines] == [False, True, True, True, True]
+    assert [is_taken_back(line.amount) for line in lines] == [False, True, False, False, True]
 
 
 def test_each_transaction_of_an_entry_is_a_line_if_it_has_an_amount() -> None:

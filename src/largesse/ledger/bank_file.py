@@ -62,6 +62,8 @@ _SIGN_AFTER = re.compile("(?P<before>.*[0-9]) ?(?P<sign>[-+\u2212\u2013])(?P<aft
 NO_PAYMENT = (
     r"^[^0-9]*[-\u2212\u2013][^0-9]*[0-9]|[0-9]\s?[-\u2212\u2013][^0-9]*$|^\([^()]*[0-9][^()]*\)$|^[0.,]*0[0.,]*$"
 )
+# Matches such an amount if no payment was taken back: of zero, or with a state of `_NOT_BOOKED` that says it never came.
+NOT_COME = r"^[0.,]*0[0.,]*$| - (?!re(?:versed|verted|turned|funded)$|partially refunded$)[^0-9]+$"
 # A CAMT file (ISO 20022: camt.052, camt.053 and camt.054) is read as the rows of a CSV file with this heading.
 _CAMT_HEADING = ("Amount", "Currency", "CdtDbtInd", "State", "Text")
 _CAMT_ENTRY, _CAMT_TRANSACTION = "*/*/Ntry", "NtryDtls/TxDtls"
@@ -163,6 +165,11 @@ def read_decimal(text: str, decimal: str | None = None, currency: str = ANY_CURR
 def is_no_payment(amount: str) -> bool:
     """Returns whether an amount, in any format, is zero or less, so that no money came."""
     return re.search(NO_PAYMENT, amount) is not None
+
+
+def is_taken_back(amount: str) -> bool:
+    """Returns whether an amount says that money went back: it was paid out, or the payment was reversed after it came."""
+    return is_no_payment(amount) and re.search(NOT_COME, amount) is None
 
 
 def _currency(said: str, all_in: str | None) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from largesse.base.errors import FileRefused, NotFound, StateConflict
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
-from largesse.ledger.bank_file import NO_PAYMENT, BankLine, Columns, read_bank_file
+from largesse.ledger.bank_file import NO_PAYMENT, NOT_COME, BankLine, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
 from largesse.ledger.top_ups import TopUp, confirm_top_up
 from largesse.staff.model import StaffRight
@@ -25,7 +25,7 @@ MOST_BYTES = 1024 * 1024
 _LONGEST_NAME = 200
 # Reasons that need no decision, and reasons for which a top-up may still be credited with the amount that was paid.
 _IGNORED = frozenset({"no_reference", "no_payment"})
-_CREDITABLE = frozenset({"other_amount", "expired", "mistyped"})
+_CREDITABLE = frozenset({"other_amount", "expired", "mistyped", "reversed"})
 
 _INSERT_FILE = """
     INSERT INTO bank_files (digest, name, decimals, read_by, read_at) VALUES ($1, $2, $3, $4, clock_now())
@@ -42,11 +42,13 @@ _LINES = """
         SELECT FROM bank_lines o WHERE o.mark = bank_lines.mark AND o.dismissed_at IS NOT NULL) AS is_dismissed
     FROM bank_lines WHERE file_id = $1 ORDER BY line
 """
-# Lines of the newest $1 files that name a reference, credited nothing, were not dismissed, and are payments (not $3). Counts up to $2.
+# Lines of the newest $1 files that name a reference, credited nothing, were not dismissed, and are payments (not $3), or take a credited one
+# back (not $4). Counts up to $2.
 _COUNT_WAITING = """
     SELECT count(*) FROM (
         SELECT DISTINCT l.mark FROM (SELECT id FROM bank_files ORDER BY id DESC LIMIT $1) AS f JOIN bank_lines l ON l.file_id = f.id
-        WHERE cardinality(l.named) > 0 AND l.amount !~ $3
+        WHERE cardinality(l.named) > 0 AND (l.amount !~ $3 OR (l.amount !~ $4 AND cardinality(l.named) = 1 AND EXISTS (
+              SELECT FROM top_ups t WHERE t.reference = l.named[1] AND t.state = 'confirmed')))
           AND NOT EXISTS (SELECT FROM bank_lines o WHERE o.mark = l.mark AND o.dismissed_at IS NOT NULL)
           AND NOT EXISTS (SELECT FROM top_ups t WHERE t.bank_line = l.mark)
         LIMIT $2) AS waiting
@@ -139,7 +141,7 @@ async def list_files(connection: Connection, before: int | None, most: int) -> l
 
 async def count_waiting_lines(connection: Connection, files: int, most: int) -> int:
     """Returns how many lines of the newest files wait to be credited or decided. Counts up to `most`."""
-    return int(await connection.fetchval(_COUNT_WAITING, files, most, NO_PAYMENT))
+    return int(await connection.fetchval(_COUNT_WAITING, files, most, NO_PAYMENT, NOT_COME))
 
 
 async def find_file(connection: Connection, file_id: int) -> BankFile:

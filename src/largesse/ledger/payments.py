@@ -14,7 +14,7 @@ from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.customers.actor import Actor
-from largesse.ledger.bank_file import BankLine, is_no_payment, read_decimal
+from largesse.ledger.bank_file import BankLine, is_no_payment, is_taken_back, read_decimal
 from largesse.ledger.top_ups import TopUp, confirm_top_up, find_by_references, meant_references, spelled_reference
 from largesse.staff.model import StaffRight
 
@@ -33,6 +33,8 @@ class Why(msgspec.Struct, frozen=True):
 
 
 _NO_PAYMENT = Why("no_payment", "it is no payment in")
+_REVERSED = Why("reversed", "another line of the file takes the payment back")
+_CREDIT_REVERSED = Why("credit_reversed", "the top-up is confirmed, and this may take its money back")
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ async def match_payments(
     It can be repeated after an interruption, and skips lines that it has matched. With `dry_run` it writes nothing.
     """
     taken: dict[str, bytes] = {}  # taken by earlier lines of this file, which a dry run does not write
+    reversed_ = {named for line in lines if is_taken_back(line.amount) for named in line.named}
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
         async with actor.transaction(StaffRight.SEE_MONEY if dry_run else StaffRight.MONEY) as transaction:
@@ -66,6 +69,8 @@ async def match_payments(
         matches = []
         for line in some:
             match, top_up = _match(line, found, taken, decimal)
+            if top_up is not None and top_up.reference in reversed_:
+                match, top_up = replace(match, outcome="unmatched", why=_REVERSED), None
             if top_up is not None:
                 taken[top_up.reference] = line.mark
                 if not dry_run:
@@ -89,7 +94,10 @@ def _match(
         return match("unmatched", Why("no_reference", "it names no reference")), None
     if is_no_payment(line.amount):
         top_up = found[ours[0]][0] if len(ours) == 1 else None
-        return match("unmatched", _NO_PAYMENT, top_up), None
+        is_credited = top_up is not None and top_up.state == "confirmed"
+        return match(
+            "unmatched", _CREDIT_REVERSED if is_credited and is_taken_back(line.amount) else _NO_PAYMENT, top_up
+        ), None
     if not ours:
         spelled = spelled_reference(line.named[0])
         if meant := _meant(line, found, taken, decimal):

@@ -42,6 +42,10 @@ _WHY: Mapping[str, str] = {
     "cancelled": text("The top-up was cancelled."),
     "expired": text("The top-up expired on %(at)s."),
     "other_amount": text("%(came)s arrived, but %(asked)s was requested."),
+    "reversed": text("Another line of this file takes the payment back."),
+    "credit_reversed": text(
+        "The top-up is credited, and this may take its money back. If so, propose a debit on the page of the account."
+    ),
     "ended": text("The top-up was decided meanwhile, or its account is closed."),
 }
 _STATES: Mapping[LineState, tuple[str, str]] = {
