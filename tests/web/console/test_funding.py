@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -121,6 +122,13 @@ def test_a_statement_goes_from_its_opening_to_its_closing_balance(sign_in: SignI
     assert re.search(r"Closing balance £\d", browser.text)
     [earlier] = [link for link in browser.links if "month=" in link and "csv" not in link and "print" not in link]
     assert "Opening balance £0.00 No entries in this month. Closing balance £0.00" in browser.read(earlier)
+    printed = browser.read(f"{path}/print")
+    facts = re.search(r"Opening balance £([\d.,]+) (.*?) Closing balance £([\d.,]+)", printed)
+    assert facts is not None, printed
+    opening, closing = (Decimal(one.replace(",", "")) for one in facts.group(1, 3))
+    sums = [Decimal(one.replace("£", "").replace(",", "")) for one in re.findall(r"-?£[\d.,]+", facts[2])]
+    assert facts[2].startswith("Order -£")
+    assert opening + sum(sums) == closing
     for month in ("0001-01", "9999-12", "2026-13", "x"):
         assert browser.get(f"{path}?month={month}&after=x").status_code == 200
     answer = browser.get(f"{path}/statement.csv")

@@ -127,6 +127,12 @@ def test_a_report_adds_up_what_there_is(own_service: Service) -> None:
     assert "<svg" in ada.page.text
     ada.sees("/app/reports?by=placed_by&period=12-months", "HR bot 3 £80.00 1 £0.00", "Cem 1 £30.00 0 £0.00")
     assert "appear here" in ada.read("/app/reports?period=last-month&by=x")
+    assert service.send("gift", "books", value=20, account="eur", country="IE").status_code == 200
+    work(service)
+    for table in ("parts", "time", "claims"):  # as the page: the currency with the most orders first
+        rows = list(csv.DictReader(io.StringIO(ada.get(f"/app/reports.csv?of={table}").text)))
+        assert list(dict.fromkeys(row["Currency"] for row in rows)) == ["GBP", "EUR"]
+    assert re.search(r"Breakdown .*£.*€20.00 .*Over time .*£.*€20.00 ", ada.read("/app/reports"))
 
 
 def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Service) -> None:

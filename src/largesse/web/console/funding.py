@@ -99,12 +99,16 @@ async def print_statement(context: RequestContext) -> Response:
         shown = (entry.order_reference, entry.counterpart, entry.external_reference)
         return " ".join((context.say(_KINDS[entry.kind]), *(one for one in shown if one)))
 
+    is_cut = len(entries) > _PRINTED
+    kinds = [] if is_cut else [kind for kind in _KINDS if any(one.kind == kind for one in entries)]
+    sums = [(_KINDS[kind], sum(one.amount_minor for one in entries if one.kind == kind)) for kind in kinds]
     return context.page(
         "statement_print.html",
         account=account,
         statement=statement,
         entries=entries[:_PRINTED],
-        is_cut=len(entries) > _PRINTED,
+        is_cut=is_cut,
+        sums=[(context.say(name), amount_minor) for name, amount_minor in sums],
         month=month_in_address(context)[0],
         month_name=_month_name(context),
         what=what,

@@ -71,7 +71,7 @@ async def show(context: RequestContext) -> Response:
         lambda connection: _totals(connection, orders, period),
         lambda connection: _pictured_parts(connection, context, orders, by),
     )
-    totals = sorted(together(over_time), key=lambda one: -one.sums.orders)
+    totals = _by_currency(over_time)
     sums_before = {one.currency: one.sums for one in before}
     file = context.here().replace("/app/reports", "/app/reports.csv", 1)
     return context.page(
@@ -133,7 +133,19 @@ async def _totals(connection: Connection, orders: OrderFilter, period: Period) -
     compared = replace(orders, since=period.before_since, until=period.before_until)
     async with planned_at_once(connection):
         before = await add_up(connection, compared, only=_SHOWN)
-        return before, await add_up(connection, orders, period.grain)
+        return before, await _over_time(connection, orders, period)
+
+
+async def _over_time(connection: Connection, orders: OrderFilter, period: Period) -> list[Added]:
+    """Returns the sums by day or month, each with the currencies in the order of `_by_currency`."""
+    over_time = await add_up(connection, orders, period.grain)
+    currencies = [one.currency for one in _by_currency(over_time)]
+    return sorted(over_time, key=lambda one: (one.key, currencies.index(one.currency)))
+
+
+def _by_currency(added: Sequence[Added]) -> list[Added]:
+    """Returns the sums of each currency, the one with the most orders first: in this order a report and its files show them."""
+    return sorted(together(added), key=lambda one: -one.sums.orders)
 
 
 async def download(context: RequestContext) -> Response:
@@ -145,11 +157,10 @@ async def download(context: RequestContext) -> Response:
     async with context.database.connection(context.person.scope) as connection:
         if context.query("of") == "time":
             name, columns = "over-time.csv", (text("Month") if period.grain == "month" else text("Day"), *_FIGURES)
-            over_time = await add_up(connection, orders, period.grain)
-            rows = [_row(one.key.isoformat(), one) for one in over_time]
+            rows = [_row(one.key.isoformat(), one) for one in await _over_time(connection, orders, period)]
         elif context.query("of") == "claims":
             name, columns = "claims.csv", _OF_CLAIMS
-            rows = [row for one in await add_up(connection, orders) for row in _claims(context, one)]
+            rows = [row for one in _by_currency(await add_up(connection, orders)) for row in _claims(context, one)]
         else:
             rows = [_row(name_, added) for name_, added in await _parts(connection, context, orders, by)]
     return await context.csv(name, [context.say(one) for one in columns], rows)
@@ -203,7 +214,8 @@ async def _parts(
         "service_account": context.say("People"),
     }
     parts = [(names.get(str(one.key)) or (without[by] if one.key == 0 else str(one.key)), one) for one in added]
-    return sorted(parts, key=lambda part: (part[1].currency, -part[1].sums.net_minor, part[0]))
+    currencies = [one.currency for one in _by_currency(added)]
+    return sorted(parts, key=lambda part: (currencies.index(part[1].currency), -part[1].sums.net_minor, part[0]))
 
 
 def _names(choices: Choices, by: str) -> Mapping[str, str]:
