@@ -124,19 +124,21 @@ async def pay(context: OfficeContext) -> Response:
     account = await _receivable(context)
     form = context.form.read(PaymentForm)
     amount_minor = 0 if "amount" in context.form.errors else typed_amount(context, "amount", account.currency)
-    owed_minor = max(0, -account.balance_minor)
-    if amount_minor > owed_minor:
-        owed = context.language.amount(owed_minor, account.currency)
-        context.form.error("amount", context.say("At most %(owed)s is due.", owed=owed))
     if context.form.errors:
         return await _due_page(context, account)
     actor = context.actor.on_behalf_of(account.customer_id, account.environment)
     try:
         credit = await settle(actor, currency=account.currency, amount_minor=amount_minor, reference=form.reference)
     except OperatorError:
-        said = context.say("A payment with this reference has another amount, or less is due by now.")
-        context.form.error("reference", said)
-        return await _due_page(context, await _receivable(context))
+        account = await _receivable(context)
+        owed_minor = max(0, -account.balance_minor)
+        if amount_minor > owed_minor:
+            owed = context.language.amount(owed_minor, account.currency)
+            context.form.error("amount", context.say("At most %(owed)s is due.", owed=owed))
+        else:
+            said = context.say("A payment with this reference has another amount, or less is due by now.")
+            context.form.error("reference", said)
+        return await _due_page(context, account)
     said = context.say("Payment recorded.") if credit.is_new else context.say("This payment was recorded before.")
     return context.see(f"{DUE}/{account.account_id}", said)
 
