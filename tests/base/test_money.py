@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from largesse.base.money import MAX_AMOUNT, AmountError, canonical, exponent, label, prefix, to_minor, to_number
+from largesse.base.money import MAX_AMOUNT, AmountError, canonical, exponent, label, prefix, spaced, to_minor, to_number
 
 currencies = st.sampled_from(["GBP", "EUR", "USD", "JPY", "KRW", "KWD", "BHD", "CHF", "CLP", "TND"])
 
@@ -114,3 +114,11 @@ def test_canonical_text_and_label(minor: int, currency: str, text: str, shown: s
     assert canonical(minor, currency) == text
     assert label(minor, currency) == shown
     assert shown.startswith(prefix(currency))
+
+
+def test_an_amount_on_an_axis_has_the_space_that_others_have() -> None:
+    assert [spaced(one) for one in ("KWD40", "£2.5K", "2,5 Mio. €")] == [
+        "KWD\N{NO-BREAK SPACE}40",
+        "£2.5K",
+        "2,5 Mio. €",
+    ]

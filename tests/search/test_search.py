@@ -55,6 +55,7 @@ QUESTIONS = {
     "automation": "docs/guide-programmes#automations",
     "approval": "docs/guide-programmes#approvals",
     "budget": "docs/guide-money#budgets",
+    "reconcile": "docs/guide-money#reconcile-the-figures",
     "birthday gift": "docs/guide-programmes",
     "paste recipients": "docs/guide-sender#recipients-from-a-file-or-a-spreadsheet",
     "thank-you note": "docs/guide-programmes#thank-you-notes",

@@ -98,8 +98,11 @@ def prefix(currency: str) -> str:
 @lru_cache(maxsize=10_000)
 def written(minor: int, currency: str, locale: Locale | str) -> str:
     """Returns an amount in the format of a locale: `£10.00`, `10,00 €` with a no-break space."""
-    text = format_currency(Decimal(minor) / _scale(currency), currency, locale=locale)
-    # The CLDR wants a space between a symbol of letters and the digits. Babel writes none.
+    return spaced(format_currency(Decimal(minor) / _scale(currency), currency, locale=locale))
+
+
+def spaced(text: str) -> str:
+    """Returns an amount that Babel wrote, with the space that the CLDR wants between a symbol of letters and the digits."""
     return _LETTER_THEN_DIGIT.sub("\N{NO-BREAK SPACE}", text, count=1)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.i18n.languages import text
-from largesse.base.money import to_decimal
+from largesse.base.money import spaced, to_decimal
 from largesse.catalogue.pictures import pictures_of
 from largesse.customers.roles import Right
 from largesse.db.pool import Connection
@@ -250,7 +250,7 @@ def _short_amount(context: RequestContext, minor: int, currency: str) -> str:
     amount = to_decimal(minor, currency)
     if amount % 1 and amount < 1000:  # £10.50, not £10.5
         return context.language.amount(minor, currency)
-    return str(format_compact_currency(amount, currency, locale=context.language.locale, fraction_digits=2))
+    return spaced(format_compact_currency(amount, currency, locale=context.language.locale, fraction_digits=2))
 
 
 def _day(context: RequestContext, period: Period, day: date) -> str:
