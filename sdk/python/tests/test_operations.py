@@ -239,7 +239,7 @@ def test_what_the_service_ignores_is_reported(largesse_server, caplog: pytest.Lo
     found: list[Ignored] = []
     later = {"later": "1"}
     with largesse_server.client(on_ignored=found.append) as client:
-        client._client.params = later
+        client._driver._client.params = later
         client.orders.newest(limit=1)
     (ignored,) = found
     assert (ignored.method, ignored.path, ignored.names) == ("GET", "/orders", ("later",))
@@ -248,7 +248,7 @@ def test_what_the_service_ignores_is_reported(largesse_server, caplog: pytest.Lo
 
     async def ask() -> None:
         async with largesse_server.async_client() as client:
-            client._client.params = later
+            client._driver._client.params = later
             await client.orders.newest(limit=1)
 
     asyncio.run(ask())

@@ -32,6 +32,17 @@ def test_html(answer_with, http_answer, status: str) -> None:
     )
 
 
+def test_a_redirect_is_named(answer_with, http_answer) -> None:
+    moved = http_answer("301 Moved Permanently", "text/html", "", "Location: https://gifts.example/me")
+    assert "that is a redirect to https://gifts.example/me. Is `base_url`" in str(ask(answer_with(moved).url))
+
+
+def test_https_where_the_server_speaks_http(largesse_server) -> None:
+    error = ask(largesse_server.base_url.replace("http:", "https:"))
+    assert type(error) is errors.Unreachable
+    assert "the server speaks no TLS there. Does `base_url` begin with http://?" in str(error)
+
+
 def test_json_of_something_else(answer_with, http_answer) -> None:
     error = ask(answer_with(http_answer("404 Not Found", "application/json", '{"error": "no"}')).url)
     assert "Is `base_url` right?" in str(error)

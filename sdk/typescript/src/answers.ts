@@ -26,9 +26,9 @@ export interface Expected {
 /** Returns the value of a good answer. Throws Problem or UnreadableAnswer for any other. */
 export function readAnswer(expected: Expected, answer: Answer): unknown {
   const isGood = (answer.status >= 200 && answer.status < 300) || expected.also.includes(answer.status);
-  if (!isGood) throw readProblem(answer) ?? unreadable(expected, answer, isElsewhere(expected));
+  if (!isGood) throw readProblem(answer) ?? unreadable(expected, answer, isElsewhere(expected, answer));
   if (expected.kind === "nothing") return undefined;
-  if (mediaType(answer) !== "application/json") throw unreadable(expected, answer, isElsewhere(expected));
+  if (mediaType(answer) !== "application/json") throw unreadable(expected, answer, isElsewhere(expected, answer));
   try {
     return reader(expected.kind)(parse(decode(answer.body)), "");
   } catch (error) {
@@ -79,8 +79,10 @@ function unreadable(expected: Expected, answer: Answer, why: string, cause?: unk
   return error;
 }
 
-function isElsewhere(expected: Expected): string {
-  return `that is no answer of Largesse. Is the base URL right? It is ${expected.baseUrl}`;
+function isElsewhere(expected: Expected, answer: Answer): string {
+  const location = answer.headers.get("location")?.slice(0, 80);
+  const what = location ? `a redirect to ${location}` : "no answer of Largesse";
+  return `that is ${what}. Is the base URL right? It is ${expected.baseUrl}`;
 }
 
 function decode(body: Uint8Array): string {

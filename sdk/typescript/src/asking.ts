@@ -60,6 +60,9 @@ const PASSING = new Set([408, 429, 500, 502, 503, 504]);
 // The codes of runtimes for errors without a connection.
 const NOT_CONNECTED = /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DNS\w*|CERT_\w+|ERR_TLS_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+)$/;
 
+// How OpenSSL 1 and 3 call the answer of a server that speaks plain HTTP.
+const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/;
+
 /** Lets at most MOST_CALLS calls go on at once. Further ones wait for their turn, in the order in which they came. */
 class Turns {
   #free = MOST_CALLS;
@@ -240,7 +243,9 @@ function isNotConnected(error: unknown): boolean {
 }
 
 function reasonOf(error: unknown): string {
-  const said = causesOf(error).map(({ message }) => String(message)).filter((text) => text && text !== "undefined");
+  const causes = causesOf(error);
+  const said = causes.map(({ message }) => String(message).trim()).filter((text) => text && text !== "undefined");
+  if (causes.some(({ code }) => NO_TLS.test(String(code)))) said.push("the server speaks no TLS there. Does the base URL begin with http://?");
   return said.length ? said.join(": ") : String(error);
 }
 

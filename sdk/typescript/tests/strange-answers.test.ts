@@ -29,6 +29,17 @@ for (const status of ["200 OK", "404 Not Found", "403 Forbidden", "301 Moved Per
   });
 }
 
+test("a redirect is named", async () => {
+  await using server = await answerWith(http("301 Moved Permanently", "text/html", "", "Location: https://gifts.example/me"));
+  assert.match((await ask(server.url)).message, /that is a redirect to https:\/\/gifts.example\/me\. Is the base URL/);
+});
+
+// Others have errors of their own.
+test("https where the server speaks http", { skip: "Deno" in globalThis || "Bun" in globalThis }, async () => {
+  const { message } = await ask(BASE_URL.replace("http:", "https:"));
+  assert.match(message, /the server speaks no TLS there\. Does the base URL begin with http:\/\/\?\) \(request id/);
+});
+
 test("JSON of something else", async () => {
   await using other = await answerWith(http("404 Not Found", "application/json", '{"error": "no"}'));
   assert.match((await ask(other.url)).message, /Is the base URL right\?/);

@@ -51,8 +51,8 @@ def read_answer(call: Call[T], answer: Answer, base_url: str) -> T:
                 return call.read(answer.body)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise _unreadable(call, answer, f"it cannot be understood: {error}") from error
-        raise _unreadable(call, answer, _is_wrong(base_url))
-    raise _problem(answer) or _unreadable(call, answer, _is_wrong(base_url))
+        raise _unreadable(call, answer, _is_wrong(answer, base_url))
+    raise _problem(answer) or _unreadable(call, answer, _is_wrong(answer, base_url))
 
 
 def is_cut_short(error: LargesseError) -> bool:
@@ -91,8 +91,10 @@ def _unreadable(call: Call[Any], answer: Answer, why: str) -> UnreadableAnswer:
     return error
 
 
-def _is_wrong(base_url: str) -> str:
-    return f"that is no answer of Largesse. Is `base_url` right? It is {base_url}"
+def _is_wrong(answer: Answer, base_url: str) -> str:
+    location = answer.headers.get("location", "")[:_SHOWN]
+    what = f"a redirect to {location}" if location else "no answer of Largesse"
+    return f"that is {what}. Is `base_url` right? It is {base_url}"
 
 
 def _media_type(answer: Answer) -> str:

@@ -93,13 +93,16 @@ class Largesse(_Client[Sync]):
         on_ignored: OnIgnored = log_ignored,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
-        self._client = httpx.Client(**options, verify=_trusted(verify), proxy=proxy)
-        asker = Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored)
-        super().__init__(Driver(self._client, asker, timeout_s), options["base_url"])
+        asker, trusted = (
+            Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored),
+            _trusted(verify),
+        )
+        self._driver = Driver(lambda: httpx.Client(**options, verify=trusted, proxy=proxy), asker, timeout_s)
+        super().__init__(self._driver, options["base_url"])
 
     def close(self) -> None:
         """Closes the client's connections."""
-        self._client.close()
+        self._driver.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,13 +137,16 @@ class AsyncLargesse(_Client[Async]):
         on_ignored: OnIgnored = log_ignored,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
-        self._client = httpx.AsyncClient(**options, verify=_trusted(verify), proxy=proxy)
-        asker = Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored)
-        super().__init__(AsyncDriver(self._client, asker, timeout_s), options["base_url"])
+        asker, trusted = (
+            Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored),
+            _trusted(verify),
+        )
+        self._driver = AsyncDriver(lambda: httpx.AsyncClient(**options, verify=trusted, proxy=proxy), asker, timeout_s)
+        super().__init__(self._driver, options["base_url"])
 
     async def aclose(self) -> None:
         """Closes the client's connections."""
-        await self._client.aclose()
+        await self._driver.aclose()
 
     async def __aenter__(self) -> Self:
         return self

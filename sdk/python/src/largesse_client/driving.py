@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 import httpx
 
@@ -22,6 +25,8 @@ MAX_ANSWER_BYTES = 64 * 2**20
 # The most calls of a client at once, each on a connection of its own; further ones wait for their turn. The pool of httpx is never asked for more:
 # it compares each waiting request with each connection, again and again, so that hundreds of them would time out.
 MAX_CALLS = 100
+# How OpenSSL 1 and 3 call the answer of a server that speaks plain HTTP.
+_NO_TLS = re.compile("WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG")
 _NOT_CONNECTED = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -31,14 +36,37 @@ _NOT_CONNECTED = (
 )
 
 
-class Driver:
-    """Performs calls with an httpx client that blocks."""
+# A forked process inherits open connections. If it used them, it and its parent would read the answers to each other's requests.
+_drivers: WeakSet[Any] = WeakSet()
 
-    def __init__(self, client: httpx.Client, asker: Asker, timeout_s: float) -> None:
-        self._client = client
+
+def _open_all() -> None:
+    for driver in tuple(_drivers):
+        driver.open()
+
+
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_open_all)
+
+
+class Driver:
+    """Performs calls with an httpx client that blocks; `connect` returns a new one."""
+
+    def __init__(self, connect: Callable[[], httpx.Client], asker: Asker, timeout_s: float) -> None:
+        self._connect = connect
         self._asker = asker
         self._timeout_s = timeout_s
+        self.open()
+        _drivers.add(self)
+
+    def open(self) -> None:
+        """Begins anew, without connections."""
+        self._client = self._connect()
         self._turns = threading.Semaphore(MAX_CALLS)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
 
     def perform(self, define: Callable[[], Call[T]]) -> T:
         """Returns the value of the answer to the call that `define` returns. Raises LargesseError."""
@@ -90,13 +118,24 @@ class Driver:
 
 
 class AsyncDriver:
-    """Performs calls with an httpx client that awaits."""
+    """Performs calls with an httpx client that awaits; `connect` returns a new one."""
 
-    def __init__(self, client: httpx.AsyncClient, asker: Asker, timeout_s: float) -> None:
-        self._client = client
+    def __init__(self, connect: Callable[[], httpx.AsyncClient], asker: Asker, timeout_s: float) -> None:
+        self._connect = connect
         self._asker = asker
         self._timeout_s = timeout_s
+        self.open()
+        _drivers.add(self)
+
+    def open(self) -> None:
+        """Begins anew, without connections."""
+        self._client = self._connect()
         self._turns = asyncio.Semaphore(MAX_CALLS)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._client.aclose()
 
     async def perform(self, define: Callable[[], Call[T]]) -> T:
         """Returns the value of the answer to the call that `define` returns. Raises LargesseError."""
@@ -115,10 +154,14 @@ class AsyncDriver:
             query = following
 
     async def _in_turn(self, call: Call[T]) -> T:
+        loop = asyncio.get_running_loop()
+        if self._loop not in {None, loop}:
+            self.open()  # connections work only in the event loop that opened them
+        self._loop, client = loop, self._client
         async with self._turns:
-            return await self._converse(call)
+            return await self._converse(call, client)
 
-    async def _converse(self, call: Call[T]) -> T:
+    async def _converse(self, call: Call[T], client: httpx.AsyncClient) -> T:
         steps = self._asker.converse(call)
         heard: Answer | NoAnswer | None = None
         while True:
@@ -131,13 +174,13 @@ class AsyncDriver:
                 await asyncio.sleep(step.seconds)
                 heard = None
             else:
-                heard = await self._send(step)
+                heard = await self._send(step, client)
 
-    async def _send(self, send: Send) -> Answer | NoAnswer:
+    async def _send(self, send: Send, client: httpx.AsyncClient) -> Answer | NoAnswer:
         body = _Body(self._timeout_s)
         try:
             with _as_no_answer(send):
-                response = await self._client.send(_request(self._client, send), stream=True)
+                response = await client.send(_request(client, send), stream=True)
                 try:
                     async for chunk in response.aiter_bytes():
                         body.add(chunk)
@@ -184,6 +227,8 @@ def _as_no_answer(send: Send) -> Generator[None, None, None]:
     except httpx.RequestError as error:
         what = f"{send.call.method} {send.call.path.partition('?')[0]}"
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if _NO_TLS.search(said):
+            said += ": the server speaks no TLS there. Does `base_url` begin with http://?"
         if isinstance(error, _NOT_CONNECTED):
             raise Unreachable(f"{what}: no connection could be made ({said})") from error
         raise NoAnswer(f"{what}: no complete answer arrived ({said})") from error
