@@ -137,7 +137,7 @@ docs: .venv/docs/.installed  ## The documentation as one site in build/docs: wha
 	.venv/docs/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r requirements-docs.lock
 	@touch $@
 
-dist: install-dev  ## The wheels and source archives of all packages in dist/, built twice and held against each other
+dist: install-dev  ## The wheels, source archives and npm packages in dist/, built twice and held against each other
 	$(BIN)/python -m tools.dist
 
 image: install  ## Build the container image IMAGE (largesse) with buildah, on BASE or on Debian's packages (docs/containers.md)

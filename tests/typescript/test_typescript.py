@@ -2,10 +2,12 @@
 
 import json
 import re
+import tarfile
 from pathlib import Path
 
 import pytest
 from tests.typescript.conftest import PACKAGE, TSC, run_in
+from tools.dist import NPM_PACKAGES, VERSIONS, pack
 from tools.typescript_types import FOLDER, Writer
 
 from largesse.web.api.openapi.document import build_document, build_events_document
@@ -69,10 +71,23 @@ def test_the_generated_files_are_up_to_date() -> None:
         assert (FOLDER / name).read_text(encoding="utf-8") == text, "run make typescript-types"
 
 
-def test_the_version_is_that_of_the_release() -> None:
-    build = (ROOT / "sdk/python/release/largesse_build.py").read_text()
+def test_a_checkout_has_the_version_of_no_build() -> None:
     for path in (*PACKAGE.parent.glob("*/package.json"), *PACKAGE.parent.glob("*/package-lock.json")):
-        assert f'RELEASE = "{json.loads(path.read_text())["version"]}"\n' in build, path
+        assert json.loads(path.read_text())["version"] == VERSIONS["UNKNOWN"], path
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("package", NPM_PACKAGES, ids=lambda package: package.name)
+def test_a_package_has_the_version_of_its_commit(package: Path, tmp_path: Path) -> None:
+    if not (package / "node_modules").exists():
+        pytest.skip(f"npm ci --ignore-scripts --prefix sdk/{package.name}")
+    version = VERSIONS["version_of"](ROOT)
+    with tarfile.open(pack(package, tmp_path)) as packed:
+        texts = {
+            one.name: packed.extractfile(one).read().decode() for one in packed if one.name.endswith((".js", ".json"))
+        }
+    assert json.loads(texts["package/package.json"])["version"] == version
+    assert package.name == "n8n" or f'"{version}"' in texts["package/dist/version.js"]
 
 
 def test_locks_name_no_registry() -> None:
@@ -86,9 +101,8 @@ def test_locks_name_no_registry() -> None:
 def project(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with the package as npm packs and installs it."""
     folder = tmp_path_factory.mktemp("project")
-    run_in(built, ["npm", "pack", "--ignore-scripts", "--pack-destination", folder], {})
+    packed = pack(built, folder)
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
-    (packed,) = folder.glob("*.tgz")
     run_in(folder, ["npm", "install", "--offline", "--no-audit", "--no-fund", packed], {})
     installed = folder / "node_modules/largesse-client"
     assert sorted(path.name for path in installed.iterdir()) == ["LICENSE", "README.md", "dist", "package.json", "src"]

@@ -24,7 +24,7 @@ from flit_core import buildapi
 
 RELEASE = "0.2.0"
 _ARCHIVED = "$Format:%ct %H %D$"  # `git archive` fills it in (.gitattributes)
-_UNKNOWN = f"{RELEASE}-dev0"
+UNKNOWN = f"{RELEASE}-dev0"
 
 
 def version_of(project: Path) -> str:
@@ -33,7 +33,7 @@ def version_of(project: Path) -> str:
     if not is_source_archive and (commit := _of_git(project) or _of_archive(_ARCHIVED)):
         return commit
     built = re.search(r'^__version__ = "(.+)"$', _read(_version_file(project)), re.MULTILINE)
-    return built[1] if built else _UNKNOWN
+    return built[1] if built else UNKNOWN
 
 
 def _of_git(project: Path) -> str | None:
