@@ -106,6 +106,27 @@ def _make_accessible(app: Sphinx, error: Exception | None) -> None:
             path.write_text(page, "utf-8")
 
 
+def _index_for_models(app: Sphinx, error: Exception | None) -> None:
+    """Writes llms.txt (llmstxt.org), an index of all pages for language models, as the menu of the first page has them."""
+    from docutils import nodes
+    from sphinx import addnodes
+
+    lines: list[str] = []
+
+    def add(page: str) -> None:
+        lines.append(f"- [{app.env.titles[page].astext()}]({page}.html)")
+        for below in app.env.toctree_includes.get(page, ()):
+            add(below)
+
+    first = app.env.get_doctree(app.config.root_doc)
+    for menu in first.findall(addnodes.toctree):
+        lines += ["", f"## {menu['caption']}", ""]
+        for page in menu["includefiles"]:
+            add(page)
+    about = next(first.findall(nodes.paragraph)).astext().replace("\n", " ")
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(["# Largesse", "", f"> {about}", *lines, ""]), "utf-8")
+
+
 def setup(app: Sphinx) -> None:
     """What Sphinx calls first."""
     from largesse_client.binding import listing, operation
@@ -114,5 +135,6 @@ def setup(app: Sphinx) -> None:
         decorator.__get__ = lambda self, instance, owner=None: self.__wrapped__
     app.connect("build-finished", _copy_pictures)
     app.connect("build-finished", _make_accessible)
+    app.connect("build-finished", _index_for_models)
     app.connect("autodoc-process-docstring", _mark_code)
     app.connect("autodoc-process-signature", _tell_what_is_answered)

@@ -12,6 +12,7 @@ def site(tmp_path: Path) -> Path:
     (tmp_path / "pages/picture one.png").touch()
     for name in ("searchindex.js", "search.html"):
         (tmp_path / name).touch()
+    (tmp_path / "llms.txt").write_text("- [A](pages/a.html)")
     (tmp_path / "index.html").write_text(
         '<a href="pages/a.html#here">a</a> <a href="https://elsewhere.example/">e</a> <script src="searchindex.js"></script>'
     )
@@ -46,6 +47,11 @@ def test_a_fault_of_a_page(site: Path, page: str, fault: str) -> None:
     with (site / "pages/a.html").open("a") as file:
         file.write(page)
     assert list(faults(site)) == [fault]
+
+
+def test_a_page_that_language_models_do_not_find(site: Path) -> None:
+    (site / "pages/b.html").touch()
+    assert list(faults(site)) == ["llms.txt does not name pages/b.html"]
 
 
 def test_a_site_that_cannot_be_searched(site: Path) -> None:

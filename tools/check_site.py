@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 _LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "srcset")}
 # What somebody with a keyboard or a screen reader needs, by tag and role: to scroll wide code, and to tell landmarks and headings apart.
 _NEEDED = {("pre", None): "tabindex", ("aside", None): "aria-label", ("p", "heading"): "aria-level"}
+# Lists that Sphinx makes, and the ways to the first page.
+_NO_PAGES = {"index.html", "docs/index.html", "search.html", "genindex.html", "py-modindex.html"}
 
 
 class Page(HTMLParser):
@@ -50,9 +52,14 @@ def faults(folder: Path) -> Iterator[str]:
     pages = {path.resolve(): Page(path.read_text("utf-8")) for path in sorted(folder.rglob("*.html"))}
     if not pages:
         yield f"{folder}: no page"
-    for needed in ("index.html", "searchindex.js", "search.html"):
+    for needed in ("index.html", "searchindex.js", "search.html", "llms.txt"):
         if not (folder / needed).is_file():
             yield f"{needed} is missing"
+    index = (folder / "llms.txt").read_text("utf-8") if (folder / "llms.txt").is_file() else ""
+    for path in folder.rglob("*.html"):
+        page = path.relative_to(folder).as_posix()
+        if page not in _NO_PAGES and f"]({page})" not in index:
+            yield f"llms.txt does not name {page}"
     for path, page in pages.items():
         name = path.relative_to(folder.resolve())
         yield from (f"{name} loads {fault}" for fault in _loaded_wrongly(path, page))

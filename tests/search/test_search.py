@@ -18,6 +18,7 @@ QUESTIONS = {
     "verify webhook signature": "docs/guides/webhooks#verify-signatures",
     "rotate webhook secret": "docs/guides/webhooks#rotate-a-webhook-secret",
     "retry webhook": "docs/guides/webhooks#responses-and-retries",
+    "postman collection": "docs/guides/testing#try-requests-in-postman-insomnia-or-bruno",
     "receive webhooks locally": "docs/guides/testing#receive-webhooks-on-your-machine",
     "idempotency key": "docs/guides/idempotency",
     "rotate api key": "docs/guides/authentication#key-rotation",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import jsonschema_rs
 import pytest
+from tests.web.api.conftest import PUBLIC_URL
 from tests.web.api.document import BY_ID, DOCUMENT, SCHEMAS
 from tests.web.api.test_keys_meanwhile import contact_of
 
@@ -77,7 +78,8 @@ def test_the_document_is_served_without_a_key(service: Service) -> None:
     answer = service.client().get("/openapi.json")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
-    assert answer.json() == json.loads(json.dumps(DOCUMENT))
+    servers = [DOCUMENT["servers"][0] | {"url": PUBLIC_URL}]  # API clients that import the document know no other
+    assert answer.json() == json.loads(json.dumps(DOCUMENT | {"servers": servers}))
     assert answer.json()["info"]["version"] == __version__
     assert answer.json()["openapi"].startswith("3.1.")
 

@@ -306,7 +306,7 @@ class DocsPages:
             Route("/", self._show_landing),
             _page_route("/docs", self._reference),
             *self._assets.routes(),
-            _document_route("/openapi.json", lambda: build_document(self._operations)),
+            _document_route("/openapi.json", lambda: build_document(self._operations, self._public_url)),
             _document_route("/openapi-events.json", build_events_document),
             _page_route("/problems", lambda: self._render("problems.html", here="problems", problems=PROBLEMS)),
             Route("/problems/{slug}", self._show_problem),

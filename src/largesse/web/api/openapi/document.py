@@ -156,8 +156,8 @@ _DELIVERY: Json = {
 }
 
 
-def build_document(operations: Sequence[Operation]) -> Json:
-    """Returns the document of `operations`, ready to be encoded."""
+def build_document(operations: Sequence[Operation], url: str = "/") -> Json:
+    """Returns the document of `operations`, which a service serves at `url`, ready to be encoded."""
     shapes = [operation.shape for operation in operations if operation.shape is not None]
     bodies = [operation.body for operation in operations if operation.body is not None]
     schema_of, schemas = parts.schema_components([*bodies, *shapes, FieldError])
@@ -172,7 +172,7 @@ def build_document(operations: Sequence[Operation]) -> Json:
     return {
         "openapi": "3.1.0",
         "info": parts.info("Largesse", _DOCUMENT_DESCRIPTION),
-        "servers": [{"url": "/", "description": "The service that serves this document"}],
+        "servers": [{"url": url, "description": "The service that serves this document"}],
         "security": [{"bearer": []}, {"apiKey": []}],
         "tags": [{"name": name, "description": said} for name, said in _TAGS.items() if name in used],
         "paths": paths,
