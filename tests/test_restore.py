@@ -34,6 +34,7 @@ customers:
     funding: balance
     service_accounts: [{key: bot, name: Bot}]
     funding_accounts: [{key: gbp, name: Float, currency: GBP, environment: production, balance: 100.00}]
+products: [{key: coffee, name: Coffee, digital: true, currency: GBP, countries: [GB], denominations: [10]}]
 """
 SUDO = """#!/bin/bash
 # sudo -u USER COMMAND…, where no password is asked for and USER is who logs in at the database
@@ -177,6 +178,7 @@ def filled(folder: Path) -> Machine:
     machine.run("largesse migrate --roles-sql | sudo -u postgres psql --quiet -1 largesse\nlargesse migrate")
     (machine.folder / "world.yaml").write_text(WORLD)
     machine.run("largesse load world.yaml")
+    machine.run("seq -f N%g 1001 > numbers.csv; largesse stock import coffee numbers.csv --value 10")
     return machine
 
 
@@ -203,6 +205,9 @@ def test_a_backup_is_restored_on_the_same_machine_and_on_a_fresh_one(folder: Pat
     assert new.balance() == 100
     new.run(afterwards)
     last_ids = "SELECT least(min(last_value), count(*) * 1000000) FROM pg_sequences WHERE schemaname = 'public'"
+    assert '"free": 1,' in new.run(
+        "largesse stock list --json"
+    )  # the first 1,000 may have been given out since the backup
     assert int(new.run(f'sudo -u postgres psql -Atc "{last_ids}" largesse')) > 1_000_000
     assert json.loads(new.run("largesse verify --json"))["findings"] == []
 
@@ -228,3 +233,5 @@ def test_any_moment_is_brought_back(folder: Path) -> None:
     assert json.loads(machine.run("largesse verify --json"))["findings"] == []
     machine.run("largesse top-up gbp 1")
     assert machine.balance() == 151
+    left = "SELECT count(*) FROM pg_file_settings WHERE name ~ 'recovery_target|restore_command'"
+    assert machine.run(f'sudo -u postgres psql -Atc "{left}"') == "0\n"
