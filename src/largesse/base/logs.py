@@ -21,6 +21,24 @@ _SHARED: list[structlog.typing.Processor] = [
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
+# An outage repeats these many times a second. Each is written once a minute for the same error and loop.
+REPEATED = frozenset(
+    {
+        "automations.waiting",
+        "database_away",
+        "last_seen_not_written",
+        "mail.server_away",
+        "orphans_not_ended",
+        "outbox.not_listening",
+        "outbox.written_again",
+        "requests_not_logged",
+        "sealing_not_told",
+        "worker.database_trouble",
+    }
+)
+_AGAIN_AFTER_S = 60.0
+_REMEMBERED = 1_000
+
 LINES_LOST = Counter("largesse_log_lines_lost", "Lines of the log that could not be written.")
 
 
@@ -60,6 +78,28 @@ class _Output:
         except (OSError, ValueError):  # the disk is full, or the output is gone or closed
             return False
         return True
+
+
+class Repeats:
+    """Drops lines of REPEATED that were written less than a minute ago. The next one says in `not_logged_before` how many."""
+
+    def __init__(self, now_s: clock.Seconds = clock.passed_s) -> None:
+        self._now_s = now_s
+        self._written: dict[tuple[object, ...], tuple[float, int]] = {}  # when, and how many were dropped since
+
+    def __call__(self, _: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        """Returns the line. Raises structlog.DropEvent."""
+        if event.get("event") not in REPEATED:
+            return event
+        line, now_s = (event["event"], event.get("error"), event.get("loop")), self._now_s()
+        at_s, dropped = self._written.pop(line, (now_s - _AGAIN_AFTER_S, 0))
+        if now_s - at_s < _AGAIN_AFTER_S:
+            self._written[line] = at_s, dropped + 1
+            raise structlog.DropEvent
+        self._written[line] = now_s, 0
+        if len(self._written) > _REMEMBERED:
+            del self._written[next(iter(self._written))]
+        return {**event, "not_logged_before": dropped} if dropped else event
 
 
 class _Logger:
@@ -103,7 +143,7 @@ def configure_logs(log_format: str, level: int = logging.INFO) -> None:
     )
     renderer = [structlog.processors.format_exc_info, _to_json] if is_json else [console]
     structlog.configure(
-        processors=[_in_one_step] if is_json else [*_SHARED, *renderer, _to_bytes],
+        processors=[Repeats(), *([_in_one_step] if is_json else [*_SHARED, *renderer, _to_bytes])],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=partial(_Logger, output),
         cache_logger_on_first_use=True,
