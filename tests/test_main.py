@@ -12,6 +12,10 @@ from tests.waiting import until
 
 from largesse.base.settings import Settings, load_settings
 from largesse.cli.service import _work
+from largesse.db.postmaster import end_orphans_for_ever
+from largesse.db.roles import Role
+from largesse.db.session import UNLIMITED
+from largesse.installation import open_database
 from largesse.main import GC_THRESHOLDS, build_app
 
 
@@ -64,3 +68,14 @@ async def test_a_worker_collects_garbage_as_seldom(settings: Settings, usual_thr
     await _seldom()
     os.kill(os.getpid(), signal.SIGTERM)
     await working
+
+
+@pytest.mark.parametrize(
+    ("role", "ends"),
+    # The office is part of a serving process, which ends them already.
+    [(Role.APP, True), (Role.WORKER, True), (Role.OFFICE, False), (Role.OPERATOR, False)],
+)
+async def test_a_process_ends_orphans_once_and_a_command_none(settings: Settings, role: Role, ends: bool) -> None:
+    async with open_database(settings, role=role, limits=UNLIMITED):  # as for `largesse migrate`
+        names = [getattr(task.get_coro(), "__name__", "") for task in asyncio.all_tasks()]
+    assert (end_orphans_for_ever.__name__ in names) == ends

@@ -142,7 +142,7 @@ async def open_database(
 ) -> AsyncIterator[Database]:
     """Opens the pool of the installation's database as `role`. Raises OperatorError if it cannot be reached.
 
-    With other limits than those of commands, also ends sessions that dead processes left at the server.
+    As a serving process or a worker, also ends sessions of their login that dead processes left at the server.
     """
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(database_address(settings, role))
@@ -151,7 +151,7 @@ async def open_database(
         except DATABASE_FAILED as error:
             raise OperatorError(f"the database cannot be reached: {in_one_line(error)}") from None
         stack.push_async_callback(database.close)
-        if limits is not COMMANDS:
+        if role in {Role.APP, Role.WORKER}:
             stack.push_async_callback(cancelled, asyncio.create_task(end_orphans_for_ever(database)))
         yield database
 
