@@ -109,9 +109,10 @@ async def test_enough_ids_and_connections_are_enough(looked: Looked) -> None:
         ("LOGIN IN ROLE largesse_owner", "who owns the schema"),
         ("LOGIN CREATEDB IN ROLE largesse_app", "who makes roles or databases"),
         ("LOGIN SUPERUSER", "who is a superuser"),
+        ("LOGIN CONNECTION LIMIT 0 IN ROLE largesse_app", "end some, or raise max_connections or the limit"),
     ],
 )
-async def test_who_may_do_more_than_a_process_needs_is_told(looked: Looked, made_of: str, said: str | None) -> None:
+async def test_a_login_that_may_do_too_much_or_nothing_is_told(looked: Looked, made_of: str, said: str | None) -> None:
     name = f"test_checkup_{secrets.token_hex(4)}"
     await looked.set(f"CREATE ROLE {name} PASSWORD '{name}' {made_of}")
     parts = urlsplit(looked.url)

@@ -351,6 +351,8 @@ def in_one_line(error: BaseException) -> str:
         return f"its socket, or a file that its address names, is not there ({said})"
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return f"it is a standby, or read-only: it takes no changes ({said})"
+    if isinstance(error, asyncpg.TooManyConnectionsError):
+        return f"all connections that it allows are in use: end some, or raise max_connections or the limit ({said})"
     if said.startswith("unsupported startup parameter"):
         return f"PgBouncer answers there: add ?pgbouncer=true to its address, or give PostgreSQL's own ({said})"
     return f"its disk is full ({said})" if isinstance(error, asyncpg.DiskFullError) else said

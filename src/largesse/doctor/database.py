@@ -58,8 +58,8 @@ async def check_roles(connection: Connection, settings: Settings, role: Role) ->
         return [
             warning(
                 _NAME,
-                f"There is no role {role} that {row['login']} may act as: processes may do whatever that may. "
-                f"`largesse migrate --roles-sql` prints what makes it ({_SEE}).",
+                f"There is no role {role} that {row['login']} may act as, so processes have all rights of {row['login']}. "
+                f"`largesse migrate --roles-sql` prints the SQL that creates it ({_SEE}).",
             )
         ]
     return [_login(row["login"], _more(row), role), await _rights(connection), await _policies(connection)]
@@ -81,8 +81,8 @@ def _login(login: str, more: str, role: Role) -> CheckResult:
     if more:
         return warning(
             _NAME,
-            f"Processes log in as {login}, who {more}, and act as their roles by leaving that aside. Whoever got to send "
-            f"statements of its own would find back: give them logins that are members of one role each ({_SEE}).",
+            f"Processes log in as {login}, who {more}. An attacker who can send any statement could switch back from their "
+            f"roles to {login}: create logins that are members of one role each ({_SEE}).",
         )
     processes = "Serving processes" if role is Role.APP else "Workers"
     return ok(_NAME, f"{processes} log in as {login}, who may do no more than they need.")

@@ -43,7 +43,7 @@ def check_data_dir(settings: Settings) -> list[CheckResult]:
     if not folder.is_dir():
         return [error(name, f"{folder} is no directory.")]
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        return [error(name, f"{folder} cannot be written to by this user: give it to the service's.")]
+        return [error(name, f"{folder} cannot be written to by this user: make the service's user its owner.")]
     if folder.stat().st_mode & _OTHERS_WRITE:
         return [warning(name, f"Others on this machine may change {folder}: chmod go-w it.")]
     return [ok(name, f"Nobody else may change {folder}.")]
@@ -131,7 +131,7 @@ def check_master_key(settings: Settings) -> list[CheckResult]:
     try:
         load_vault(settings)
     except (OperatorError, OSError) as unusable:
-        return [error(_MASTER_KEY_NAME, f"No master key can be had: {unusable}.")]
+        return [error(_MASTER_KEY_NAME, f"The master key cannot be used: {unusable}.")]
     if settings.master_keys:
         return [ok(_MASTER_KEY_NAME, f"Keys that are set: {len(settings.master_keys)}.")]
     if path.stat().st_mode & _OTHERS:
