@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from largesse.approvals import model, store
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer, require_currency
@@ -29,34 +29,24 @@ _NARROWED = ("account_ids", "product_ids", "collection_ids")  # what a rule is l
 SENT_WITHIN_S = 15.0  # after its approval, or it is not sent by itself
 
 
-class TooManyRules(BrokenRule):
+class TooManyRules(InvalidRequest, rule=f"A customer has at most {MOST_RULES} approval rules in an environment."):
     """The customer has as many rules as it may."""
 
-    rule = f"A customer has at most {MOST_RULES} approval rules in an environment."
 
-
-class RuleNameTaken(BrokenRule):
+class RuleNameTaken(InvalidRequest, rule="`name` is the name of another rule."):
     """Another rule has the name."""
 
-    rule = "`name` is the name of another rule."
 
-
-class NobodyMayApprove(BrokenRule):
+class NobodyMayApprove(InvalidRequest, rule="Not enough people may approve: nobody approves their own send."):
     """There are not enough people who may approve."""
 
-    rule = "Not enough people may approve: nobody approves their own send."
 
-
-class OwnRequest(BrokenRule):
+class OwnRequest(InvalidRequest, rule="Nobody approves their own send."):
     """The person would decide about their own send."""
 
-    rule = "Nobody approves their own send."
 
-
-class AlreadyDecided(BrokenRule):
+class AlreadyDecided(InvalidRequest, rule="This person has decided about the send."):
     """The person has approved the send. It waits for others."""
-
-    rule = "This person has decided about the send."
 
 
 class RequestEnded(InvalidRequest):
@@ -67,10 +57,8 @@ class RequestEnded(InvalidRequest):
         self.state = state
 
 
-class RequestChanged(BrokenRule):
+class RequestChanged(InvalidRequest, rule="The send was changed after approval was asked for. Its person asks again."):
     """The draft was changed, or deleted, after approval was asked for."""
-
-    rule = "The send was changed after approval was asked for. Its person asks again."
 
 
 class SeenRequest(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any
 from babel.core import get_global
 
 from largesse.automations import model, run_store, store
-from largesse.base.errors import ApprovalRequired, BrokenRule, HasEnded, InvalidRequest, NotFound, Problem
+from largesse.base.errors import ApprovalRequired, HasEnded, InvalidRequest, NotFound, Problem
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
@@ -49,10 +49,10 @@ MAIN_ZONES = {
 }
 
 
-class TooManyAutomations(BrokenRule):
+class TooManyAutomations(
+    InvalidRequest, rule=f"A customer has at most {model.MOST_AUTOMATIONS} automations in an environment."
+):
     """The customer has as many automations as it may."""
-
-    rule = f"A customer has at most {model.MOST_AUTOMATIONS} automations in an environment."
 
 
 class AutomationFault(InvalidRequest):
@@ -63,20 +63,16 @@ class AutomationFault(InvalidRequest):
         self.field = field
 
 
-class OwnAutomation(BrokenRule):
+class OwnAutomation(InvalidRequest, rule="Nobody approves their own automation."):
     """The person would approve their own automation."""
-
-    rule = "Nobody approves their own automation."
 
 
 class CostsMore(InvalidRequest):
     """A gift costs more than when its automation was approved."""
 
 
-class AutomationChanged(BrokenRule):
+class AutomationChanged(InvalidRequest, rule="The automation was changed meanwhile."):
     """The automation, or what its template sends, was changed after the person saw it."""
-
-    rule = "The automation was changed meanwhile."
 
 
 @cache

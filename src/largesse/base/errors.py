@@ -39,95 +39,72 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class Problem(Exception):
-    """A refused request. `detail` explains it to the caller in a sentence.
+    """A refused request. `detail` explains it to the caller in a sentence: the rule of its kind, if there is only one.
 
     `slug` names the kind for programs and metrics. `errors` names the invalid members, if known.
     """
 
     slug: ClassVar[str]
+    rule: ClassVar[str]
 
-    def __init__(self, detail: str, *, errors: Sequence[FieldError] = ()) -> None:
-        super().__init__(detail)
-        self.detail = detail
+    def __init_subclass__(cls, *, slug: str | None = None, rule: str | None = None) -> None:
+        super().__init_subclass__()
+        if slug is not None:
+            cls.slug = slug
+        if rule is not None:
+            cls.rule = rule
+
+    def __init__(self, detail: str | None = None, *, errors: Sequence[FieldError] = ()) -> None:
+        self.detail = self.rule if detail is None else detail
+        super().__init__(self.detail)
         self.errors = tuple(errors)
 
 
-class InvalidRequest(Problem):
+class InvalidRequest(Problem, slug="invalid-request"):
     """The request breaks a rule."""
 
-    slug = "invalid-request"
 
-
-class BrokenRule(InvalidRequest):
-    """One rule that the request breaks. `rule` is its `detail`."""
-
-    rule: ClassVar[str]
-
-    def __init__(self) -> None:
-        super().__init__(self.rule)
-
-
-class Unauthorized(Problem):
+class Unauthorized(Problem, slug="unauthorized"):
     """The API key is missing or unknown."""
 
-    slug = "unauthorized"
 
-
-class PlanRequired(Problem):
+class PlanRequired(Problem, slug="plan-required"):
     """The customer's plan does not include the API."""
 
-    slug = "plan-required"
 
-
-class InsufficientBalance(Problem):
+class InsufficientBalance(Problem, slug="insufficient-balance"):
     """The balance of the funding account is too low for the order."""
 
-    slug = "insufficient-balance"
 
-
-class Inactive(Problem):
+class Inactive(Problem, slug="inactive-service-account"):
     """The service account is deactivated."""
 
-    slug = "inactive-service-account"
 
-
-class OtherServiceAccount(Problem):
+class OtherServiceAccount(Problem, slug="other-service-account"):
     """Another service account placed the order."""
 
-    slug = "other-service-account"
 
-
-class ScopeRequired(Problem):
+class ScopeRequired(Problem, slug="scope-required"):
     """The API key lacks the scope."""
 
-    slug = "scope-required"
 
-
-class NetworkNotAllowed(Problem):
+class NetworkNotAllowed(Problem, slug="network-not-allowed"):
     """The API key is used from a network that it does not allow."""
 
-    slug = "network-not-allowed"
 
-
-class OrderLimit(Problem):
+class OrderLimit(Problem, slug="order-limit"):
     """The order costs more than the service account may order at once."""
 
-    slug = "order-limit"
 
-
-class DailyLimit(Problem):
+class DailyLimit(Problem, slug="daily-limit"):
     """The order would bring the service account above its limit for one day."""
 
-    slug = "daily-limit"
 
-
-class BudgetExceeded(Problem):
+class BudgetExceeded(Problem, slug="budget-exceeded"):
     """The order costs more than the rest of a budget, or a gift costs more than the budget allows.
 
     `left_minor` is what is left of the budget, or None if a gift costs more than `per_gift_minor`.
     """
-
-    slug = "budget-exceeded"
 
     def __init__(
         self,
@@ -153,64 +130,50 @@ class ApprovalRequired(InvalidRequest):
         self.rules = tuple(rules)
 
 
-class NotFound(Problem):
+class NotFound(Problem, slug="not-found"):
     """There is nothing with that id or name, or it belongs to somebody else. The caller cannot tell which.
 
     Look-ups raise it, so that their callers need not check the result.
     """
-
-    slug = "not-found"
 
 
 class HasEnded(NotFound):
     """What would be changed, such as a campaign, has ended."""
 
 
-class ReferenceUsed(Problem):
+class ReferenceUsed(Problem, slug="reference-used"):
     """Another order has the external reference already. `holder` is the reference of that order."""
-
-    slug = "reference-used"
 
     def __init__(self, detail: str, *, holder: str) -> None:
         super().__init__(detail)
         self.holder = holder
 
 
-class QuoteChanged(Problem):
+class QuoteChanged(Problem, slug="quote-changed"):
     """The order or its price differs from the quote."""
 
-    slug = "quote-changed"
 
-
-class QuoteExpired(Problem):
+class QuoteExpired(Problem, slug="quote-expired"):
     """The quote is no longer valid."""
 
-    slug = "quote-expired"
 
-
-class StateConflict(Problem):
+class StateConflict(Problem, slug="state-conflict"):
     """The state does not allow the action: it was done before, or comes too early or too late."""
 
-    slug = "state-conflict"
 
-
-class TooManyRequests(Problem):
+class TooManyRequests(Problem, slug="too-many-requests"):
     """The caller has reached a limit, and may try again in `retry_after_s` seconds."""
-
-    slug = "too-many-requests"
 
     def __init__(self, detail: str, *, retry_after_s: float) -> None:
         super().__init__(detail)
         self.retry_after_s = retry_after_s
 
 
-class Unavailable(Problem):
+class Unavailable(Problem, slug="unavailable"):
     """The request is valid, but the service cannot answer it now. Callers may try again in `retry_after_s` seconds.
 
     With `is_uncertain`, the request may have been carried out, or may still be.
     """
-
-    slug = "unavailable"
 
     def __init__(self, detail: str, *, retry_after_s: float = 1, is_uncertain: bool = False) -> None:
         super().__init__(detail)

@@ -7,7 +7,7 @@ from types import EllipsisType
 import msgspec
 from msgspec.structs import asdict
 
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import label
 from largesse.budgets import store
 from largesse.budgets.model import KINDS, PERIODS, ROLES, Budget, period_start
@@ -38,16 +38,12 @@ class NewBudget(msgspec.Struct, frozen=True, kw_only=True):
     per_gift_minor: int | None = None
 
 
-class TooManyBudgets(BrokenRule):
+class TooManyBudgets(InvalidRequest, rule=f"A customer has at most {MOST_BUDGETS} budgets in an environment."):
     """The customer has as many budgets as it may."""
 
-    rule = f"A customer has at most {MOST_BUDGETS} budgets in an environment."
 
-
-class BudgetNameTaken(BrokenRule):
+class BudgetNameTaken(InvalidRequest, rule="`name` is the name of another budget."):
     """Another budget has the name."""
-
-    rule = "`name` is the name of another budget."
 
 
 class BelowSpent(InvalidRequest):

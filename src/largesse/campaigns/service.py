@@ -15,7 +15,7 @@ import msgspec
 from largesse.approvals.model import APPROVED
 from largesse.approvals.service import withdraw_unsent
 from largesse.approvals.store import find_request
-from largesse.base.errors import BrokenRule, HasEnded, NotFound
+from largesse.base.errors import HasEnded, InvalidRequest, NotFound
 from largesse.campaigns import model, store
 from largesse.customers.access import is_own
 from largesse.customers.actor import Actor, Transaction, require_same
@@ -31,16 +31,14 @@ from largesse.orders.follow_ups import MAX_CLAIM_BY_DAYS, read_defaults
 _TOKEN_BYTES = 12
 
 
-class TooManyCampaigns(BrokenRule):
+class TooManyCampaigns(
+    InvalidRequest, rule=f"A customer has at most {model.MOST_CAMPAIGNS} campaigns in an environment."
+):
     """The customer has as many campaigns as it may."""
 
-    rule = f"A customer has at most {model.MOST_CAMPAIGNS} campaigns in an environment."
 
-
-class IsReserved(BrokenRule):
+class IsReserved(InvalidRequest, rule="The campaign's gifts were ordered already."):
     """The gifts of a campaign are ordered, so what its visitors see cannot be changed."""
-
-    rule = "The campaign's gifts were ordered already."
 
 
 class Progress(NamedTuple):

@@ -42,11 +42,8 @@ _MOST_SHOWN = 200  # characters of a text in the audit log
 log = structlog.get_logger(__name__)
 
 
-class ManagedByFile(StateConflict):
+class ManagedByFile(StateConflict, rule="The seed file manages it. Release it first, or change the file."):
     """The seed file manages the object. Change it there, or release it first."""
-
-    def __init__(self) -> None:
-        super().__init__("The seed file manages it. Release it first, or change the file.")
 
 
 class ChangedMeanwhile(StateConflict):
@@ -57,11 +54,8 @@ class ChangedMeanwhile(StateConflict):
         self.edited = edited
 
 
-class NothingToPublish(StateConflict):
+class NothingToPublish(StateConflict, rule="There is nothing to publish."):
     """There is no draft, or it does not differ from the published content."""
-
-    def __init__(self) -> None:
-        super().__init__("There is nothing to publish.")
 
 
 async def read_names(connection: Connection, typed: Sequence[Mapping[str, str]]) -> Names:

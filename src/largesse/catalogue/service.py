@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from largesse.base.errors import BrokenRule, NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.money import canonical
 from largesse.catalogue import store
 from largesse.catalogue.model import Collection
@@ -16,10 +16,8 @@ MOST_PRODUCTS = 100  # products in one collection
 MAX_NAME = 200
 
 
-class TooManyCollections(BrokenRule):
+class TooManyCollections(InvalidRequest, rule=f"A customer has at most {MOST_COLLECTIONS} collections of its own."):
     """The customer has as many own collections as it may."""
-
-    rule = f"A customer has at most {MOST_COLLECTIONS} collections of its own."
 
 
 async def create_collection(actor: Actor, new: OwnCollection) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.text import free_key
 from largesse.contacts import model, store
 from largesse.customers.actor import Actor, Transaction
@@ -117,16 +117,12 @@ class NameTaken(InvalidRequest):
     """Another group, or field, has that name."""
 
 
-class TooManyGroups(BrokenRule):
+class TooManyGroups(InvalidRequest, rule=f"A customer has at most {model.MOST_GROUPS} groups of contacts."):
     """The customer would have more groups than it may."""
 
-    rule = f"A customer has at most {model.MOST_GROUPS} groups of contacts."
 
-
-class TooManyFields(BrokenRule):
+class TooManyFields(InvalidRequest, rule=f"A customer defines at most {model.MOST_FIELDS} fields for its contacts."):
     """The customer has as many fields of its own as it may."""
-
-    rule = f"A customer defines at most {model.MOST_FIELDS} fields for its contacts."
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from largesse.base.email import email_key, is_erased
-from largesse.base.errors import BrokenRule, FieldError, InvalidRequest, NotFound
+from largesse.base.errors import FieldError, InvalidRequest, NotFound
 from largesse.contacts import store
 from largesse.contacts.groups import (
     TooManyGroups,
@@ -42,10 +42,8 @@ PAST_ORDERS = 2_000  # the newest orders that are searched for past recipients
 _PAST_LINES = 10_000
 
 
-class TooManyContacts(BrokenRule):
+class TooManyContacts(InvalidRequest, rule=f"A customer has at most {MOST_CONTACTS:,} contacts."):
     """The customer would have more contacts than it may."""
-
-    rule = f"A customer has at most {MOST_CONTACTS:,} contacts."
 
 
 class ContactFaults(InvalidRequest):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from largesse.base.email import email_key
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError, TooManyRequests
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError, TooManyRequests
 from largesse.customers.access import LOCK_CUSTOMER, LOCK_USER
 from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.customer_store import find_customer
@@ -189,10 +189,8 @@ MOST_PEOPLE = 500
 MOST_INVITATIONS, INVITATIONS_WITHIN = 5, timedelta(hours=1)  # mailed to one address by one customer
 
 
-class LastAdministrator(BrokenRule):
+class LastAdministrator(InvalidRequest, rule="A customer needs an administrator: make somebody else one first."):
     """The change would leave the customer without an administrator who can sign in or has been invited."""
-
-    rule = "A customer needs an administrator: make somebody else one first."
 
 
 class AlreadyThere(InvalidRequest):

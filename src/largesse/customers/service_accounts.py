@@ -4,7 +4,7 @@ from types import EllipsisType
 
 import msgspec
 
-from largesse.base.errors import BrokenRule
+from largesse.base.errors import InvalidRequest
 from largesse.base.text import free_key
 from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
@@ -15,16 +15,12 @@ from largesse.staff.model import StaffRight
 MOST_SERVICE_ACCOUNTS = 200
 
 
-class TooManyServiceAccounts(BrokenRule):
+class TooManyServiceAccounts(InvalidRequest, rule=f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts."):
     """The customer has as many service accounts as it may."""
 
-    rule = f"A customer has at most {MOST_SERVICE_ACCOUNTS} service accounts."
 
-
-class NameTaken(BrokenRule):
+class NameTaken(InvalidRequest, rule="Another service account has this name."):
     """Another service account of the customer has this name. Letter case is ignored."""
-
-    rule = "Another service account has this name."
 
 
 async def named_service_account(actor: Actor, customer: str, key: str) -> store.ServiceAccount:

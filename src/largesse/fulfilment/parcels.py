@@ -78,25 +78,16 @@ class ToPick(msgspec.Struct, frozen=True):
     parcels: int
 
 
-class AddressErased(StateConflict):
+class AddressErased(StateConflict, rule="The parcel's address was erased: it cannot be sent again."):
     """The address of the parcel was erased, so it cannot be sent."""
 
-    def __init__(self) -> None:
-        super().__init__("The parcel's address was erased: it cannot be sent again.")
 
-
-class NotOnItsWay(StateConflict):
+class NotOnItsWay(StateConflict, rule="The parcel is not on its way."):
     """The parcel was not sent, or is back already."""
 
-    def __init__(self) -> None:
-        super().__init__("The parcel is not on its way.")
 
-
-class NotBack(StateConflict):
+class NotBack(StateConflict, rule="The parcel did not come back."):
     """The parcel did not come back, or already waits to be sent again."""
-
-    def __init__(self) -> None:
-        super().__init__("The parcel did not come back.")
 
 
 async def list_parcels(

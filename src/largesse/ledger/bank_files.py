@@ -72,11 +72,8 @@ class LineState(StrEnum):
     IGNORED = "ignored"
 
 
-class NothingToDecide(StateConflict):
+class NothingToDecide(StateConflict, rule="There is nothing to decide about this line."):
     """The line was decided meanwhile, or cannot be decided like this."""
-
-    def __init__(self) -> None:
-        super().__init__("There is nothing to decide about this line.")
 
 
 class BankFile(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
-from largesse.base.errors import BrokenRule, InsufficientBalance, InvalidRequest, NotFound
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import MAX_AMOUNT, label, to_minor
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
@@ -29,10 +29,8 @@ LONGEST_REASON = 500
 KINDS = ("credit", "debit", "refund")
 
 
-class OwnCorrection(BrokenRule):
+class OwnCorrection(InvalidRequest, rule="Nobody approves or declines their own correction."):
     """The member of staff proposed the correction, so somebody else must decide."""
-
-    rule = "Nobody approves or declines their own correction."
 
 
 class CorrectionEnded(InvalidRequest):
@@ -53,29 +51,20 @@ class MoreThanOrder(InvalidRequest):
         self.left_minor = left_minor
 
 
-class PaidElsewhere(BrokenRule):
+class PaidElsewhere(InvalidRequest, rule="The order was paid from another account."):
     """The order to refund was paid from another account."""
 
-    rule = "The order was paid from another account."
 
-
-class NoSuchOrder(NotFound):
+class NoSuchOrder(NotFound, rule="The customer has no order with that reference."):
     """The customer has no order with the reference."""
 
-    def __init__(self) -> None:
-        super().__init__("The customer has no order with that reference.")
 
-
-class AccountClosed(BrokenRule):
+class AccountClosed(InvalidRequest, rule="The account is closed: open it again first."):
     """The account is closed, and takes no money."""
 
-    rule = "The account is closed: open it again first."
 
-
-class TooManyWaiting(BrokenRule):
+class TooManyWaiting(InvalidRequest, rule=f"{MAX_WAITING} corrections wait already. Decide some first."):
     """The highest number of corrections waits already."""
-
-    rule = f"{MAX_WAITING} corrections wait already. Decide some first."
 
 
 class NewCorrection(msgspec.Struct, frozen=True):

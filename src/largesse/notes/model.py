@@ -5,7 +5,7 @@ import unicodedata
 from datetime import datetime
 from typing import NamedTuple
 
-from largesse.base.errors import BrokenRule, InvalidRequest
+from largesse.base.errors import InvalidRequest
 from largesse.base.text import trimmed, unfit
 
 MOST_CHARACTERS = 500
@@ -27,16 +27,12 @@ _STOPS = str.maketrans(
 )
 
 
-class NoteTooLong(BrokenRule):
+class NoteTooLong(InvalidRequest, rule=f"`note` must have at most {MOST_CHARACTERS} characters."):
     """The note has more characters than it may."""
 
-    rule = f"`note` must have at most {MOST_CHARACTERS} characters."
 
-
-class NoteWithLink(BrokenRule):
+class NoteWithLink(InvalidRequest, rule="`note` must not contain a link or an address."):
     """The note holds a link or an address."""
-
-    rule = "`note` must not contain a link or an address."
 
 
 class Note(NamedTuple):

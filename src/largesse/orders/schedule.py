@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from largesse.base.errors import BrokenRule, StateConflict
+from largesse.base.errors import InvalidRequest, StateConflict
 from largesse.customers import customer_store
 from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
@@ -167,10 +167,10 @@ async def move_date(actor: Actor, reference: str, *, seen: datetime, at: datetim
         await transaction.record("order.claim_by_moved", f"order {reference}", before=before, after=after)
 
 
-class RemindersTooLate(BrokenRule):
+class RemindersTooLate(
+    InvalidRequest, rule="The last reminder would leave after the claim-by date. Choose fewer days, or a later date."
+):
     """A reminder would not leave before the claim-by date."""
-
-    rule = "The last reminder would leave after the claim-by date. Choose fewer days, or a later date."
 
 
 async def set_defaults(actor: Actor, defaults: FollowUpDefaults, seen: FollowUpDefaults | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from largesse.base import clock
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.db.fragments import NOTHING, Fragment, compose, each, identifier, join, names
@@ -237,10 +237,8 @@ class SavedView(msgspec.Struct, frozen=True):
     query: str
 
 
-class TooManyViews(BrokenRule):
+class TooManyViews(InvalidRequest, rule=f"A person has at most {MOST_VIEWS} saved views."):
     """The person has the highest number of views."""
-
-    rule = f"A person has at most {MOST_VIEWS} saved views."
 
 
 async def list_views(connection: Connection, place: Place, user_id: int) -> list[SavedView]:

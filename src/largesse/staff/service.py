@@ -2,7 +2,7 @@
 
 from largesse.audit.service import Acting
 from largesse.base.email import email_key
-from largesse.base.errors import BrokenRule, InvalidRequest, NotFound, OperatorError
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError
 from largesse.customers.actor import Actor, require_same
 from largesse.customers.passwords import hash_of_nobody
 from largesse.customers.second_step import forget_second_step
@@ -14,10 +14,8 @@ from largesse.staff.sign_in import new_link
 from largesse.staff.store import SIGN_IN
 
 
-class LastOwner(BrokenRule):
+class LastOwner(InvalidRequest, rule="The back office needs an owner: make somebody else one first."):
     """The change would leave the back office without an owner."""
-
-    rule = "The back office needs an owner: make somebody else one first."
 
 
 class AlreadyThere(InvalidRequest):

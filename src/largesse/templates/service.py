@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec.structs import astuple
 
-from largesse.base.errors import BrokenRule, NotFound
+from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
 from largesse.templates import store
@@ -16,10 +16,8 @@ MAX_NAME = 200
 MAX_EXPIRY_DAYS = 36_500
 
 
-class TooManyTemplates(BrokenRule):
+class TooManyTemplates(InvalidRequest, rule=f"A customer has at most {MOST_TEMPLATES} templates."):
     """The customer has the highest number of templates."""
-
-    rule = f"A customer has at most {MOST_TEMPLATES} templates."
 
 
 async def create_template(actor: Actor, content: TemplateContent, *, of_order: bool = False) -> int:

@@ -30,50 +30,36 @@ from largesse.db.pool import DATABASE_AWAY, LOCKED, OUT_OF_RESOURCES, CommitLost
 from largesse.web.kit.asgi import Reply, encode_json
 
 
-class MethodNotAllowed(Problem):
+class MethodNotAllowed(Problem, slug="method-not-allowed"):
     """The address does not have the method. `allow` lists the methods that it has, for the `Allow` header."""
-
-    slug = "method-not-allowed"
 
     def __init__(self, detail: str, *, allow: str) -> None:
         super().__init__(detail)
         self.allow = allow
 
 
-class SlowRequest(Problem):
+class SlowRequest(Problem, slug="slow-request"):
     """A request took too long to arrive."""
 
-    slug = "slow-request"
 
-
-class TooLarge(Problem):
+class TooLarge(Problem, slug="too-large"):
     """A body has more bytes than the limit."""
 
-    slug = "too-large"
 
-
-class UnsupportedBody(Problem):
+class UnsupportedBody(Problem, slug="unsupported-body"):
     """The headers declare a body that is not JSON."""
 
-    slug = "unsupported-body"
 
-
-class Misdirected(Problem):
+class Misdirected(Problem, slug="misdirected"):
     """A request used a host name that is not ours."""
 
-    slug = "misdirected"
 
-
-class HeadersTooLarge(Problem):
+class HeadersTooLarge(Problem, slug="headers-too-large"):
     """The headers have more bytes than the limit."""
 
-    slug = "headers-too-large"
 
-
-class InternalError(Problem):
+class InternalError(Problem, slug="internal-error"):
     """A bug, which the log describes."""
-
-    slug = "internal-error"
 
 
 class ProblemType(msgspec.Struct, frozen=True):
