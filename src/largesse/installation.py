@@ -188,8 +188,7 @@ async def embedded_server(settings: Settings) -> AsyncIterator[EmbeddedServer]:
 
 async def check_schema(database: Database) -> None:
     """Raises OperatorError if this release cannot work with the schema, or with the nodes that its tables are on."""
-    async with database.connection(OPERATOR) as connection:
-        trouble = await schema_trouble(connection)
+    trouble = await database.read(OPERATOR, schema_trouble)
     if trouble is not None:
         raise OperatorError(trouble)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from largesse.approvals import model, store
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, existing
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customer_store import lock_customer, require_currency
@@ -106,9 +106,7 @@ async def create_rule(actor: Actor, rule: model.ApprovalRule) -> int:
 async def end_rule(actor: Actor, rule_id: int) -> str:
     """Ends a rule and returns its name. It applies to no later send. Requests that wait for it still wait. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
-        name = await store.end_rule(transaction.connection, actor.place, rule_id)
-        if name is None:
-            raise NotFound("There is no such rule.")
+        name = existing(await store.end_rule(transaction.connection, actor.place, rule_id), "There is no such rule.")
         await transaction.record("approval_rule.ended", f"approval rule {rule_id}", before={"name": name})
     return name
 

@@ -14,7 +14,7 @@ from typing import Any
 from babel.core import get_global
 
 from largesse.automations import model, run_store, store
-from largesse.base.errors import ApprovalRequired, HasEnded, InvalidRequest, NotFound, Problem
+from largesse.base.errors import ApprovalRequired, HasEnded, InvalidRequest, NotFound, Problem, existing
 from largesse.base.settings import ENVIRONMENTS
 from largesse.base.zones import known_zones
 from largesse.customers.access import AccessChanged
@@ -324,9 +324,10 @@ async def next_days(connection: Connection, automations: Sequence[model.Automati
 
 
 async def _locked(transaction: Transaction, automation_id: int) -> model.Automation:
-    automation = await store.lock_automation(transaction.connection, transaction.actor.place, automation_id)
-    if automation is None:
-        raise NotFound("There is no such automation.")
+    automation = existing(
+        await store.lock_automation(transaction.connection, transaction.actor.place, automation_id),
+        "There is no such automation.",
+    )
     if automation.ended_at is not None:
         raise HasEnded("The automation has ended.")
     return automation

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from largesse.automations.days_store import GIFTS, IN_TIME, ZONED, zone_columns
 from largesse.automations.model import CHOOSES_DAYS, Automation, AutomationRule
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
@@ -207,10 +207,7 @@ async def list_automations(connection: Connection, place: Place) -> list[Automat
 
 async def find_automation(connection: Connection, place: Place, automation_id: int) -> Automation:
     """Returns an automation, also one that has ended. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, *place, automation_id)
-    if row is None:
-        raise NotFound("There is no such automation.")
-    return _automation(row)
+    return _automation(existing(await connection.fetchrow(_ONE, *place, automation_id), "There is no such automation."))
 
 
 async def lock_automation(connection: Connection, place: Place, automation_id: int) -> Automation | None:

@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta
+
+_T = TypeVar("_T")
 
 
 class OperatorError(Exception):
@@ -135,6 +137,13 @@ class NotFound(Problem, slug="not-found"):
 
     Look-ups raise it, so that their callers need not check the result.
     """
+
+
+def existing(value: _T | None, detail: str) -> _T:
+    """Returns the value. Raises NotFound if it is None."""
+    if value is None:
+        raise NotFound(detail)
+    return value
 
 
 class HasEnded(NotFound):

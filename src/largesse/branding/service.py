@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from largesse.base.email import EmailError, normalise_email
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.base.text import free_key, unfit
 from largesse.branding import model, store
 from largesse.catalogue.pictures import Picture, PictureRefused, read_picture
@@ -112,9 +112,7 @@ async def add_wrapping(actor: Actor, content: WrappingContent) -> model.OwnWrapp
 async def remove_wrapping(actor: Actor, key: str) -> None:
     """Deletes an own wrapping. Its orders have the default wrapping from then on. Raises NotFound."""
     async with actor.transaction(Right.SETTINGS) as transaction:
-        wrapping = (await _locked(transaction)).wrapping(key)
-        if wrapping is None:
-            raise NotFound("There is no such wrapping.")
+        wrapping = existing((await _locked(transaction)).wrapping(key), "There is no such wrapping.")
         await transaction.connection.execute(store.REMOVE_WRAPPING, actor.customer_id, key)
         await transaction.record("wrapping.removed", f"wrapping {key}", before=_audited(wrapping, _PARTS_OF_WRAPPING))
 

@@ -7,7 +7,7 @@ from types import EllipsisType
 import msgspec
 from msgspec.structs import asdict
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, existing
 from largesse.base.money import label
 from largesse.budgets import store
 from largesse.budgets.model import KINDS, PERIODS, ROLES, Budget, period_start
@@ -178,10 +178,7 @@ async def _require_room(transaction: Transaction, name: str, *, but: int = 0) ->
 
 
 def _find(budgets: Collection[Budget], budget_id: int) -> Budget:
-    found = next((one for one in budgets if one.id == budget_id), None)
-    if found is None:
-        raise NotFound("There is no such budget.")
-    return found
+    return existing(next((one for one in budgets if one.id == budget_id), None), "There is no such budget.")
 
 
 async def _subject(transaction: Transaction, new: NewBudget) -> Mapping[str, object]:
@@ -193,9 +190,10 @@ async def _subject(transaction: Transaction, new: NewBudget) -> Mapping[str, obj
         await _require_people(transaction, new.user_ids)
         return {"people": sorted(set(new.user_ids))}
     place = *actor.place, new.currency
-    name = await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place)
-    if name is None:
-        raise NotFound("There is no such person, service account or account in that currency.")
+    name = existing(
+        await store.find_subject(transaction.connection, new.kind, new.subject_id or 0, place),
+        "There is no such person, service account or account in that currency.",
+    )
     return {"of": name}
 
 

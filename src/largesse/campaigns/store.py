@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.campaigns.model import Campaign, CampaignRule, mailbox_of
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
@@ -159,9 +159,9 @@ async def list_campaigns(connection: Connection, place: Place, user_id: int | No
 
 async def find_campaign(connection: Connection, place: Place, campaign_id: int) -> Campaign:
     """Returns a campaign with the name of its person. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, *place, campaign_id)
-    if row is None:
-        raise NotFound(f"There is no campaign {campaign_id} in {place[1]}.")
+    row = existing(
+        await connection.fetchrow(_ONE, *place, campaign_id), f"There is no campaign {campaign_id} in {place[1]}."
+    )
     return Campaign(**row)
 
 

@@ -91,8 +91,7 @@ async def end_campaigns(context: WorkerContext) -> bool:
 
     Refunds some gifts in each transaction. If the process is killed, the next step refunds the rest.
     """
-    async with context.database.connection(WORKER) as connection:
-        due = await store.list_due(connection, _CAMPAIGNS_AT_ONCE)
+    due = await context.database.read(WORKER, store.list_due, _CAMPAIGNS_AT_ONCE)
     done = 0
     for customer_id, campaign_id in due:
         try:

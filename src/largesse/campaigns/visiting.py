@@ -11,7 +11,7 @@ import msgspec
 from prometheus_client import Counter
 
 from largesse.base.confidential import Confidential
-from largesse.base.errors import NotFound, TooManyRequests
+from largesse.base.errors import TooManyRequests, existing
 from largesse.base.throttle import Pacer, Waits, network_of
 from largesse.campaigns import store
 from largesse.campaigns.model import CODE_LASTS, CODES_OF_CAMPAIGN, Campaign, State, mailbox_of
@@ -294,16 +294,12 @@ class Visiting:
 
     async def _find(self, connection: Connection, token: str) -> Campaign:
         """Returns the campaign of a link, and makes the transaction act for its customer. Raises NotFound."""
-        found = await store.find_by_token(connection, token, self._environment)
-        if found is None:
-            raise NotFound(_NO_CAMPAIGN)
+        found = existing(await store.find_by_token(connection, token, self._environment), _NO_CAMPAIGN)
         await act_for(connection, for_customer(found[0], self._environment))
         return await store.find_campaign(connection, (found[0], self._environment), found[1])
 
     async def _see(self, connection: Connection, campaign: Campaign) -> Seen:
-        order = await store.read_order(connection, campaign)
-        if order is None:
-            raise NotFound(_NO_CAMPAIGN)
+        order = existing(await store.read_order(connection, campaign), _NO_CAMPAIGN)
         key = (campaign.customer_id, order["id"])
         left = await store.next_line(connection, key, campaign.given_through)
         now = await read_now(connection)

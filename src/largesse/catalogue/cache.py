@@ -251,8 +251,7 @@ class Catalogue:
 
     async def _replace(self) -> None:
         former = self._snapshot
-        async with self._database.connection(LOOKUP) as connection:
-            self._snapshot = await load_snapshot(connection, self._serializer, former)
+        self._snapshot = await self._database.read(LOOKUP, load_snapshot, self._serializer, former)
         if former is not None and not self._snapshot.follows(former):
             letting_go = asyncio.create_task(_let_go(former.parts()))
             self._letting_go.add(letting_go)
@@ -260,8 +259,7 @@ class Catalogue:
 
     async def _read_own(self, keys: Sequence[_OwnKey]) -> Sequence[OwnCollections]:
         customer_ids = list({customer_id for customer_id, _ in keys})
-        async with self._database.connection(for_customers(keys)) as connection:
-            found = await load_own(connection, customer_ids, self._serializer)
+        found = await self._database.read(for_customers(keys), load_own, customer_ids, self._serializer)
         for customer_id, own in found.items():
             self._own.put(customer_id, own)
         return [found[customer_id] for customer_id, _ in keys]

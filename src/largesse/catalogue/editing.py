@@ -9,7 +9,7 @@ from datetime import datetime
 
 import structlog
 
-from largesse.base.errors import NotFound, StateConflict
+from largesse.base.errors import NotFound, StateConflict, existing
 from largesse.base.money import canonical
 from largesse.base.text import unfit_key
 from largesse.catalogue import draft_store as store
@@ -286,9 +286,9 @@ async def _write(
 async def _lock(transaction: Transaction, kind: str, object_id: int, seen: int) -> Edited:
     if kind not in KINDS:
         raise NotFound("There is nothing of that kind.")
-    edited = await store.read(transaction.connection, kind, object_id, locks=True)
-    if edited is None:
-        raise NotFound(f"There is no such {kind}.")
+    edited = existing(
+        await store.read(transaction.connection, kind, object_id, locks=True), f"There is no such {kind}."
+    )
     _require_office(edited)
     if edited.seen != seen:
         raise ChangedMeanwhile(edited)

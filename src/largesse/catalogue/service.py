@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, existing
 from largesse.base.money import canonical
 from largesse.catalogue import store
 from largesse.catalogue.model import Collection
@@ -66,7 +66,8 @@ async def remove_collection(actor: Actor, collection_id: int) -> None:
 
 async def _lock(transaction: Transaction, collection_id: int) -> dict[str, Any]:
     """Locks a collection, and returns its values for the audit log, and the ids of its products. Raises NotFound."""
-    row = await transaction.connection.fetchrow(store.LOCK_OWN, transaction.actor.customer_id, collection_id)
-    if row is None:
-        raise NotFound("There is no such collection.")
+    row = existing(
+        await transaction.connection.fetchrow(store.LOCK_OWN, transaction.actor.customer_id, collection_id),
+        "There is no such collection.",
+    )
     return dict(row)

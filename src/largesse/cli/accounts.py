@@ -57,8 +57,7 @@ _STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "am
 async def operator_on_account(account: str) -> AsyncIterator[tuple[Actor, Row]]:
     """Yields the actor for an operation of this command on a funding account, and the account. Raises OperatorError if there is none."""
     async with acting_operator() as (database, actor):
-        async with database.connection(OPERATOR) as connection:
-            found = await find_funding_account(connection, account)
+        found = await database.read(OPERATOR, find_funding_account, account)
         yield actor.on_behalf_of(found["customer_id"], found["environment"]), found
 
 

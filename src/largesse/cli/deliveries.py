@@ -44,8 +44,7 @@ async def webhooks_rotate_secret(subscription: UUID, as_json: bool) -> None:
     """
     async with acting_operator() as (database, operator):
         vault = await open_vault(database, load_settings())
-        async with database.connection(OPERATOR) as connection:
-            customer_id, environment = await find_subscription(connection, subscription)
+        customer_id, environment = await database.read(OPERATOR, find_subscription, subscription)
         actor = operator.on_behalf_of(customer_id, environment)
         rotated = await rotate_secret(actor, vault, subscription)
     until = rotated.previous_until.astimezone(UTC)

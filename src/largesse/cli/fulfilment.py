@@ -36,8 +36,7 @@ async def stock_import(product: str, file: Path, value: str | None) -> None:
     from largesse.fulfilment.inventory import find_inventory_product, import_vouchers
 
     async with acting_operator() as (database, actor):
-        async with database.connection(OPERATOR) as connection:
-            stocked = await find_inventory_product(connection, product)
+        stocked = await database.read(OPERATOR, find_inventory_product, product)
         with progress("numbers") as on_progress, _naming(file):
             imported = await import_vouchers(
                 actor, await open_vault(database, load_settings()), stocked, file, value=value, on_progress=on_progress

@@ -107,8 +107,7 @@ async def top_ups_confirm(reference: str, amount: str | None) -> None:
     """
     parsed = _parsed(reference)
     async with acting_operator() as (database, actor):
-        async with database.connection(OPERATOR) as connection:
-            found = await find_by_references(connection, [parsed])
+        found = await database.read(OPERATOR, find_by_references, [parsed])
         if parsed not in found:
             raise OperatorError(f"there is no top-up {spelled_reference(parsed)}")
         currency = found[parsed][0].currency

@@ -239,8 +239,7 @@ async def operator_actor(customer: str | None = None, environment: str | None = 
         if customer is None:
             yield operator
             return
-        async with database.connection(OPERATOR) as connection:
-            customer_id = await find_customer(connection, customer)
+        customer_id = await database.read(OPERATOR, find_customer, customer)
         yield operator.on_behalf_of(customer_id, environment)
 
 

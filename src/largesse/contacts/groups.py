@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, existing
 from largesse.base.text import free_key
 from largesse.contacts import model, store
 from largesse.customers.actor import Actor, Transaction
@@ -65,10 +65,7 @@ async def list_group_names(connection: Connection, place: Place) -> dict[int, st
 
 async def read_group(connection: Connection, place: Place, group_id: int) -> model.Group:
     """Returns a group of the customer. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, *place, group_id)
-    if row is None:
-        raise NotFound("There is no such group.")
-    return model.Group(**row)
+    return model.Group(**existing(await connection.fetchrow(_ONE, *place, group_id), "There is no such group."))
 
 
 async def group_ids(connection: Connection, place: Place) -> dict[str, int]:

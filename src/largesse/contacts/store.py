@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.email import address_pattern, email_key
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.base.text import like_containing, search_words
 from largesse.contacts.model import MOST_COUNTED, Contact, sought
 from largesse.db.fragments import NOTHING, Fragment, compose, holds_address
@@ -208,10 +208,7 @@ async def lock_contacts(connection: Connection, place: Place) -> None:
 
 async def read_contact(connection: Connection, place: Place, contact_id: int) -> Contact:
     """Returns a contact of the customer. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, *place, contact_id)
-    if row is None:
-        raise NotFound(f"There is no contact {contact_id}.")
-    return _contact(row)
+    return _contact(existing(await connection.fetchrow(_ONE, *place, contact_id), f"There is no contact {contact_id}."))
 
 
 async def find_contacts(

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.base.errors import NotFound, OperatorError
+from largesse.base.errors import OperatorError, existing
 from largesse.customers.restrictions import Limit, read_limits, write_limits
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
@@ -129,10 +129,7 @@ async def search_customers(
 
 async def read_customer(connection: Connection, customer_id: int) -> Customer:
     """Returns a customer. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, customer_id)
-    if row is None:
-        raise NotFound("There is no such customer.")
-    return Customer(**row)
+    return Customer(**existing(await connection.fetchrow(_ONE, customer_id), "There is no such customer."))
 
 
 async def numbered_keys(connection: Connection, key: str) -> set[str]:
@@ -218,10 +215,9 @@ async def find_service_account(connection: Connection, customer: str, key: str) 
 
 async def lock_service_account(connection: Connection, customer_id: int, account_id: int) -> Row:
     """Returns name, active and limits of a service account, and locks it. Raises NotFound unless it is the customer's."""
-    row = await connection.fetchrow(_LOCK_SERVICE_ACCOUNT, customer_id, account_id)
-    if row is None:
-        raise NotFound("There is no such service account.")
-    return row
+    return existing(
+        await connection.fetchrow(_LOCK_SERVICE_ACCOUNT, customer_id, account_id), "There is no such service account."
+    )
 
 
 async def set_limits(connection: Connection, customer_id: int, account_id: int, limits: Mapping[str, Limit]) -> None:

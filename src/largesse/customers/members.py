@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from largesse.base.email import email_key
-from largesse.base.errors import InvalidRequest, NotFound, OperatorError, TooManyRequests
+from largesse.base.errors import InvalidRequest, NotFound, OperatorError, TooManyRequests, existing
 from largesse.customers.access import LOCK_CUSTOMER, LOCK_USER
 from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.customer_store import find_customer
@@ -133,10 +133,7 @@ async def list_members(connection: Connection, customer_id: int | None = None) -
 
 async def read_member(connection: Connection, customer_id: int, user_id: int) -> Member:
     """Returns a member of a customer, also one who was removed. Raises NotFound."""
-    row = await connection.fetchrow(_ONE_MEMBER, customer_id, user_id)
-    if row is None:
-        raise NotFound("There is no such person.")
-    return Member(**row)
+    return Member(**existing(await connection.fetchrow(_ONE_MEMBER, customer_id, user_id), "There is no such person."))
 
 
 async def search_members(
@@ -313,9 +310,9 @@ async def reset_by_mail(actor: Actor, email: str, *, second_step: bool) -> None:
 
 async def _find_and_forget(transaction: Transaction, email: str, *, second_step: bool, mails: bool) -> int:
     connection = transaction.connection
-    person_id = await find_person_id(connection, email)
-    if person_id is None:
-        raise NotFound(f"Nobody signs in as {email} yet. Invite them instead.")
+    person_id = existing(
+        await find_person_id(connection, email), f"Nobody signs in as {email} yet. Invite them instead."
+    )
     if second_step:
         if mails and await asks_second_step(connection, person_id):
             await mail_second_step(connection, person_id, "forgotten")

@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import NamedTuple
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, NotFound, existing
 from largesse.customers import passkeys, second_step
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.members import set_user_name
@@ -142,17 +142,17 @@ class SecurityService:
         """Returns the request to sign with one of the person's passkeys, as JSON; None if there are none."""
         if not session.has_passkey or not self._party.has_name:
             return None
-        async with self._database.connection(LOOKUP) as connection:
-            return await passkeys.ask_passkey(connection, self._party, session.id, session.person_id, self._sql)
+        return await self._database.read(
+            LOOKUP, passkeys.ask_passkey, self._party, session.id, session.person_id, self._sql
+        )
 
     async def ask_new_passkey(self, person: Person | StaffMember) -> str:
         """Returns the request to create a passkey in a browser, as JSON. Raises NotFound if passkeys are not possible here."""
         if not self._party.has_name:
             raise NotFound("Passkeys need a public address with a host name.")
-        async with self._database.connection(LOOKUP) as connection:
-            return await passkeys.ask_new_passkey(
-                connection, self._party, person.session_id, person.person_id, person.email, self._sql
-            )
+        return await self._database.read(
+            LOOKUP, passkeys.ask_new_passkey, self._party, person.session_id, person.person_id, person.email, self._sql
+        )
 
     async def add_passkey(self, actor: Actor, name: str, answer: str, origin: Origin) -> list[str]:
         """Adds the passkey that a browser created for `ask_new_passkey`, and ends the person's other sessions.
@@ -160,8 +160,9 @@ class SecurityService:
         Returns recovery codes if it is the first second step, otherwise an empty list. Raises NotThePasskey, Unfit.
         """
         person = _person(actor)
-        async with self._database.connection(LOOKUP) as connection:
-            made = await passkeys.take_new_passkey(connection, self._party, person.session_id, answer, self._sql)
+        made = await self._database.read(
+            LOOKUP, passkeys.take_new_passkey, self._party, person.session_id, answer, self._sql
+        )
         async with self._transaction(actor) as transaction:
             codes = await passkeys.add_passkey(transaction.connection, person.person_id, name, made, self._sql)
             await end_sessions(transaction.connection, person.person_id, but=person.session_id, sql=self._sql)
@@ -173,9 +174,10 @@ class SecurityService:
         """Removes a passkey of the person and returns its name. Raises NotFound."""
         person = _person(actor)
         async with self._transaction(actor) as transaction:
-            name = await passkeys.remove_passkey(transaction.connection, person.person_id, passkey_id, self._sql)
-            if name is None:
-                raise NotFound("There is no such passkey.")
+            name = existing(
+                await passkeys.remove_passkey(transaction.connection, person.person_id, passkey_id, self._sql),
+                "There is no such passkey.",
+            )
             await self._require_second_step(transaction, person)
             await self._tell(transaction, "passkey_removed", origin)
             await transaction.record("person.passkey_removed", person.email, before={"name": name})

@@ -216,8 +216,7 @@ async def find_session(database: Database, secret: str) -> Session | None:
     hash_ = secret_hash(secret)
     if hash_ is None:
         return None
-    async with database.connection(LOOKUP) as connection:
-        row = await connection.fetchrow(_FIND, hash_, IDLE, PROVED)
+    row = await database.fetchrow(LOOKUP, _FIND, hash_, IDLE, PROVED)
     if row is None:
         return None
     if row["is_unseen"]:

@@ -140,8 +140,7 @@ class SignInSteps(Generic[AnySession]):
     async def _take_step(self, session: AnySession, step: SignInStep, origin: Origin) -> None:
         """Checks the second step that the person shows. Raises Refused, TooManyRequests."""
         about = self._prefix + b"code/%d" % session.person_id
-        async with self._database.connection(LOOKUP) as connection:
-            device = await self._known_device(connection, session.person_id, origin)
+        device = await self._database.read(LOOKUP, self._known_device, session.person_id, origin)
         await self._spend(about, device, origin)
         async with self._database.transaction(LOOKUP) as connection:
             if step.passkey:
@@ -261,8 +260,7 @@ class SigningIn(SignInSteps[sessions.Session]):
     async def look_at(self, secret: str, origin: Origin) -> Link:
         """Returns a link without using it. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
-        async with self._database.connection(LOOKUP) as connection:
-            link = await find_link(connection, secret)
+        link = await self._database.read(LOOKUP, find_link, secret)
         await self._give_network_back(origin)
         return link
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import NotFound, existing
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.sessions import forget_browsers, new_secret, secret_hash
 from largesse.customers.sign_in_store import find_person
@@ -105,9 +105,7 @@ async def new_link(
 
 async def find_link(connection: Connection, secret: str) -> Link:
     """Returns the link of that secret. Raises NotFound if it was used, has expired or never existed."""
-    row = await connection.fetchrow(_FIND, secret_hash(secret))
-    if row is None:
-        raise NotFound(ENDED)
+    row = existing(await connection.fetchrow(_FIND, secret_hash(secret)), ENDED)
     known = await find_person(connection, row["email"])
     return Link(
         **{**row, "person_id": row["person_id"] or (known.id if known else None)},

@@ -5,7 +5,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Self, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
 import structlog
@@ -20,6 +20,8 @@ from largesse.db.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, L
 
 Row = asyncpg.Record
 Connection = asyncpg.Connection
+_Arguments = ParamSpec("_Arguments")
+_T = TypeVar("_T")
 
 # The server lacks disk space, memory or connections, or cannot read or write its files. It has rolled back the statement.
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
@@ -220,6 +222,17 @@ class Database:
                 return await read(connection)
 
         return await all_of(*map(run, reads))
+
+    async def read(
+        self,
+        scope: Scope,
+        look_up: Callable[Concatenate[Connection, _Arguments], Awaitable[_T]],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> _T:
+        """Returns what one function reads."""
+        async with self.connection(scope) as connection:
+            return await look_up(connection, *arguments, **named)
 
     async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
         """Returns the rows of one statement."""

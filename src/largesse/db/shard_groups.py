@@ -85,8 +85,7 @@ class Nodes:
                 await node.close()
 
     async def _read(self, customer_ids: list[int]) -> dict[int, tuple[str, int]]:
-        async with self._database.connection(LOOKUP) as connection:
-            return await sharding.node_addresses(connection, customer_ids)
+        return await self._database.read(LOOKUP, sharding.node_addresses, customer_ids)
 
     async def _at(self, host: str, port: int) -> Database:
         address = host, port
@@ -192,7 +191,8 @@ class ShardGroupRunner:
 
     async def _waiting(self, shard_groups: Sequence[Sequence[int]], query: str, *more: object) -> list[list[int]]:
         """Returns the waiting customers of each shard group that has any."""
-        async with self._database.connection(WORKER) as connection:
-            rows = await connection.fetch(query, [customer for group in shard_groups for customer in group], *more)
+        rows = await self._database.fetch(
+            WORKER, query, [customer for group in shard_groups for customer in group], *more
+        )
         waiting = {row[0] for row in rows}
         return [found for group in shard_groups if (found := [customer for customer in group if customer in waiting])]

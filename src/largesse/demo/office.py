@@ -238,8 +238,9 @@ class Automatic(msgspec.Struct):
     async def set(self) -> None:
         """Creates the automation that sends."""
         actor = await self.people.actor(ADA)
-        async with self.people.services.database.connection(actor.principal.scope) as connection:
-            groups = await list_groups(connection, (actor.customer_id, ENVIRONMENT))
+        groups = await self.people.services.database.read(
+            actor.principal.scope, list_groups, (actor.customer_id, ENVIRONMENT)
+        )
         sales = next(group.id for group in groups if group.name == "Sales")
         rule = AutomationRule(
             name="A month in sales",

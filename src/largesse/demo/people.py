@@ -163,15 +163,15 @@ class People(msgspec.Struct):
         if secret := self.secrets.get(sender):
             return await self.services.authenticator.authenticate(secret, "198.51.100.7")
         person = await self.person(sender)
-        async with self.services.database.connection(person.scope) as connection:
-            return await person_calls(
-                connection,
-                user_id=person.user_id,
-                customer_id=person.customer_id,
-                environment=person.environment,
-                session_id=person.session_id,
-                address=_ADDRESS,
-            )
+        return await self.services.database.read(
+            person.scope,
+            person_calls,
+            user_id=person.user_id,
+            customer_id=person.customer_id,
+            environment=person.environment,
+            session_id=person.session_id,
+            address=_ADDRESS,
+        )
 
 
 _STREET = {"street_address": "1 High Street", "city": "Leeds", "postal_code": "LS1 4DY"}

@@ -101,8 +101,7 @@ class RecipientService:
             raise NotFound("The workbook has no such sheet.")
         if (why := sheets[at].refused) is not None:
             raise SheetRefused(why, row=sheets[at].row, limit=sheets[at].limit)
-        async with self._database.connection(principal.scope) as connection:
-            sheet = await store.read_sheet(connection, principal, draft, at)
+        sheet = await self._database.read(principal.scope, store.read_sheet, principal, draft, at)
         columns = await self._columns_of(principal, sheet)
         async with self._changing(actor, draft.id) as change:
             source = msgspec.structs.replace(change.content.source, sheet=at)
@@ -131,8 +130,9 @@ class RecipientService:
     async def _columns_of(self, principal: Principal, sheet: Sheet) -> Columns:
         """Returns the columns that people last chose for a sheet with these headings, otherwise the likely ones."""
         columns = guess_columns(sheet)
-        async with self._database.connection(principal.scope) as connection:
-            known = await store.remembered_columns(connection, principal, heading_key(sheet, columns))
+        known = await self._database.read(
+            principal.scope, store.remembered_columns, principal, heading_key(sheet, columns)
+        )
         return known if known is not None and fits(known, sheet) else columns
 
     async def _replace(self, actor: Actor, draft_id: str, sheets: Mapping[int, Sheet], **fields: object) -> None:
@@ -211,8 +211,7 @@ class RecipientService:
 
     async def sheet(self, principal: Principal, draft: Draft) -> Sheet:
         """Returns the rows of a draft."""
-        async with self._database.connection(principal.scope) as connection:
-            return await store.read_sheet(connection, principal, draft)
+        return await self._database.read(principal.scope, store.read_sheet, principal, draft)
 
     async def checked(self, principal: Principal, draft: Draft) -> Checked:
         """Returns the checked rows of the draft. It has none before they are entered, or if it is for anonymous codes."""

@@ -105,8 +105,7 @@ class DraftService:
         """
         principal = caller.principal
         try:
-            async with self._database.connection(principal.scope) as connection:
-                draft = await store.read_draft(connection, principal, draft_id)
+            draft = await self._database.read(principal.scope, store.read_draft, principal, draft_id)
         except NotFound:
             return await self._placed_before(principal, draft_id)
         checked = await self.rows.checked(principal, draft)
@@ -134,8 +133,7 @@ class DraftService:
 
     async def _placed_before(self, principal: Principal, draft_id: str) -> Placed:
         """Returns the order that the person's draft became. Raises NotFound."""
-        async with self._database.connection(principal.scope) as connection:
-            reference = await store.find_placed(connection, principal, draft_id)
+        reference = await self._database.read(principal.scope, store.find_placed, principal, draft_id)
         if reference is None:
             raise NotFound("There is no draft with that reference.")
         return Placed(reference, is_new=False)
@@ -153,8 +151,7 @@ async def ask_approval(
     Raises NotFound, NobodyMayApprove, QuoteChanged if the draft changes at the same moment, and InvalidRequest if it needs no approval. Also
     raises as `DraftService.quote` does.
     """
-    async with database.connection(caller.principal.scope) as connection:
-        draft = await store.read_draft(connection, caller.principal, draft_id)
+    draft = await database.read(caller.principal.scope, store.read_draft, caller.principal, draft_id)
     # Fixes the defaults, which count from now, as an approval is for one date and its reminders.
     claim_by, reminder_days = draft.claim_by(caller), draft.reminder_days(caller)
     content = msgspec.structs.replace(draft.content, claim_by=claim_by, has_claim_by=True, reminder_days=reminder_days)

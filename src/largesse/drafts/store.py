@@ -9,7 +9,7 @@ import msgspec
 
 from largesse.approvals.model import ApprovalRequest
 from largesse.base.email import email_key
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
 from largesse.customers.roles import Right
@@ -126,10 +126,7 @@ async def list_products_sent(connection: Connection, owner: Owner) -> list[int]:
 
 async def read_draft(connection: Connection, owner: Owner, draft_id: str, *, lock: bool = False) -> Draft:
     """Returns the person's draft with that id. With `lock` it stays locked until the transaction ends. Raises NotFound."""
-    draft = await find_draft(connection, owner, draft_id, lock=lock)
-    if draft is None:
-        raise NotFound("There is no draft with that reference.")
-    return draft
+    return existing(await find_draft(connection, owner, draft_id, lock=lock), "There is no draft with that reference.")
 
 
 async def find_draft(connection: Connection, owner: Owner, draft_id: str, *, lock: bool = False) -> Draft | None:

@@ -86,8 +86,7 @@ class SealedTable(NamedTuple):
         """Returns the keys in groups that one transaction may lock: all, or those of each shard group."""
         if not database.is_distributed or self.table not in DISTRIBUTED:
             return [keys]
-        async with database.connection(OPERATOR) as connection:
-            found = await read_shard_groups(connection, sorted({key[0] for key in keys}))
+        found = await database.read(OPERATOR, read_shard_groups, sorted({key[0] for key in keys}))
         return [[key for key in keys if key[0] in one.customers] for one in found]
 
     async def _reseal_together(

@@ -119,8 +119,7 @@ async def _wait_for_others(database: Database, vault: Vault, idle: timedelta) ->
     """Waits until no process has reported another key for `idle`. Raises OperatorError if a process continues to report one."""
     first: dict[bytes, KeyRecord] = {}
     while True:
-        async with database.connection(OPERATOR) as connection:
-            elsewhere = await sealing_elsewhere(connection, vault, idle)
+        elsewhere = await database.read(OPERATOR, sealing_elsewhere, vault, idle)
         if not elsewhere:
             return
         for key in elsewhere:

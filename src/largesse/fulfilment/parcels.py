@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from largesse.base.errors import NotFound, StateConflict
+from largesse.base.errors import StateConflict, existing
 from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row, commit_as_one
@@ -99,9 +99,9 @@ async def list_parcels(
 
 async def find_parcel(connection: Connection, environment: str, parcel_id: int) -> Parcel:
     """Returns a parcel. Raises NotFound."""
-    row = await connection.fetchrow(store.PARCEL, parcel_id, environment)
-    if row is None:
-        raise NotFound("There is no parcel with that number.")
+    row = existing(
+        await connection.fetchrow(store.PARCEL, parcel_id, environment), "There is no parcel with that number."
+    )
     return (await _parcels(connection, [row]))[0]
 
 

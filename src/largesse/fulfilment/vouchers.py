@@ -289,8 +289,7 @@ async def allocate_waiting(begin: Begin, vault: Vault, product_id: int, value_mi
 
 async def allocate_all_waiting(database: Database, vault: Vault) -> int:
     """Calls `allocate_waiting` for all waiting products with stock. Returns how many lines were served."""
-    async with database.connection(WORKER) as connection:
-        rows = await connection.fetch(store.STOCKED_WAITS)
+    rows = await database.fetch(WORKER, store.STOCKED_WAITS)
     return sum([await allocate_waiting(lambda: database.transaction(WORKER), vault, *row) for row in rows])
 
 

@@ -16,8 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 async def _claim_gifts(context: WorkerContext) -> bool:
-    async with context.database.connection(WORKER) as connection:
-        waiting = await list_claiming(connection, _AT_ONCE)
+    waiting = await context.database.read(WORKER, list_claiming, _AT_ONCE)
     for mail in waiting:
         try:
             await _claim_gifts_of(context, mail)

@@ -10,7 +10,7 @@ from types import EllipsisType
 
 import msgspec
 
-from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
+from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound, existing
 from largesse.base.money import label
 from largesse.base.text import free_key
 from largesse.customers.actor import Actor, ReadAgain, Transaction
@@ -165,9 +165,9 @@ async def watch_balance(
     async with actor.transaction(Right.TRANSFER) as transaction:
         connection = transaction.connection
         await lock_customer(connection, actor.customer_id)  # so that the people of two changes at once do not mix
-        balance_minor = await connection.fetchval(_BALANCE, *actor.place, account_id)
-        if balance_minor is None:
-            raise NotFound("There is no such funding account.")
+        balance_minor = existing(
+            await connection.fetchval(_BALANCE, *actor.place, account_id), "There is no such funding account."
+        )
         if watch is not None:
             await _require_watch(transaction, watch)
         before = await find_watch(connection, actor.customer_id, account_id)
@@ -194,9 +194,7 @@ async def _lock_holder(
 ) -> tuple[str, list[store.Assignable]]:
     """Locks a holder, so that two assignments at once do not mix. Returns its name in the audit log, and the accounts. Raises NotFound."""
     actor, connection = transaction.actor, transaction.connection
-    subject = await connection.fetchval(holder.lock, actor.customer_id, holder_id)
-    if subject is None:
-        raise NotFound("There is no such person.")
+    subject = existing(await connection.fetchval(holder.lock, actor.customer_id, holder_id), "There is no such person.")
     return subject, await store.list_assignable(connection, holder, actor.place, holder_id)
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from largesse.base.errors import FileRefused, NotFound, StateConflict
+from largesse.base.errors import FileRefused, StateConflict, existing
 from largesse.customers.actor import Actor, Transaction
 from largesse.db.pool import Connection, Row
 from largesse.ledger.bank_file import NO_PAYMENT, NOT_COME, BankLine, Columns, read_bank_file
@@ -143,9 +143,7 @@ async def count_waiting_lines(connection: Connection, files: int, most: int) -> 
 
 async def find_file(connection: Connection, file_id: int) -> BankFile:
     """Returns a file. Raises NotFound."""
-    row = await connection.fetchrow(_SELECT_FILE, file_id)
-    if row is None:
-        raise NotFound("There is no bank file with that number.")
+    row = existing(await connection.fetchrow(_SELECT_FILE, file_id), "There is no bank file with that number.")
     return BankFile(**row)
 
 
@@ -205,9 +203,7 @@ async def _deciding(actor: Actor, file_id: int, line: int) -> AsyncIterator[tupl
 
 async def _to_decide(actor: Actor, file_id: int, line: int) -> tuple[ReviewedLine, bytes]:
     _, reviewed = await review_file(actor, file_id)
-    found = next((one for one in reviewed if one.match.line == line), None)
-    if found is None:
-        raise NotFound("The file has no such line.")
+    found = existing(next((one for one in reviewed if one.match.line == line), None), "The file has no such line.")
     if found.state is not LineState.DECIDE:
         raise NothingToDecide
     async with actor.transaction(StaffRight.SEE_MONEY) as transaction:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, Row
 
@@ -117,9 +117,7 @@ class CorrectableAccount(msgspec.Struct, frozen=True):
 
 async def find_correction(connection: Connection, correction_id: int) -> Correction:
     """Returns a correction. Raises NotFound."""
-    row = await connection.fetchrow(_BY_ID, correction_id)
-    if row is None:
-        raise NotFound("There is no correction with that number.")
+    row = existing(await connection.fetchrow(_BY_ID, correction_id), "There is no correction with that number.")
     return Correction(**row)
 
 
@@ -140,10 +138,7 @@ async def count_waiting(connection: Connection) -> int:
 
 async def find_correctable(connection: Connection, account_id: int) -> CorrectableAccount:
     """Returns an account that can be corrected. Raises NotFound."""
-    row = await connection.fetchrow(_ACCOUNT, account_id)
-    if row is None:
-        raise NotFound("There is no such account.")
-    return CorrectableAccount(**row)
+    return CorrectableAccount(**existing(await connection.fetchrow(_ACCOUNT, account_id), "There is no such account."))
 
 
 def _corrections(rows: Sequence[Row]) -> list[Correction]:

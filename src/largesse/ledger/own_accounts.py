@@ -77,8 +77,7 @@ class OwnAccountCache:
         scope = for_customers(key[:2] for key in keys)
         try:
             if self._database.is_distributed:
-                async with self._database.connection(scope) as connection:
-                    found = await _own_accounts(connection, keys)
+                found = await self._database.read(scope, _own_accounts, keys)
             else:
                 async with self._database.session(scope) as connection:
                     found = await _own_accounts_at_once(connection, keys)

@@ -196,8 +196,7 @@ async def statement_entries(
     """
     after = None
     while True:
-        async with database.connection(scope) as connection:
-            entries = await statement_page(connection, statement, after, _ENTRIES_AT_ONCE)
+        entries = await database.read(scope, statement_page, statement, after, _ENTRIES_AT_ONCE)
         yield entries
         if len(entries) < _ENTRIES_AT_ONCE:
             return

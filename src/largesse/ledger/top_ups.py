@@ -15,7 +15,7 @@ from string import digits
 
 import msgspec
 
-from largesse.base.errors import InvalidRequest, NotFound, OperatorError
+from largesse.base.errors import InvalidRequest, OperatorError, existing
 from largesse.base.money import label
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
@@ -200,10 +200,7 @@ class TopUp(msgspec.Struct, frozen=True):
 
 async def find_top_up(connection: Connection, place: Place, reference: str) -> TopUp:
     """Returns a customer's top-up. Raises NotFound."""
-    row = await connection.fetchrow(_BY_REFERENCE, *place, reference)
-    if row is None:
-        raise NotFound("There is no such top-up.")
-    return _top_up(row)
+    return _top_up(existing(await connection.fetchrow(_BY_REFERENCE, *place, reference), "There is no such top-up."))
 
 
 async def list_top_ups(connection: Connection, place: Place, *, waiting: bool = False) -> list[TopUp]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from largesse.base.confidential import Confidential
-from largesse.base.errors import NotFound
+from largesse.base.errors import NotFound, existing
 from largesse.db.pool import Connection
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.mail import store
@@ -87,9 +87,10 @@ async def list_captured(
 
 async def open_captured(connection: Connection, vault: Vault, environment: str, captured_id: int) -> OpenedMail:
     """Returns one captured message. Raises NotFound if the environment has no message with that id, or it can no longer be decrypted."""
-    row = await connection.fetchrow(store.CAPTURED_MESSAGE, environment, captured_id)
-    if row is None:
-        raise NotFound("There is no such message here; captured mail is deleted after 30 days.")
+    row = existing(
+        await connection.fetchrow(store.CAPTURED_MESSAGE, environment, captured_id),
+        "There is no such message here; captured mail is deleted after 30 days.",
+    )
     try:
         raw = vault.captured.open(row["sealed"], sealing_context(row["message_id"]))
     except DecryptionFailed:

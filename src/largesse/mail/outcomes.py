@@ -271,8 +271,7 @@ class MessageLeases:
             await self._settle_last(message, last)
             _, stands, looked_at = self._watched[message.lease]
             if stands is None or clock.passed_s() - looked_at > FRESH_S:
-                async with self._database.connection(WORKER) as connection:
-                    stands = await messages.still_stands(connection, message)
+                stands = await self._database.read(WORKER, messages.still_stands, message)
             is_ours = await self.is_ours(message)
         except DATABASE_FAILED as error:
             raise NotNowError(f"the lease is in doubt ({type(error).__name__})") from None

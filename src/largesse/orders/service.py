@@ -262,8 +262,7 @@ class OrderService:
         """Raises InvalidRequest when the caller cannot use the account in that currency, whatever its balance."""
         if not isinstance(source, payment_sources.FromAccount):
             return
-        async with self._database.connection(principal.scope) as connection:
-            accounts = await list_funding_accounts(connection, principal)
+        accounts = await self._database.read(principal.scope, list_funding_accounts, principal)
         account = next((account for account in accounts if account.id == source.account_id), None)
         if account is None:
             await self.check_some_account(principal)
@@ -287,8 +286,7 @@ class OrderService:
         )
 
     async def _template(self, principal: Principal, choice: TemplateChoice) -> Template:
-        async with self._database.connection(principal.scope) as connection:
-            template = await read_template(connection, principal, choice.template_id)
+        template = await self._database.read(principal.scope, read_template, principal, choice.template_id)
         if template is None:
             raise InvalidRequest("`template_id` names no template of this customer.")
         return template

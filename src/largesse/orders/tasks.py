@@ -37,8 +37,7 @@ async def follow_up(context: WorkerContext) -> bool:
 
     If the process is killed, only whole transactions have taken effect, and the next step continues.
     """
-    async with context.database.connection(WORKER) as connection:
-        due = await connection.fetch(store.DUE, _ORDERS_AT_ONCE)
+    due = await context.database.fetch(WORKER, store.DUE, _ORDERS_AT_ONCE)
     done = 0
     for customer_id, order_id in due:
         try:

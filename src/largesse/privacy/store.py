@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from largesse.base.email import email_key
-from largesse.base.errors import NotFound
+from largesse.base.errors import existing
 from largesse.base.money import to_number
 from largesse.budgets.store import list_names_of_member
 from largesse.contacts.model import written_birthday
@@ -278,10 +278,7 @@ async def list_done(connection: Connection, *, before: int, limit: int) -> Seque
 
 async def find_request(connection: Connection, request_id: int) -> PrivacyRequest:
     """Returns a request. Raises NotFound."""
-    row = await connection.fetchrow(_ONE, request_id)
-    if row is None:
-        raise NotFound("There is no such request.")
-    return PrivacyRequest(**row)
+    return PrivacyRequest(**existing(await connection.fetchrow(_ONE, request_id), "There is no such request."))
 
 
 async def finish_request(connection: Connection, request_id: int, outcome: str, erasure_id: int | None = None) -> bool:

@@ -280,8 +280,7 @@ async def rebuild(database: Database, acting: Acting, progress: Callable[[int, i
             taken = await apply_changes(connection, acting, texts=True)
         if not taken:  # a worker is processing changes, or all are done
             await asyncio.sleep(_LOOK_AGAIN_S)
-        async with database.connection(WORKER) as connection:
-            last_left = await events.last_change(connection, up_to=last_id)
+        last_left = await database.read(WORKER, events.last_change, up_to=last_id)
         # Estimated from the last waiting change, as the newest are taken first: counting would be slow, as there may be millions.
         left = 0 if last_left is None else max(total - (last_id - last_left), 1)
         progress(total - left, total)

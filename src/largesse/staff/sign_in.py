@@ -7,7 +7,7 @@ import msgspec
 
 from largesse.audit.service import Acting, by_staff
 from largesse.base.email import email_key
-from largesse.base.errors import NotFound
+from largesse.base.errors import NotFound, existing
 from largesse.customers.access import AccessChanged
 from largesse.customers.actor import Actor
 from largesse.customers.passkeys import RelyingParty
@@ -85,8 +85,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
     async def look_at(self, secret: str, origin: Origin) -> StaffLink:
         """Returns a link without using it up. Raises NotFound, TooManyRequests."""
         await self._spend_network(origin)
-        async with self._database.connection(OFFICE) as connection:
-            link = await _find_link(connection, secret)
+        link = await self._database.read(OFFICE, _find_link, secret)
         await self._give_network_back(origin)
         return link
 
@@ -169,10 +168,7 @@ class StaffSigningIn(SignInSteps[StaffSession]):
 
 
 async def _find_link(connection: Connection, secret: str) -> StaffLink:
-    row = await connection.fetchrow(store.FIND_LINK, secret_hash(secret))
-    if row is None:
-        raise NotFound(ENDED)
-    return StaffLink(**row)
+    return StaffLink(**existing(await connection.fetchrow(store.FIND_LINK, secret_hash(secret)), ENDED))
 
 
 async def _use_link(connection: Connection, link: StaffLink) -> None:

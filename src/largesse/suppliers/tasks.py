@@ -17,8 +17,7 @@ ORDERS_STUCK = Gauge(
 
 
 async def _measure(context: WorkerContext) -> bool:
-    async with context.database.connection(WORKER) as connection:
-        rows = await connection.fetch(store.WAITING)
+    rows = await context.database.fetch(WORKER, store.WAITING)
     ORDERS_OPEN.clear()
     ORDERS_STUCK.clear()
     for row in rows:

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec.structs import astuple
 
-from largesse.base.errors import InvalidRequest, NotFound
+from largesse.base.errors import InvalidRequest, existing
 from largesse.customers.actor import Actor, Transaction, require_same
 from largesse.customers.roles import Right
 from largesse.templates import store
@@ -61,10 +61,10 @@ async def remove_template(actor: Actor, template_id: int) -> None:
 
 
 async def _lock(transaction: Transaction, template_id: int) -> Template:
-    template = await store.lock_template(transaction.connection, transaction.actor.customer_id, template_id)
-    if template is None:
-        raise NotFound("There is no such template.")
-    return template
+    return existing(
+        await store.lock_template(transaction.connection, transaction.actor.customer_id, template_id),
+        "There is no such template.",
+    )
 
 
 def _audited(content: TemplateContent) -> dict[str, object]:

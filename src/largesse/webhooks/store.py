@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from largesse.base.confidential import Confidential
-from largesse.base.errors import InvalidRequest, NotFound, StateConflict
+from largesse.base.errors import InvalidRequest, StateConflict, existing
 from largesse.base.settings import ENVIRONMENTS
 from largesse.customers.principal import Principal
 from largesse.db.pool import Connection, Database, Row
@@ -215,9 +215,9 @@ async def own_events(connection: Connection, query: str, principal: Principal, s
 
     `query` is `OWN`; `HOLD_OWN`, which prevents its deletion until the transaction ends; or `LOCK_OWN`, which locks it.
     """
-    row = await connection.fetchrow(query, subscription_id, *principal.place)
-    if row is None:
-        raise NotFound("There is no subscription with that id.")
+    row = existing(
+        await connection.fetchrow(query, subscription_id, *principal.place), "There is no subscription with that id."
+    )
     return Selection(*row)
 
 
@@ -266,9 +266,9 @@ async def rotate_secret(connection: Connection, vault: Vault, place: Place, subs
     Receivers may have any of them: a caller who gets no answer rotates again. Raises NotFound, and StateConflict if another rotation happens at the
     same time.
     """
-    row = await connection.fetchrow(_CURRENT, subscription_id, *place)
-    if row is None:
-        raise NotFound("There is no subscription with that id.")
+    row = existing(
+        await connection.fetchrow(_CURRENT, subscription_id, *place), "There is no subscription with that id."
+    )
     secrets, context = vault.webhooks, secret_context(subscription_id)
     known = [one for sealed in row if sealed is not None for one in _open(vault, sealed, context)]
     secret, previous = new_secret(), b" ".join(known[:MOST_PREVIOUS])
@@ -291,9 +291,7 @@ def _open(vault: Vault, sealed: bytes, context: bytes) -> list[bytes]:
 
 async def find_subscription(connection: Connection, subscription_id: UUID) -> tuple[int, str]:
     """Returns the customer and the environment of a subscription, for an operator. Raises NotFound."""
-    row = await connection.fetchrow(_FIND, subscription_id)
-    if row is None:
-        raise NotFound("There is no subscription with that id.")
+    row = existing(await connection.fetchrow(_FIND, subscription_id), "There is no subscription with that id.")
     return row["customer_id"], row["environment"]
 
 

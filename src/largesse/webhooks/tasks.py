@@ -43,8 +43,7 @@ async def end_previous_secrets(connection: Connection) -> None:
 
 async def _fan_out_events(context: WorkerContext) -> bool:
     async def step(customers: Customers) -> tuple[int, int]:
-        async with context.database.connection(WORKER) as connection:
-            return await fan_out(connection, _EVENTS_AT_ONCE, customers)
+        return await context.database.read(WORKER, fan_out, _EVENTS_AT_ONCE, customers)
 
     made = await context.shard_groups.run(CUSTOMERS_WAITING, step)
     if any(events for events, _ in made):

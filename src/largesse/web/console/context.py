@@ -115,8 +115,7 @@ class PageContext:
         **named: Asked.kwargs,
     ) -> Found:
         """Calls a function that reads, with a connection for the person and these arguments."""
-        async with self.database.connection(self.person.scope) as connection:
-            return await look_up(connection, *args, **named)
+        return await self.database.read(self.person.scope, look_up, *args, **named)
 
     @property
     def place(self) -> str:
