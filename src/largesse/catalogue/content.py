@@ -11,6 +11,7 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest
 from largesse.catalogue.model import STOCK, Collection, Product
+from largesse.db.statements import members_of
 
 # The faults of a field, in English. `web.office.catalogue_shown` has the other languages.
 REQUIRED = "Fill this in."
@@ -90,22 +91,14 @@ class ProductContent(msgspec.Struct, frozen=True, kw_only=True):
     def as_product(self, product_id: int) -> Product:
         """Returns the content as a product of the catalogue."""
         lowest, highest = self.min_amount_minor, self.max_amount_minor
-        return Product(
-            id=product_id,
-            name=self.name,
-            is_digital=self.is_digital,
-            currency=self.currency,
-            countries=frozenset(self.countries),
-            denominations_minor=self.denominations_minor,
-            range_minor=None if lowest is None or highest is None else (lowest, highest),
-            cost_minor=self.cost_minor or 0,
-            markup_percent=self.markup_percent or Decimal(0),
-            postage_minor=self.postage_minor,
-            vat_percent=self.vat_percent,
-            customer_ids=None if self.customer_ids is None else frozenset(self.customer_ids),
-            picture=self.picture,
-            suppliers=self.suppliers,
-        )
+        made = {
+            "countries": frozenset(self.countries),
+            "range_minor": None if lowest is None or highest is None else (lowest, highest),
+            "cost_minor": self.cost_minor or 0,
+            "markup_percent": self.markup_percent or Decimal(0),
+            "customer_ids": None if self.customer_ids is None else frozenset(self.customer_ids),
+        }
+        return Product(id=product_id, **members_of(Product, self) | made)
 
 
 class CollectionContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,15 +114,7 @@ class CollectionContent(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_collection(self, collection_id: int) -> Collection:
         """Returns the content as a collection of the catalogue."""
-        return Collection(
-            id=collection_id,
-            name=self.name,
-            country=self.country,
-            currency=self.currency,
-            value_points_minor=self.value_points_minor,
-            allow_custom_value=self.allow_custom_value,
-            product_ids=self.product_ids,
-        )
+        return Collection(id=collection_id, **members_of(Collection, self))
 
 
 Content = ProductContent | CollectionContent

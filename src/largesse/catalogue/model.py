@@ -25,6 +25,7 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.base.money import AmountError, canonical, to_minor, to_number
 from largesse.db.pool import Row
+from largesse.db.statements import members_of
 
 STOCK = "stock"  # the name under which a product's suppliers list the installation's own stock
 MAX_DESCRIPTION = 500
@@ -201,17 +202,8 @@ class Collection(msgspec.Struct, frozen=True):
 
 def collection_from_row(row: Row) -> Collection:
     """Returns the collection of a row of `collections`."""
-    return Collection(
-        id=row["id"],
-        name=row["name"],
-        country=row["country"],
-        currency=row["currency"],
-        customer_id=row["customer_id"],
-        value_minor=row["value_minor"],
-        value_points_minor=tuple(sorted(set(row["value_points_minor"]))),
-        allow_custom_value=row["allow_custom_value"],
-        product_ids=tuple(row["product_ids"]),
-    )
+    lists = {"value_points_minor": _ascending(row["value_points_minor"]), "product_ids": tuple(row["product_ids"])}
+    return Collection(**members_of(Collection, row) | lists)
 
 
 _MOST_LISTED = 30  # amounts that an error lists; if there are more, it names the lowest and the highest

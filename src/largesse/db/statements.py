@@ -21,6 +21,7 @@ from itertools import chain
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import asdict
 
 from largesse.db.fragments import NOTHING, Fragment, compose, declared, identifier, join, placeholder
 from largesse.db.pipeline import Statement, Unanswered
@@ -70,9 +71,10 @@ async def read_now(connection: Connection) -> datetime:
     return now
 
 
-def members_of(kind: type[msgspec.Struct], row: Row) -> dict[str, Any]:
-    """Returns the members of a record that a row has, by their names."""
-    return {name: row[name] for name in kind.__struct_fields__ if name in row}
+def members_of(kind: type[msgspec.Struct], given: Row | msgspec.Struct) -> dict[str, Any]:
+    """Returns the members of a record that a row, or another record, has, by their names."""
+    known = asdict(given) if isinstance(given, msgspec.Struct) else given
+    return {name: known[name] for name in kind.__struct_fields__ if name in known}
 
 
 class Part:

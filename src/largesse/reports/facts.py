@@ -96,12 +96,7 @@ def _columns(keys: Sequence[OrderKey]) -> tuple[list[int], list[int]]:
 def summary_of(row: Any) -> OrderSummary:
     """Returns the summary of a row of `report_orders`, given by column."""
     return OrderSummary(
-        customer_id=row["customer_id"],
-        group_id=row["group_id"],
-        state=row["state"],
-        created_at=row["created_at"],
-        codes=row["codes"],
-        spent_minor=row["spent_minor"],
+        **{name: row[name] for name in ("customer_id", "group_id", "state", "created_at", "codes", "spent_minor")},
         claims=dict(zip(row["claim_days"], row["claim_counts"], strict=True)),
         cancellations=dict(zip(row["cancel_days"], row["cancel_counts"], strict=True)),
         refunds=dict(zip(row["refund_days"], row["refund_amounts"], strict=True)),

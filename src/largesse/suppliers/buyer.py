@@ -20,7 +20,7 @@ from largesse.base.email import is_erased
 from largesse.catalogue.model import STOCK
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, commit_as_one
 from largesse.db.scope import WORKER
-from largesse.db.statements import plan_by_index, read_now
+from largesse.db.statements import members_of, plan_by_index, read_now
 from largesse.encryption.vault import Vault
 from largesse.fulfilment.vouchers import (
     Voucher,
@@ -310,21 +310,8 @@ class Buyer:
             country=country,
             recipient_email=None if email is None or is_erased(email) else email,
         )
-        return model.SupplierOrder(
-            customer_id=row["customer_id"],
-            id=row["id"],
-            fence=row["fence"],
-            state=model.State(row["state"]),
-            line=line,
-            supplier=row["supplier"],
-            attempt=row["attempt"],
-            product_id=row["product_id"],
-            wanted=wanted,
-            created_at=row["created_at"],
-            asked_at=row["asked_at"],
-            failures=row["failures"],
-            reason=row["reason"],
-        )
+        members = members_of(model.SupplierOrder, row)
+        return model.SupplierOrder(**members | {"state": model.State(row["state"]), "line": line, "wanted": wanted})
 
     async def _serve(self, order: model.SupplierOrder, at: datetime, since: float) -> Done:
         """Makes the next call for an order, by its state."""

@@ -13,7 +13,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.principal import Principal
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import plan_in_order, read_now
+from largesse.db.statements import members_of, plan_in_order, read_now
 from largesse.events.kinds import EVENTS, Sampled
 from largesse.jobs.notifier import notify
 from largesse.webhooks.queues import wake_queue
@@ -260,16 +260,8 @@ async def _with_attempts(connection: Connection, principal: Principal, deliverie
     rows = await connection.fetch(_ATTEMPTS, principal.customer_id, [row["id"] for row in deliveries])
     attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
     for row in sorted(rows, key=itemgetter("delivery_id", "number")):
-        attempts[row["delivery_id"]].append(
-            AttemptRecord(
-                number=row["number"],
-                started_at=row["started_at"],
-                duration_ms=row["duration_ms"],
-                status=row["status"],
-                error=row["error"],
-                answer=_shown(row["answer"]) if row["status"] is not None else None,
-            )
-        )
+        answer = _shown(row["answer"]) if row["status"] is not None else None
+        attempts[row["delivery_id"]].append(AttemptRecord(**members_of(AttemptRecord, row) | {"answer": answer}))
     orders = await _orders_of(connection, principal, {row["event_id"] for row in deliveries} - {None})
     return [
         DeliveryRecord(
