@@ -224,7 +224,7 @@ REFUSING_AUTOMATION = """
 """
 # The gifts that are tried again, and those that were given up lately, by reason.
 REFUSED_GIFTS = """
-    SELECT reason, state = 'failed' AS is_failed, count(*) AS gifts, sum(count(*)) OVER ()::int AS all_gifts,
+    SELECT reason, state = 'failed' AS is_failed, count(*), sum(count(*)) OVER ()::int AS all_gifts,
            CASE WHEN state = 'waiting' THEN min(due_at) + interval '3 days' END AS until
     FROM automation_runs
     WHERE customer_id = $1 AND automation_id = $2 AND send_on > ($3::timestamptz AT TIME ZONE 'UTC')::date - 14

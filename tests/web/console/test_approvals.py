@@ -275,7 +275,7 @@ def test_who_withdraws_an_approved_send_is_not_told_that_it_was_not_approved(
     reference = asked(cem, service)
     service.sql("UPDATE approval_requests SET state = 'approved', ended_at = now() WHERE id = $1", reference)
     about = int(service.ids["customers"]["acme"]), user_id(service, "cem"), "approval_ended", reference
-    assert service.run(lambda connection: read_approval(connection, *about)).state == "approved"
+    assert service.run(lambda connection: read_approval(connection, *about))["state"] == "approved"
     assert cem.submit(f"/app/approvals/{reference}", f"/app/approvals/{reference}/withdraw").status_code == 303
     assert service.run(lambda connection: read_approval(connection, *about)) is None
 

@@ -100,42 +100,16 @@ class PeopleMailer:
         assert to is not None, "there is always one"
         if to["is_removed"]:
             return None
-        low = credited = approval = thanks = automation = refused = None
-        if row["kind"] == "low_balance":
-            low = await writing.read_low_balance(connection, row["user_id"], row["account_id"])
-        elif row["kind"] == "credited":
-            credited = await writing.read_credited(connection, row["user_id"], row["account_id"], row["credited_minor"])
-        elif row["request_id"] is not None:
-            approval = await writing.read_approval(
-                connection, to["customer_id"], row["user_id"], row["kind"], row["request_id"]
-            )
-        elif row["kind"] == "thank_you":
-            thanks = await writing.read_thank_you(
-                connection, self._vault, to["customer_id"], row["note_order_id"], row["user_id"], row["id"]
-            )
-        elif row["kind"] == "automation_refused":
-            refused = await writing.read_refused_gifts(
-                connection, to["customer_id"], row["user_id"], row["automation_id"], row["created_at"]
-            )
-        elif row["automation_id"] is not None:
-            automation = await writing.read_automation(connection, row["user_id"], row["automation_id"])
-        abouts = ("account_id", "request_id", "note_order_id", "automation_id")
-        is_about = any(row[about] is not None for about in abouts)
-        if is_about and not any((low, credited, approval, thanks, automation, refused)):
-            return None
-        return writing.PeopleMail(
-            **members_of(writing.PeopleMail, row),
-            **members_of(writing.PeopleMail, to),
-            link=await self._address(connection, row, thanks),
-            low=low,
-            credited=credited,
-            approval=approval,
-            thanks=thanks,
-            automation=automation,
-            refused=refused,
+        is_about = any(
+            row[about] is not None for about in ("account_id", "request_id", "note_order_id", "automation_id")
         )
+        about = await writing.read_about(connection, self._vault, row, to["customer_id"]) if is_about else None
+        if is_about and about is None:
+            return None
+        members = members_of(writing.PeopleMail, row) | members_of(writing.PeopleMail, to)
+        return writing.PeopleMail(**members, link=await self._address(connection, row, about), about=about)
 
-    async def _address(self, connection: Connection, row: Row, thanks: writing.ThankYou | None) -> str | None:
+    async def _address(self, connection: Connection, row: Row, about: writing.About | None) -> str | None:
         """Returns the link of the mail: a new one for its purpose, or the page that it is about. None for a test, which is already written."""
         if row["content"] is not None:
             return None
@@ -143,8 +117,8 @@ class PeopleMailer:
             return f"{self._public_url}/app/funding?account={row['account_id']}"
         if row["kind"] == "credited":
             return f"{self._public_url}/app/funding/{row['account_id']}"
-        if thanks is not None:
-            return f"{self._public_url}/app/orders/{thanks.reference}"
+        if about is not None and row["kind"] == "thank_you":
+            return f"{self._public_url}/app/orders/{about['reference']}"
         if row["request_id"] is not None:
             return f"{self._public_url}/app/approvals/{row['request_id']}"
         if row["automation_id"] is not None:
