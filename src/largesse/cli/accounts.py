@@ -37,19 +37,9 @@ from largesse.ledger.statements import StatementEntry, month_of, read_statement,
 from largesse.ledger.store import Holder, find_funding_account, list_accounts
 
 _COLUMNS = (
-    "id",
-    "customer",
-    "key",
-    "name",
-    "environment",
-    "is_master",
-    "open_to_all",
-    "service_accounts",
-    "people",
-    "balance",
-    "currency",
-    "is_closed",
-)
+    "id", "customer", "key", "name", "environment", "is_master", "open_to_all", "service_accounts", "people", "balance",
+    "currency", "is_closed",
+)  # fmt: skip
 _STATEMENT_COLUMNS = ("at", "kind", "order_reference", "external_reference", "amount", "balance", "counterpart")
 
 

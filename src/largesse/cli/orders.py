@@ -15,22 +15,9 @@ from largesse.orders.listing import list_newest_orders
 from largesse.orders.schedule import set_defaults
 
 _COLUMNS = (
-    "id",
-    "created_at",
-    "customer",
-    "environment",
-    "reference",
-    "external_reference",
-    "gift",
-    "code_count",
-    "delivery_mode",
-    "scheduled_for",
-    "source",
-    "service_account",
-    "account",
-    "total",
-    "currency",
-)
+    "id", "created_at", "customer", "environment", "reference", "external_reference", "gift", "code_count",
+    "delivery_mode", "scheduled_for", "source", "service_account", "account", "total", "currency",
+)  # fmt: skip
 _AFTER_ALL = 2_147_483_647
 _CLAIM_BY_COLUMNS = ("claim_by", "customer", "environment", "reference", "codes", "claimed", "cancelled")
 _MOST_CLAIM_BY = 10_000

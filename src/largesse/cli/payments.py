@@ -30,17 +30,9 @@ from largesse.ledger.top_ups import (
 
 _MAX_REFERENCE = 128
 _COLUMNS = (
-    "reference",
-    "state",
-    "customer",
-    "environment",
-    "account",
-    "amount",
-    "currency",
-    "requested_at",
-    "requested_by",
+    "reference", "state", "customer", "environment", "account", "amount", "currency", "requested_at", "requested_by",
     "expires_at",
-)
+)  # fmt: skip
 _ENDED_COLUMNS = (*_COLUMNS, "credited", "ended_at")
 _MATCH_COLUMNS = ("line", "outcome", "reference", "amount", "currency", "account", "why")
 _RECEIVABLE_COLUMNS = ("customer", "name", "environment", "currency", "ordered", "settled", "owed")

@@ -142,20 +142,9 @@ async def automations_resume(customer: str, automation: int, environment: str) -
 
 
 _COLUMNS = (
-    "id",
-    "name",
-    "state",
-    "gifts",
-    "taken",
-    "left",
-    "reserved",
-    "refunded",
-    "currency",
-    "opens",
-    "closes",
-    "person",
+    "id", "name", "state", "gifts", "taken", "left", "reserved", "refunded", "currency", "opens", "closes", "person",
     "for",
-)
+)  # fmt: skip
 _MOST = 1_000
 _environment = environment_option("The environment of the campaigns.")
 

@@ -21,29 +21,11 @@ _MOST_WAITING = 100
 _PASSES = 2
 _MEMORY_KIB = 19 * 1024
 # Passwords that attackers try first: common ones from published lists that are long enough, and variants of our name.
-_COMMON = frozenset(
-    [
-        "1234567890",
-        "12345678910",
-        "123456789a",
-        "password12",
-        "password123",
-        "password1234",
-        "passw0rd123",
-        "qwertyuiop",
-        "qwerty12345",
-        "1q2w3e4r5t",
-        "1qaz2wsx3edc",
-        "q1w2e3r4t5",
-        "letmein123",
-        "iloveyou12",
-        "welcome123",
-        "welcome1234",
-        "administrator",
-        "changeme123",
-        "largesse123",
-    ]
-)
+_COMMON = frozenset((
+    "1234567890", "12345678910", "123456789a", "password12", "password123", "password1234", "passw0rd123", "qwertyuiop",
+    "qwerty12345", "1q2w3e4r5t", "1qaz2wsx3edc", "q1w2e3r4t5", "letmein123", "iloveyou12", "welcome123", "welcome1234",
+    "administrator", "changeme123", "largesse123",
+))  # fmt: skip
 
 
 class Passwords:

@@ -28,16 +28,9 @@ from largesse.lines.store import Line, read_progress
 from largesse.staff.model import StaffRight
 
 ADDRESS_FIELDS = (
-    "name",
-    "company_name",
-    "street_address",
-    "sorting_code",
-    "postal_code",
-    "city_area",
-    "city",
-    "country_area",
+    "name", "company_name", "street_address", "sorting_code", "postal_code", "city_area", "city", "country_area",
     "country_code",
-)
+)  # fmt: skip
 COLUMNS = ("shipment", "order", "line", "product", "product_name", *ADDRESS_FIELDS, "requested_at")
 _EXPORTED_AT_ONCE = 500
 _LONGEST = 100

@@ -39,36 +39,12 @@ IDS_GO_ON = "ids-go-on"
 
 # Tables whose customer is checked nowhere else: by no foreign key, and by no check of the object that a row belongs to.
 NAMING_CUSTOMERS = (
-    "approval_requests",
-    "approval_rules",
-    "automation_runs",
-    "automations",
-    "budget_orders",
-    "budget_people",
-    "budget_periods",
-    "budgets",
-    "campaign_asks",
-    "campaign_people",
-    "campaigns",
-    "captured_mail",
-    "chain_openings",
-    "contact_fields",
-    "contact_groups",
-    "contacts",
-    "daily_spending",
-    "deliveries",
-    "delivery_attempts",
-    "draft_columns",
-    "draft_rows",
-    "drafts",
-    "erasures",
-    "messages",
-    "noted_anchors",
-    "order_changes",
-    "report_groups",
-    "report_sums",
-    "saved_views",
-)
+    "approval_requests", "approval_rules", "automation_runs", "automations", "budget_orders", "budget_people",
+    "budget_periods", "budgets", "campaign_asks", "campaign_people", "campaigns", "captured_mail", "chain_openings",
+    "contact_fields", "contact_groups", "contacts", "daily_spending", "deliveries", "delivery_attempts",
+    "draft_columns", "draft_rows", "drafts", "erasures", "messages", "noted_anchors", "order_changes", "report_groups",
+    "report_sums", "saved_views",
+)  # fmt: skip
 
 
 def _nobodys(table: str) -> Fragment:
