@@ -21,7 +21,7 @@ from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
 from largesse.jobs.leases import LEASE_S
 from largesse.jobs.notifier import News, notify
-from largesse.jobs.outbox import mail_test
+from largesse.jobs.outbox import mail_users
 from largesse.worker import DATABASE_CONNECTIONS, Worker, _cancel
 
 # Few in the suite, more on demand: 10,000 orders and 20 kills are KILL_ORDERS=10000 KILL_ROUNDS=20.
@@ -117,7 +117,7 @@ async def test_mail_to_people_that_a_mail_server_is_slow_to_take_is_due_to_no_ot
     works.mail.hangs.add("ada@acme.example")
     async with works.database.transaction(OPERATOR) as connection:
         user_id = await add_user(connection, works.office.principal.customer_id, "ada@acme.example", "Ada", "member")
-        await mail_test(connection, user_id, b"Subject: Test\r\n\r\nTest\r\n")
+        await mail_users(connection, "test", [user_id], content=b"Subject: Test\r\n\r\nTest\r\n")
     later = "SELECT due_at > clock_now() + interval '30 seconds' FROM people_mails"
     async with working(works, lease_s=0.3):
         await works.mail.has_taken.wait()

@@ -18,7 +18,7 @@ from largesse.customers.roles import Right
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import Place, for_customers
 from largesse.db.statements import read_now
-from largesse.jobs.outbox import mail_approval
+from largesse.jobs.outbox import mail_users
 
 MOST_RULES = 50  # per customer and environment
 MOST_NAME = 60  # characters
@@ -125,7 +125,7 @@ async def submit(
     if await store.save_request(connection, request) is None:
         raise NotFound("There is no draft with that reference.")
     deciders = [one for one, role in people.items() if model.may_decide(rules, one, role, request.user_id)]
-    await mail_approval(connection, "approval_asked", deciders, request.id)
+    await mail_users(connection, "approval_asked", deciders, request_id=request.id)
     after = {**_total(request), "rules": [rule.name for rule in rules]}
     await transaction.record("approval.asked", f"send {request.id}", after=after)
 
@@ -192,7 +192,8 @@ async def decide(
             await store.end_request(connection, request, state)
             # The mail says whether the order was placed, which is known after this transaction.
             delay_s = SENT_WITHIN_S if state == model.APPROVED else 0.0
-            await mail_approval(connection, "approval_ended", [request.user_id], request.id, delay_s)
+            people = [request.user_id]
+            await mail_users(connection, "approval_ended", people, request_id=request.id, delay_s=delay_s)
         act = "approval.given" if approves else "approval.declined"
         await transaction.record(act, f"send {request.id}", after={**_total(request), "state": state})
     return msgspec.structs.replace(request, state=state)
@@ -258,7 +259,7 @@ async def expire_requests(connection: Connection) -> int:
     """Ends requests that nobody decided in time, and mails their people. Returns how many. Call it inside a transaction."""
     expired = await store.expire(connection)
     for request_id, user_id in expired:
-        await mail_approval(connection, "approval_ended", [user_id], request_id)
+        await mail_users(connection, "approval_ended", [user_id], request_id=request_id)
     return len(expired)
 
 

@@ -19,7 +19,7 @@ from largesse.base import errors
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.db.pool import DATABASE_FAILED, Connection, Database, Row
 from largesse.db.scope import LOOKUP, for_customer
-from largesse.jobs.outbox import mail_refused_gifts
+from largesse.jobs.outbox import mail_users
 from largesse.orders.follow_ups import read_defaults
 from largesse.orders.order import Order
 from largesse.orders.recipients import Recipient
@@ -191,7 +191,8 @@ async def _record(
     # Approvers are mailed when an automation begins to wait for them.
     if state in {model.FAILED, model.MISSED} or (state == model.WAITING and reason != model.NOT_APPROVED):
         user_ids = await run_store.mark_mailed(connection, key, run["send_on"])
-        await mail_refused_gifts(connection, user_ids, key.automation_id, _MAILED_AFTER_S)
+        of = key.automation_id
+        await mail_users(connection, "automation_refused", user_ids, automation_id=of, delay_s=_MAILED_AFTER_S)
 
 
 def _verdict(

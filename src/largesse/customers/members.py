@@ -18,7 +18,7 @@ from largesse.customers.sign_in_links import end_links, new_link
 from largesse.customers.sign_in_store import end_password, find_person_id
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, coordinator_of, open_credentials
-from largesse.jobs.outbox import mail_invitation, mail_reset, mail_second_step
+from largesse.jobs.outbox import mail_person, mail_reset, mail_users
 from largesse.staff.model import StaffRight
 
 _LIST_USERS = """
@@ -315,7 +315,7 @@ async def _find_and_forget(transaction: Transaction, email: str, *, second_step:
     )
     if second_step:
         if mails and await asks_second_step(connection, person_id):
-            await mail_second_step(connection, person_id, "forgotten")
+            await mail_person(connection, "second_step", person_id, "forgotten")
         await forget_second_step(connection, person_id)
         await end_password(connection, person_id)  # otherwise the password alone would be enough to sign in
     return person_id
@@ -327,7 +327,7 @@ async def _new_invitation(connection: Connection, user_id: int, *, mails: bool) 
         wait_s = await connection.fetchval(_WAIT_TO_INVITE, user_id, MOST_INVITATIONS, INVITATIONS_WITHIN)
         if wait_s is not None:
             raise TooManyRequests("Too many invitations were mailed to this address.", retry_after_s=wait_s)
-        await mail_invitation(connection, user_id)
+        await mail_users(connection, "invitation", [user_id])
     return await new_link(connection, "invitation", user_id=user_id)
 
 

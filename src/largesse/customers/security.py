@@ -28,7 +28,7 @@ from largesse.customers.sign_in_store import PEOPLE, SignInSql, set_first_passwo
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_second_step
+from largesse.jobs.outbox import mail_person
 from largesse.staff.model import StaffMember, StaffRight
 
 
@@ -236,7 +236,7 @@ class SecurityService:
     async def _tell(self, transaction: Transaction, change: str, origin: Origin) -> None:
         if self._mails:
             person_id, browser = _person(transaction.actor).person_id, browser_name(origin.browser)
-            await mail_second_step(transaction.connection, person_id, change, origin.address, browser)
+            await mail_person(transaction.connection, "second_step", person_id, change, origin.address, browser)
 
 
 def _person(actor: Actor) -> Person | StaffMember:

@@ -20,7 +20,7 @@ from largesse.db.pool import Connection, Database, act_for
 from largesse.db.scope import LOOKUP, Scope, for_customer
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_new_device, mail_reset, mail_second_step
+from largesse.jobs.outbox import mail_person, mail_reset
 
 AnySession = TypeVar("AnySession", bound=sessions.SignedIn)
 
@@ -224,8 +224,8 @@ class SigningIn(SignInSteps[sessions.Session]):
     async def _warn(self, session: sessions.Session, origin: Origin) -> None:
         if self._mails:
             async with self._database.connection(LOOKUP) as connection:
-                browser = sessions.browser_name(origin.browser)
-                await mail_second_step(connection, session.person_id, "wrong_codes", origin.address, browser)
+                about = "wrong_codes", origin.address, sessions.browser_name(origin.browser)
+                await mail_person(connection, "second_step", session.person_id, *about)
 
     def scope(self, session: sessions.Session) -> Scope:
         """Returns the scope of a transaction of that session."""
@@ -355,7 +355,8 @@ class SigningIn(SignInSteps[sessions.Session]):
                 await act_for(connection, for_customer(place.customer_id, self._environment))
         device = sessions.secret_hash(origin.device)
         if self._mails and await sessions.is_new_device(connection, person_id, device):
-            await mail_new_device(connection, person_id, origin.address, sessions.browser_name(origin.browser))
+            about = None, origin.address, sessions.browser_name(origin.browser)
+            await mail_person(connection, "new_device", person_id, *about)
         secret = await sessions.begin_session(
             connection,
             person_id,

@@ -68,22 +68,13 @@ _LOCK_WAITING = """
 _HOLD_MESSAGES = compose(
     "UPDATE messages SET {without_lines} AND (kind = 'gift' OR kind LIKE 'reminder%')", without_lines=_WITHOUT_LINES
 )
-_MAIL_INVITATION = "INSERT INTO people_mails (kind, user_id) VALUES ('invitation', $1)"
-_MAIL_LOW_BALANCE = "INSERT INTO people_mails (kind, user_id, account_id) SELECT 'low_balance', unnest($1::int[]), $2"
-_MAIL_CREDIT = """
-    INSERT INTO people_mails (kind, user_id, account_id, credited_minor) SELECT 'credited', unnest($1::int[]), $2, $3
-"""
-_MAIL_APPROVAL = """
-    INSERT INTO people_mails (kind, user_id, request_id, due_at)
-    SELECT $1, unnest($2::int[]), $3, clock_now() + $4 * interval '1 second'
+_MAIL_USERS = """
+    INSERT INTO people_mails (kind, user_id, account_id, credited_minor, request_id, automation_id, content, due_at)
+    SELECT $1, unnest($2::int[]), $3, $4, $5, $6, $7, clock_now() + $8::float8 * interval '1 second'
 """
 _MAIL_AUTOMATION = """
     INSERT INTO people_mails (kind, user_id, automation_id) SELECT 'automation_asked', unnest($1::int[]), $2
     ON CONFLICT (user_id, automation_id) WHERE kind = 'automation_asked' DO NOTHING
-"""
-_MAIL_REFUSED = """
-    INSERT INTO people_mails (kind, user_id, automation_id, due_at)
-    SELECT 'automation_refused', unnest($1::int[]), $2, clock_now() + $3 * interval '1 second'
 """
 # At most one waits for each order. Notes that come meanwhile go with it. Locks it, so that its worker, which deletes it once it is sent, sees them.
 _MAIL_THANK_YOU = """
@@ -91,15 +82,11 @@ _MAIL_THANK_YOU = """
     VALUES ('thank_you', $1, $2, clock_now() + $3 * interval '1 second')
     ON CONFLICT (user_id, note_order_id) WHERE kind = 'thank_you' DO UPDATE SET due_at = people_mails.due_at
 """
-_MAIL_TEST = "INSERT INTO people_mails (kind, user_id, content) VALUES ('test', $1, $2)"
 _FIND_PERSON = "SELECT id FROM people WHERE email_key = $1"
 _MAIL_RESET = """
     INSERT INTO people_mails (kind, person_id) SELECT 'reset', $1::int WHERE EXISTS (SELECT FROM memberships($1::int))
 """
-_MAIL_NEW_DEVICE = "INSERT INTO people_mails (kind, person_id, address, browser) VALUES ('new_device', $1, $2, $3)"
-_MAIL_SECOND_STEP = (
-    "INSERT INTO people_mails (kind, person_id, change, address, browser) VALUES ('second_step', $1, $2, $3, $4)"
-)
+_MAIL_PERSON = "INSERT INTO people_mails (kind, person_id, change, address, browser) VALUES ($1, $2, $3, $4, $5)"
 
 _NEW_JOBS = Fragment("INSERT INTO mail_jobs (customer_id, order_id, environment, due_at)")
 
@@ -207,26 +194,21 @@ async def hold_mail_back(connection: Connection, customer_id: int, order_id: int
     await connection.execute(_HOLD_MESSAGES, *order, [row["number"] for row in cancelled])
 
 
-async def mail_invitation(connection: Connection, user_id: int) -> None:
-    """Mails an invitation to a user."""
-    await connection.execute(_MAIL_INVITATION, user_id)
-
-
-async def mail_low_balance(connection: Connection, account_id: int, user_ids: Sequence[int]) -> None:
-    """Sends users a mail about a low balance."""
-    await connection.execute(_MAIL_LOW_BALANCE, user_ids, account_id)
-
-
-async def mail_credit(connection: Connection, account_id: int, amount_minor: int, user_ids: Sequence[int]) -> None:
-    """Notifies users by mail that an account was credited with an amount. Call it inside the transaction that credits it."""
-    await connection.execute(_MAIL_CREDIT, user_ids, account_id, amount_minor)
-
-
-async def mail_approval(
-    connection: Connection, kind: str, user_ids: Sequence[int], request_id: str, delay_s: float = 0.0
+async def mail_users(  # noqa: PLR0913 - what a mail is about, each by its name
+    connection: Connection,
+    kind: str,
+    user_ids: Sequence[int],
+    *,
+    account_id: int | None = None,
+    credited_minor: int | None = None,
+    request_id: str | None = None,
+    automation_id: int | None = None,
+    content: bytes | None = None,
+    delay_s: float = 0.0,
 ) -> None:
-    """Sends users a mail about a request for approval: `approval_asked` or `approval_ended`."""
-    await connection.execute(_MAIL_APPROVAL, kind, user_ids, request_id, delay_s)
+    """Mails users about an account, a request or an automation, or an invitation or a test. Call it inside the transaction that it is about."""
+    about = account_id, credited_minor, request_id, automation_id, content
+    await connection.execute(_MAIL_USERS, kind, user_ids, *about, delay_s)
 
 
 async def mail_automation(connection: Connection, user_ids: Sequence[int], automation_id: int) -> None:
@@ -234,21 +216,9 @@ async def mail_automation(connection: Connection, user_ids: Sequence[int], autom
     await connection.execute(_MAIL_AUTOMATION, user_ids, automation_id)
 
 
-async def mail_refused_gifts(
-    connection: Connection, user_ids: Sequence[int], automation_id: int, delay_s: float
-) -> None:
-    """Notifies users by mail that gifts of an automation were refused or missed, including those that follow before the mail is sent."""
-    await connection.execute(_MAIL_REFUSED, user_ids, automation_id, delay_s)
-
-
 async def mail_thank_you(connection: Connection, user_id: int, order_id: int, delay_s: float) -> None:
     """Mails the thank-you notes of an order to a user, including those that arrive before the mail is sent."""
     await connection.execute(_MAIL_THANK_YOU, user_id, order_id, delay_s)
-
-
-async def mail_test(connection: Connection, user_id: int, content: bytes) -> None:
-    """Mails a user a test of the message that recipients will get."""
-    await connection.execute(_MAIL_TEST, user_id, content)
 
 
 async def mail_reset(connection: Connection, email_key: str) -> None:
@@ -260,13 +230,13 @@ async def mail_reset(connection: Connection, email_key: str) -> None:
     await connection.execute(_MAIL_RESET, person_id)
 
 
-async def mail_new_device(connection: Connection, person_id: int, address: str | None, browser: str) -> None:
-    """Mails a person that a new browser signed in as them."""
-    await connection.execute(_MAIL_NEW_DEVICE, person_id, address, browser)
-
-
-async def mail_second_step(
-    connection: Connection, person_id: int, change: str, address: str | None = None, browser: str | None = None
+async def mail_person(
+    connection: Connection,
+    kind: str,
+    person_id: int,
+    change: str | None = None,
+    address: str | None = None,
+    browser: str | None = None,
 ) -> None:
-    """Mails a person that their second step changed, or that wrong ones were shown, and from where."""
-    await connection.execute(_MAIL_SECOND_STEP, person_id, change, address, browser)
+    """Mails a person: `new_device` signed in as them, or their `second_step` changed, or wrong ones were shown, and from where."""
+    await connection.execute(_MAIL_PERSON, kind, person_id, change, address, browser)

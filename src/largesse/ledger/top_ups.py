@@ -22,7 +22,7 @@ from largesse.customers.roles import Right
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
-from largesse.jobs.outbox import mail_credit
+from largesse.jobs.outbox import mail_users
 from largesse.ledger import posting
 from largesse.ledger.low_balance_store import list_watching
 from largesse.ledger.posting import Credit
@@ -320,7 +320,7 @@ async def credit_account(actor: Actor, account: Row, amount_minor: int, referenc
 async def _mail(connection: Connection, account: tuple[int, int], amount_minor: int, requested_by: int | None) -> None:
     """Mails those who watch the credited account, and the user who requested the top-up, each once."""
     user_ids = {*await list_watching(connection, *account), *([] if requested_by is None else [requested_by])}
-    await mail_credit(connection, account[1], amount_minor, sorted(user_ids))
+    await mail_users(connection, "credited", sorted(user_ids), account_id=account[1], credited_minor=amount_minor)
 
 
 async def _find(transaction: Transaction, reference: str) -> TopUp:

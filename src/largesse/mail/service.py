@@ -3,7 +3,7 @@
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_test
+from largesse.jobs.outbox import mail_users
 from largesse.mail import resending
 from largesse.mail.mailbox import capture
 from largesse.mail.recipients import RecipientDelivery
@@ -50,7 +50,7 @@ async def send_test_mail(
     assert principal.user_id is not None, "people send tests"
     async with actor.transaction(Right.SEND) as transaction:
         if not is_captured:
-            await mail_test(transaction.connection, principal.user_id, written)
+            await mail_users(transaction.connection, "test", [principal.user_id], content=written)
             return
         await capture(
             transaction.connection,

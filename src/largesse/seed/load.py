@@ -17,7 +17,7 @@ from largesse.customers.key_store import deleted_keys
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Table, Values
 from largesse.encryption.chain import Chain
-from largesse.jobs.outbox import mail_invitation
+from largesse.jobs.outbox import mail_users
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.posting import top_up
 from largesse.ledger.store import ACCOUNTS, assign, list_accounts, list_unfunded, unspendable, warn_of_unspendable
@@ -79,8 +79,7 @@ async def load_file(actor: Actor, seed: SeedFile, *, invites: bool) -> LoadedSee
         counts = {kind: len(ids) for kind, ids in loaded.ids.items()} | {"api_keys": len(loaded.api_keys)}
         if invites:
             counts["invitations"] = len(loaded.new_users)
-            for user_id in loaded.new_users:
-                await mail_invitation(transaction.connection, user_id)
+            await mail_users(transaction.connection, "invitation", loaded.new_users)
         await transaction.record("world.loaded", f"file {seed.file}"[:200], after=counts)
     return loaded
 

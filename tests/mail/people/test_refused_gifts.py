@@ -35,7 +35,7 @@ async def test_refused_gifts_of_an_automation_are_told_unless_they_were_sent_mea
         automation_id,
         user_id,
     )
-    told = await people.sent(outbox.mail_refused_gifts, [user_id], automation_id, 0.0)
+    told = await people.sent(outbox.mail_users, "automation_refused", [user_id], automation_id=automation_id)
     assert (told["To"], told["Subject"]) == ("una@acme.example", "3 gifts of “Birthdays” were not sent")
     assert "2 gifts were refused. The account's balance was too low." in text_of(told).replace("\r\n", "\n")
     assert "1 gift was missed" in text_of(told)
@@ -44,7 +44,7 @@ async def test_refused_gifts_of_an_automation_are_told_unless_they_were_sent_mea
         "UPDATE users SET role = 'viewer' WHERE name = 'Somebody'",
         "UPDATE automation_runs SET state = 'waiting', reason = NULL, ended_at = NULL",
     ):
-        await people.queue(outbox.mail_refused_gifts, [user_id], automation_id, 0.0)
+        await people.queue(outbox.mail_users, "automation_refused", [user_id], automation_id=automation_id)
         await people.database.execute(OPERATOR, change)
         assert await people.mailer.step()
         assert await waiting(people.database) == 0

@@ -72,13 +72,13 @@ class People:
     mailer: PeopleMailer
     server: PostOffice
 
-    async def queue(self, mail: Callable[..., Awaitable[object]], *about: Any) -> None:
+    async def queue(self, mail: Callable[..., Awaitable[object]], *about: Any, **more: Any) -> None:
         async with self.database.transaction(OPERATOR) as connection:
-            await mail(connection, *about)
+            await mail(connection, *about, **more)
 
-    async def sent(self, mail: Callable[..., Awaitable[object]], *about: Any) -> EmailMessage:
+    async def sent(self, mail: Callable[..., Awaitable[object]], *about: Any, **more: Any) -> EmailMessage:
         """The one message that comes of a mail which is queued and sent."""
-        await self.queue(mail, *about)
+        await self.queue(mail, *about, **more)
         assert await self.mailer.step()
         [message] = self.server.messages()
         return message
@@ -128,7 +128,7 @@ async def test_an_invitation_and_a_reset_let_in(
 ) -> None:
     user_id, person_id = await somebody(database, "ada@acme.example")
     async with database.transaction(OPERATOR) as connection:
-        await outbox.mail_invitation(connection, user_id)
+        await outbox.mail_users(connection, "invitation", [user_id])
         await outbox.mail_reset(connection, "ada@acme.example")
         await outbox.mail_reset(connection, "nobody@acme.example")
         await set_preferences(connection, person_id, "de", None)
@@ -146,7 +146,7 @@ async def test_an_invitation_and_a_reset_let_in(
 
 async def test_an_address_of_another_alphabet_gets_its_mail(people: People) -> None:
     user_id, _ = await somebody(people.database, "jörg@münchen.example")
-    message = await people.sent(outbox.mail_invitation, user_id)
+    message = await people.sent(outbox.mail_users, "invitation", [user_id])
     assert secret_in(text_of(message))
     assert message["Message-ID"].startswith("<people-")
 
@@ -154,14 +154,16 @@ async def test_an_address_of_another_alphabet_gets_its_mail(people: People) -> N
 async def test_an_address_at_a_domain_of_another_alphabet_needs_no_server_that_takes_others(people: People) -> None:
     people.server.utf8 = False
     user_id, _ = await somebody(people.database, "sam@bücher.example")
-    message = await people.sent(outbox.mail_invitation, user_id)
+    message = await people.sent(outbox.mail_users, "invitation", [user_id])
     assert message["To"] == "sam@xn--bcher-kva.example"
     assert people.server.got[0].original_content.isascii()
 
 
 async def test_a_new_browser_is_told_with_where_it_is(people: People) -> None:
     _, person_id = await somebody(people.database, "eve@acme.example")
-    message = await people.sent(outbox.mail_new_device, person_id, "203.0.113.9", "Mozilla/5.0\u2028Subject: none")
+    message = await people.sent(
+        outbox.mail_person, "new_device", person_id, None, "203.0.113.9", "Mozilla/5.0\u2028Subject: none"
+    )
     assert message["Subject"] == "A new browser signed in to Largesse"
     assert "203.0.113.9" in text_of(message)
     assert secret_in(text_of(message))
@@ -182,7 +184,7 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
     people: People, change: str, said: str
 ) -> None:
     _, person_id = await somebody(people.database, f"{change}@acme.example")
-    message = await people.sent(outbox.mail_second_step, person_id, change, "203.0.113.9", "Mozilla/5.0")
+    message = await people.sent(outbox.mail_person, "second_step", person_id, change, "203.0.113.9", "Mozilla/5.0")
     subject = "Wrong codes were entered for" if change == "wrong_codes" else "Two-step sign-in changed for"
     assert message["Subject"] == f"{subject} your Largesse account"
     text = text_of(message).replace("\r\n", "\n")
@@ -194,7 +196,7 @@ async def test_a_change_of_the_second_step_is_told_with_where_it_came_from(
 async def test_a_second_step_that_an_operator_has_forgotten_is_told_as_theirs(people: People) -> None:
     _, person_id = await somebody(people.database, "forgotten@acme.example")
     await people.queue(set_preferences, person_id, "fr", None)
-    message = await people.sent(outbox.mail_second_step, person_id, "forgotten")
+    message = await people.sent(outbox.mail_person, "second_step", person_id, "forgotten")
     assert message["Subject"] == "La connexion en deux étapes de votre compte Largesse a changé"
     assert "exploitant a désactivé" in text_of(message)
     assert "203.0.113" not in text_of(message)
@@ -204,7 +206,7 @@ async def test_a_test_goes_as_it_is_to_who_asked_for_it_and_lets_nobody_in(peopl
     user_id, _ = await somebody(people.database, "try@acme.example")
     links = await people.database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links")
     content = b"Subject: [Test] a gift\r\n\r\nAs they will get it.\r\n"
-    await people.sent(outbox.mail_test, user_id, content)
+    await people.sent(outbox.mail_users, "test", [user_id], content=content)
     assert await waiting(people.database) == 0
     assert await people.database.fetchval(OPERATOR, "SELECT count(*) FROM sign_in_links") == links
     [envelope] = people.server.got
@@ -217,7 +219,7 @@ async def test_what_the_server_does_not_take_is_tried_again_unless_the_address_i
 ) -> None:
     user_id, _ = await somebody(people.database, f"{attempts}@acme.example")
     people.server.says[f"{attempts}@acme.example"] = answer
-    await people.queue(outbox.mail_invitation, user_id)
+    await people.queue(outbox.mail_users, "invitation", [user_id])
     assert await people.mailer.step()
     assert not await people.mailer.step(), "not before its time"
     for attempt in range(2, attempts + 1):
@@ -243,7 +245,7 @@ async def test_a_mail_server_that_is_away_costs_no_mail_for_three_days(
         await people.server.close()
     else:
         people.server.says["away@acme.example"] = answer
-    await people.queue(outbox.mail_invitation, user_id)
+    await people.queue(outbox.mail_users, "invitation", [user_id])
     for _ in range(MOST_ATTEMPTS + 1):
         await people.mailer.step()
         await people.database.execute(
@@ -268,7 +270,7 @@ async def test_a_mail_that_cannot_be_written_stops_no_other(
     for email in ("odd@acme.example", "usual@acme.example"):
         user_id, _ = await somebody(database, email)
         async with database.transaction(OPERATOR) as connection:
-            await outbox.mail_invitation(connection, user_id)
+            await outbox.mail_users(connection, "invitation", [user_id])
     for _ in range(MOST_ATTEMPTS + 1):
         while await mailer.step():
             pass
@@ -291,7 +293,7 @@ async def test_mail_of_the_next_release_is_left_to_its_workers(database: Databas
         await undone.start()
         for name in ("kind_check", "change_check", "check"):
             await connection.execute(f"ALTER TABLE people_mails DROP CONSTRAINT people_mails_{name}")
-        await outbox.mail_new_device(connection, person_id, "203.0.113.9", "Mozilla/5.0")
+        await outbox.mail_person(connection, "new_device", person_id, None, "203.0.113.9", "Mozilla/5.0")
         known = [(kind, None) for kind in kinds] + [("second_step", change) for change in changes]
         for mail in [*known, ("anniversary", None), ("second_step", "key_added")]:
             await connection.execute("UPDATE people_mails SET kind = $1, change = $2", *mail)
@@ -365,7 +367,7 @@ async def test_money_that_arrived_is_told_to_who_may_still_see_the_account(
             "SELECT customer_id, 'production', 'funding', 'credited', 'Float', 'GBP', 4000 FROM users WHERE id = $1 RETURNING id",
             users[0],
         )
-        await outbox.mail_credit(connection, account, 2500, users)
+        await outbox.mail_users(connection, "credited", users, account_id=account, credited_minor=2500)
     while await mailer.step():
         pass
     [told] = mail_server.messages()

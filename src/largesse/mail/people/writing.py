@@ -24,7 +24,7 @@ from largesse.customers.roles import RIGHTS, Right
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.shard_groups import Customers
 from largesse.encryption.vault import Vault
-from largesse.jobs.outbox import mail_low_balance
+from largesse.jobs.outbox import mail_users
 from largesse.ledger.low_balance_store import NOTIFIED_ROLES, mark_low_balances
 from largesse.mail import store
 from largesse.mail.people.automation_words import CATALOGUES, why
@@ -90,7 +90,7 @@ async def queue_low_balances(connection: Connection, customers: Customers = None
     mails = 0
     await commit_as_one(connection)
     for _, account_id, user_ids in await mark_low_balances(connection, customers):
-        await mail_low_balance(connection, account_id, user_ids)
+        await mail_users(connection, "low_balance", user_ids, account_id=account_id)
         mails += len(user_ids)
     return mails
 
