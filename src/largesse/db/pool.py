@@ -20,8 +20,9 @@ from largesse.db.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, L
 
 Row = asyncpg.Record
 Connection = asyncpg.Connection
-_Arguments = ParamSpec("_Arguments")
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Reads = Callable[Concatenate[Connection, _P], Awaitable[_T]]
 
 # The server lacks disk space, memory or connections, or cannot read or write its files. It has rolled back the statement.
 OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
@@ -223,16 +224,10 @@ class Database:
 
         return await all_of(*map(run, reads))
 
-    async def read(
-        self,
-        scope: Scope,
-        look_up: Callable[Concatenate[Connection, _Arguments], Awaitable[_T]],
-        *arguments: _Arguments.args,
-        **named: _Arguments.kwargs,
-    ) -> _T:
+    async def read(self, scope: Scope, look_up: _Reads[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
         """Returns what one function reads."""
         async with self.connection(scope) as connection:
-            return await look_up(connection, *arguments, **named)
+            return await look_up(connection, *args, **named)
 
     async def fetch(self, scope: Scope, query: str, *arguments: Any) -> list[Row]:
         """Returns the rows of one statement."""
