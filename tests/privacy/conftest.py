@@ -32,6 +32,7 @@ CHANGED = {
     "draft_rows",
     "drafts",
     "erasure_jobs",
+    "erasure_orders",
     "erasures",
     "events",
     "line_events",

@@ -5,10 +5,15 @@ import pytest
 from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
 
+from largesse.audit.service import Who
+from largesse.db.pool import Database
 from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
 from largesse.events import store as events
 from largesse.mail import store as mail
 from largesse.orders import marks
+from largesse.privacy import erasing_store
+from largesse.privacy.erasing_store import FoundOrder
 
 # 3,000 rows of customer 1, and 20 of each of 300 others.
 _OWNER = "CASE WHEN n <= 3000 THEN 1 ELSE 1000 + n / 20 END"
@@ -55,3 +60,22 @@ async def test_a_plan_for_any_customer_reads_the_named_rows(
                 assert await connection.fetchval(so_far, table) - before <= 3 * len(
                     named
                 )  # and earlier versions of them
+
+
+async def test_a_step_of_an_erasure_reads_one_of_the_orders_that_were_found(database: Database) -> None:
+    """And not a document of all of them, four times, from the table beside erasure_jobs where long values are."""
+    found = [FoundOrder(1, order_id, [1], [1], False) for order_id in range(10_000)]
+    who = Who("worker", None, "privacy")
+    so_far = """
+        SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int FROM pg_stat_xact_all_tables
+        WHERE relname ~ '^erasure_' OR relid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'erasure_jobs'::regclass)
+    """
+    async with database.transaction(OPERATOR) as connection:
+        assert await erasing_store.add_job(connection, 1, None, None, b"sealed", who)
+        await erasing_store.note_found(connection, 1, found, 0)
+        before = await connection.fetchval(so_far)
+        job = await erasing_store.read_job(connection, 1, lock=True)
+        assert await erasing_store.read_next(connection, job) == found[0]
+        await erasing_store.advance(connection, 1, (1, 0, 0, 0, 0))
+        assert (await erasing_store.read_job(connection, 1)).done == 1
+        assert await connection.fetchval(so_far) - before <= 5

@@ -10,6 +10,7 @@ OF_STAFF = frozenset(
         "customer_notes",
         "customer_views",
         "erasure_jobs",
+        "erasure_orders",
         "privacy_requests",
         "staff",
         "staff_form_posts",

@@ -163,6 +163,7 @@ TABLES: Mapping[str, Writes] = {
     # The worker refunds gifts that were not claimed by the claim-by date.
     "entries": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
     "erasure_jobs": Writes(worker="UPDATE, DELETE", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
+    "erasure_orders": Writes(worker="INSERT", office="INSERT", operator="INSERT"),
     "erasures": Writes(worker="INSERT", office="INSERT", operator="INSERT"),
     "events": Writes(
         app="INSERT",

@@ -91,8 +91,9 @@ async def take_step(actor: Actor, vault: Vault, job_id: int) -> ErasureJob:
             return job
         if not job.is_searched:
             await _search(transaction, vault, job)
-        elif job.next is not None:
-            erased = await _erase_order(transaction, job.next, _email(vault, job))
+        elif job.done < job.orders:
+            found = await erasing_store.read_next(connection, job)
+            erased = await _erase_order(transaction, found, _email(vault, job))
             await erasing_store.advance(connection, job.id, (erased.lines, *erased.mail, erased.parcels))
         else:
             await _end(transaction, job, _email(vault, job))
@@ -156,7 +157,7 @@ async def _end(transaction: Transaction, job: ErasureJob, email: str) -> None:
     counts = service.count_erased(
         [ErasedOrder(job.lines, mail, job.parcels)],
         count=job.orders,
-        texts=await erasing_store.count_mentions(connection, job.id),
+        texts=job.texts,
         drafts=await drop_drafts_with(connection, email, customer_id),
         contacts=await drop_contacts_with(connection, email, customer_id),
         campaigns=await service.forget_visitor(connection, email, customer_id),

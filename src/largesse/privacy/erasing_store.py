@@ -10,8 +10,8 @@ from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 
 _COLUMNS = Fragment("""
-    id, customer_id, request_id, sealed_email, who, done, found IS NOT NULL AS is_searched, coalesce(jsonb_array_length(found), 0) AS orders,
-    found -> done AS next, lines, messages, cancelled, captured, parcels, ended_at IS NOT NULL AS has_ended, erasure_id
+    id, customer_id, request_id, sealed_email, who, done, orders IS NOT NULL AS is_searched, coalesce(orders, 0) AS orders, texts,
+    lines, messages, cancelled, captured, parcels, ended_at IS NOT NULL AS has_ended, erasure_id
 """)
 # A request has one job that has not ended.
 _ADD = """
@@ -29,11 +29,18 @@ _LAST_OF_REQUEST = compose(
     "SELECT {columns} FROM erasure_jobs WHERE request_id = $1 ORDER BY id DESC LIMIT 1", columns=_COLUMNS
 )
 _LOCK = compose("{one} FOR UPDATE", one=_ONE)
+_OF_REQUESTS = compose(
+    "SELECT {columns} FROM erasure_jobs WHERE ended_at IS NULL AND request_id IS NOT NULL", columns=_COLUMNS
+)
 _DUE = """
     SELECT id FROM erasure_jobs WHERE ended_at IS NULL AND due_at <= clock_now() ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
 """
-_FOUND = "SELECT found FROM erasure_jobs WHERE id = $1"
-_NOTE_FOUND = "UPDATE erasure_jobs SET found = $2, captured = $3 WHERE id = $1"
+_NOTE_FOUND = "UPDATE erasure_jobs SET orders = $2, texts = $3, captured = $4 WHERE id = $1"
+_ADD_FOUND = """
+    INSERT INTO erasure_orders (job_id, number, found)
+    SELECT $1, number - 1, found FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS one (found, number)
+"""
+_FOUND = "SELECT found FROM erasure_orders WHERE job_id = $1 AND number = $2"
 _ADVANCE = """
     UPDATE erasure_jobs SET done = done + 1, lines = lines + $2, messages = messages + $3, cancelled = cancelled + $4,
         captured = captured + $5, parcels = parcels + $6
@@ -64,7 +71,7 @@ class ErasureJob(msgspec.Struct, frozen=True):
     done: int  # orders that are erased
     is_searched: bool  # whether the search for the address is over
     orders: int  # orders in which it was found
-    next: FoundOrder | None  # the next order to erase
+    texts: int  # those of them whose texts contain it
     lines: int
     messages: int
     cancelled: int
@@ -99,6 +106,12 @@ async def find_job_of_request(connection: Connection, request_id: int) -> Erasur
     return None if row is None else _job(row)
 
 
+async def list_running_of_requests(connection: Connection) -> dict[int, ErasureJob]:
+    """Returns the running jobs of all requests, by the ids of the requests."""
+    jobs = [_job(row) for row in await connection.fetch(_OF_REQUESTS)]
+    return {job.request_id: job for job in jobs if job.request_id is not None}
+
+
 async def find_due_job(connection: Connection) -> int | None:
     """Returns the first due job that nobody works on right now."""
     job_id: int | None = await connection.fetchval(_DUE)
@@ -114,13 +127,13 @@ async def read_job(connection: Connection, job_id: int, *, lock: bool = False) -
 
 async def note_found(connection: Connection, job_id: int, found: Sequence[FoundOrder], captured: int) -> None:
     """Stores where the address of a job was found, and how many captured copies are gone already."""
-    await connection.execute(_NOTE_FOUND, job_id, msgspec.json.encode(found).decode(), captured)
+    await connection.execute(_ADD_FOUND, job_id, msgspec.json.encode(found).decode())
+    await connection.execute(_NOTE_FOUND, job_id, len(found), sum(one.is_mention for one in found), captured)
 
 
-async def count_mentions(connection: Connection, job_id: int) -> int:
-    """Returns in how many orders of a job texts contain the address."""
-    found = msgspec.json.decode(await connection.fetchval(_FOUND, job_id), type=list[FoundOrder])
-    return sum(one.is_mention for one in found)
+async def read_next(connection: Connection, job: ErasureJob) -> FoundOrder:
+    """Returns the next order to erase. Lock the job before: another process may have just searched."""
+    return msgspec.json.decode(await connection.fetchval(_FOUND, job.id, job.done), type=FoundOrder)
 
 
 async def advance(connection: Connection, job_id: int, counts: Sequence[int]) -> None:
@@ -140,9 +153,5 @@ async def postpone(connection: Connection, job_id: int, delay_s: float) -> None:
 
 def _job(row: Row) -> ErasureJob:
     columns: dict[str, Any] = dict(row)
-    who, following = columns.pop("who"), columns.pop("next")
-    return ErasureJob(
-        **columns,
-        who=msgspec.json.decode(who, type=Who),
-        next=None if following is None else msgspec.json.decode(following, type=FoundOrder),
-    )
+    who = columns.pop("who")
+    return ErasureJob(**columns, who=msgspec.json.decode(who, type=Who))

@@ -12,7 +12,7 @@ from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
 from largesse.db.scope import OFFICE
 from largesse.privacy import requests, store
-from largesse.privacy.erasing_store import find_job_of_request
+from largesse.privacy.erasing_store import find_job_of_request, list_running_of_requests
 from largesse.privacy.requests import Kind, Outcome
 from largesse.privacy.store import PrivacyRequest
 from largesse.staff.model import StaffRight
@@ -42,11 +42,13 @@ async def show(context: OfficeContext) -> Response:
     before = context.parameters.number("before")
     async with context.database.connection(OFFICE) as connection:
         due = await store.list_open(connection, limit=requests.MOST_OPEN)
+        jobs = await list_running_of_requests(connection)
         done = await store.list_done(connection, before=before or INT32, limit=_PAGE + 1)
         today = await store.read_today(connection)
     return context.page(
         "privacy.html",
         due=[(one, requests.shown_email(context.services.vault, one)) for one in due],
+        jobs=jobs,
         done=done[:_PAGE],
         today=today,
         soon_days=requests.SOON_DAYS,
