@@ -66,7 +66,13 @@ def a_people_mail(kind: str, tag: str = "en", **changes: object) -> writing.Peop
         "thank_you": {"reference": "0WB", "notes": notes},
     }
     about = {"environment": "staging"} | abouts[kind] | changes if kind in abouts else None
-    known = "ada@acme.example", tag, "Acme & Co", "203.0.113.9", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0.0.0 Safari/537.36"
+    known = (
+        "ada@acme.example",
+        tag,
+        "Acme & Co",
+        "203.0.113.9",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0.0.0 Safari/537.36",
+    )
     return writing.PeopleMail(7, kind, *known, at, 1, LINK, about, None, "app_on")
 
 
