@@ -20,27 +20,25 @@ from largesse.db.session import COMMANDS, CONNECT_TIMEOUT_S, REQUESTS, Dialer, L
 
 Row = asyncpg.Record
 Connection = asyncpg.Connection
+_Errors = tuple[type[BaseException], ...]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Reads = Callable[Concatenate[Connection, _P], Awaitable[_T]]
 
 # The server lacks disk space, memory or connections, or cannot read or write its files. It has rolled back the statement.
-OUT_OF_RESOURCES: tuple[type[BaseException], ...] = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
+OUT_OF_RESOURCES: _Errors = (asyncpg.InsufficientResourcesError, asyncpg.PostgresIOError)
 
 # Another transaction held what a statement needed, for too long or in a deadlock. The server has rolled back the statement.
-LOCKED: tuple[type[BaseException], ...] = (asyncpg.LockNotAvailableError, asyncpg.TransactionRollbackError)
+LOCKED: _Errors = (asyncpg.LockNotAvailableError, asyncpg.TransactionRollbackError)
 
 # The server refuses the login: its password was changed, or it may not log in, or the database was renamed. Only opening a session raises it.
-_REFUSED: tuple[type[BaseException], ...] = (
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-)
+_REFUSED: _Errors = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 # OUT_OF_RESOURCES, _REFUSED, and: the server is stopping, starting, gone, silent or a standby, or a time limit has passed.
 # The time limit is for a statement, a lock or an idle transaction. A server is a standby before its promotion, or after another's.
 # The statement may be tried again on another connection. A COMMIT with such an error may or may not have happened.
 # InternalClientError: a statement began on a connection that the server was about to close.
-DATABASE_AWAY: tuple[type[BaseException], ...] = (
+DATABASE_AWAY: _Errors = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -55,7 +53,7 @@ DATABASE_AWAY: tuple[type[BaseException], ...] = (
 )
 
 # DATABASE_AWAY, and all errors of the server itself.
-DATABASE_FAILED: tuple[type[BaseException], ...] = (*DATABASE_AWAY, asyncpg.PostgresError)
+DATABASE_FAILED: _Errors = (*DATABASE_AWAY, asyncpg.PostgresError)
 
 
 class CommitLost(ConnectionError):
