@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Sized
-from decimal import Decimal
 
 from largesse.base.errors import OperatorError
 from largesse.base.text import cleaned
@@ -104,18 +103,18 @@ class Fields:
 
     def key(self, name: str = "key", *, slash: bool = False) -> str:
         """Returns a key, or a reference to one; empty after a mistake. With `slash`, it may have slashes."""
-        key = self._one(name, values.text(_KEY_LENGTH), required=True) or ""
+        key = self.one(name, values.text(_KEY_LENGTH), required=True) or ""
         if "/" in key and not slash:
             self.mistake(name, "must not contain a slash")
         return key
 
     def reference(self, name: str) -> str | None:
         """Returns the key of another object, or None."""
-        return self._one(name, values.text(_KEY_LENGTH))
+        return self.one(name, values.text(_KEY_LENGTH))
 
     def references(self, name: str, *, required: bool = False) -> tuple[str, ...] | None:
         """Returns the keys in a list: at least one, none of them twice."""
-        found = self._each(name, values.text(_KEY_LENGTH), "{!r} comes twice", required=required)
+        found = self.each(name, values.text(_KEY_LENGTH), "{!r} comes twice", required=required)
         return found if self.has(name) else None
 
     def references_or_all(self, name: str) -> tuple[str, ...] | None:
@@ -125,19 +124,15 @@ class Fields:
             if node.text != "all":
                 self.mistake(name, "must be `all` or a list of keys")
             return None
-        return self._each(name, values.text(_KEY_LENGTH), "{!r} comes twice", empty=True) if self.has(name) else None
+        return self.each(name, values.text(_KEY_LENGTH), "{!r} comes twice", empty=True) if self.has(name) else None
 
     def text(self, name: str, most: int, *, required: bool = False, line_ends: bool = False) -> str | None:
         """Returns text of at most `most` characters, without spaces around it."""
-        return self._one(name, values.text(most, line_ends=line_ends), required=required)
-
-    def email(self, name: str) -> str:
-        """Returns a normalised e-mail address; empty after a mistake."""
-        return self._one(name, values.email, required=True) or ""
+        return self.one(name, values.text(most, line_ends=line_ends), required=required)
 
     def choice(self, name: str, options: Collection[str], default: str | None = None) -> str:
         """Returns one of `options`. Required without a default."""
-        return self._one(name, values.choice(options), required=default is None) or default or ""
+        return self.one(name, values.choice(options), required=default is None) or default or ""
 
     def managed(self) -> str:
         """Returns who manages the object once it is loaded: `file` or `office`."""
@@ -145,55 +140,31 @@ class Fields:
 
     def currency(self, name: str = "currency") -> str:
         """Returns an ISO 4217 code in capitals; empty after a mistake."""
-        return self._one(name, values.currency, required=True) or ""
-
-    def country(self, name: str, *, required: bool = False) -> str | None:
-        """Returns an ISO 3166-1 alpha-2 code in capitals."""
-        return self._one(name, values.country, required=required)
-
-    def countries(self, name: str) -> tuple[str, ...]:
-        """Returns ISO 3166-1 alpha-2 codes in capitals, in the file's order, without duplicates."""
-        return self._each(name, values.country, "{} comes twice", required=True)
+        return self.one(name, values.currency, required=True) or ""
 
     # Numbers
 
     def flag(self, name: str, *, default: bool | None = None) -> bool:
         """Returns true or false; required without a default."""
-        found = self._one(name, values.flag, required=default is None)
+        found = self.one(name, values.flag, required=default is None)
         return bool(default) if found is None else found
-
-    def flag_if_given(self, name: str) -> bool | None:
-        """Returns true or false; None if it is missing or a mistake."""
-        return self._one(name, values.flag)
-
-    def whole(self, name: str, least: int, most: int) -> int | None:
-        """Returns a whole number from `least` to `most`; None if it is missing or a mistake."""
-        return self._one(name, values.whole(least, most))
-
-    def percent(self, name: str) -> Decimal:
-        """Returns a percentage from 0 to 1000; 0 if the field is missing."""
-        return self._one(name, values.percent) or Decimal(0)
-
-    def percents(self, name: str) -> dict[str, Decimal]:
-        """Returns percentages by country."""
-        return self._by_country(name, values.percent)
 
     def amount(self, name: str, currency: str, *, least: int = 1, required: bool = False) -> int | None:
         """Returns minor units of `currency`, at least `least`; None if missing or after a mistake."""
-        return self._one(name, values.amount(currency, least=least), required=required)
+        return self.one(name, values.amount(currency, least=least), required=required)
 
     def balance(self, name: str, currency: str) -> int:
         """Returns minor units of `currency`, not negative; 0 if missing or after a mistake."""
-        return self._one(name, values.balance(currency)) or 0
+        return self.one(name, values.balance(currency)) or 0
 
     def amounts(self, name: str, currency: str) -> tuple[int, ...]:
         """Returns minor units in ascending order, all positive and different."""
-        found = self._each(name, values.amount(currency), "comes twice")
+        found = self.each(name, values.amount(currency), "comes twice")
         return tuple(sorted(minor for minor in found if minor is not None))
 
     def amounts_by_country(self, name: str, currency: str) -> dict[str, int]:
         """Returns minor units by country, none of them negative."""
-        found = self._by_country(name, values.amount(currency, least=0), required=True)
+        found = self.by_country(name, values.amount(currency, least=0), required=True)
         return {country: minor for country, minor in found.items() if minor is not None}
 
     # Lists of objects
@@ -203,13 +174,14 @@ class Fields:
         for item, node in self._list(name, empty=True):
             yield Fields(node, self._path_of(item), self._mistakes)
 
-    # Shared by the readers. `item` names a field or an element: `countries[1]`.
+    # By any rule. `item` names a field or an element: `countries[1]`.
 
-    def _one(self, name: str, rule: Rule[Value], *, required: bool = False) -> Value | None:
+    def one(self, name: str, rule: Rule[Value], *, required: bool = False) -> Value | None:
+        """Returns the value of a field, by its rule. Returns None if it is missing or a mistake."""
         node = self._node(name, required=required)
         return None if node is None else self._read(name, node, rule)
 
-    def _each(
+    def each(
         self, name: str, rule: Rule[Value], twice: str, *, required: bool = False, empty: bool = False
     ) -> tuple[Value, ...]:
         """Returns the valid values of a list. `twice` is the text of the mistake for a repeated one."""
@@ -223,7 +195,8 @@ class Fields:
             found[value] = None
         return tuple(found)
 
-    def _by_country(self, name: str, rule: Rule[Value], *, required: bool = False) -> dict[str, Value]:
+    def by_country(self, name: str, rule: Rule[Value], *, required: bool = False) -> dict[str, Value]:
+        """Returns the valid values of a mapping by country: ISO 3166-1 alpha-2 codes in capitals."""
         node = self._node(name, required=required)
         if node is None:
             return {}

@@ -1,5 +1,6 @@
 """Reads the products and collections of a seed file, with the pictures in its folder, and the values a template may have."""
 
+from decimal import Decimal
 from importlib.resources.abc import Traversable
 
 from largesse.base.errors import InvalidRequest
@@ -9,6 +10,7 @@ from largesse.catalogue.model import Collection as catalogue_Collection
 from largesse.catalogue.model import Product as catalogue_Product
 from largesse.catalogue.pictures import MAX_BYTES, Picture, PictureRefused, read_picture
 from largesse.catalogue.service import MOST_PRODUCTS
+from largesse.seed import values
 from largesse.seed.document import Collection, Product
 from largesse.seed.fields import Fields
 from largesse.suppliers.model import NAME, NAME_RULE
@@ -70,14 +72,14 @@ def read_product(fields: Fields, folder: PictureFolder) -> Product:
         name=fields.text("name", _NAME_LENGTH, required=True) or "",
         digital=digital,
         currency=currency,
-        countries=fields.countries("countries") if digital else (),
+        countries=fields.each("countries", values.country, "{} comes twice", required=True) if digital else (),
         denominations_minor=fields.amounts("denominations", currency) if digital else (),
         min_amount_minor=fields.amount("min_amount", currency) if digital else None,
         max_amount_minor=fields.amount("max_amount", currency) if digital else None,
         cost_minor=None if digital else fields.amount("cost", currency, required=True),
-        markup_percent=fields.percent("markup_percent"),
+        markup_percent=fields.one("markup_percent", values.percent) or Decimal(0),
         postage_minor={} if digital else fields.amounts_by_country("postage", currency),
-        vat_percent=fields.percents("vat_percent"),
+        vat_percent=fields.by_country("vat_percent", values.percent),
         customers=fields.references("customers"),
         active=fields.flag("active", default=True),
         picture=_read_picture(fields, folder),
@@ -153,7 +155,7 @@ def read_collection(fields: Fields) -> Collection:
         key=fields.key(),
         customer=customer,
         name=fields.text("name", _NAME_LENGTH, required=True) or "",
-        country=fields.country("country", required=True) or "",
+        country=fields.one("country", values.country, required=True) or "",
         currency=currency,
         value_minor=None if customer is None else fields.amount("value", currency, required=True),
         value_points_minor=fields.amounts("value_points", currency) if customer is None else (),

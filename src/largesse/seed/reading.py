@@ -18,11 +18,10 @@ from largesse.customers.roles import ROLES
 from largesse.customers.service_accounts import MOST_SERVICE_ACCOUNTS
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.ledger.payment_sources import SOURCES
-from largesse.seed import document
+from largesse.seed import document, values
 from largesse.seed.document import Collection, SeedFile
 from largesse.seed.fields import Fields, SeedErrors
 from largesse.seed.gifts import PictureFolder, gift_value, read_collection, read_product, sold_in
-from largesse.seed.values import compose
 from largesse.templates.service import MAX_EXPIRY_DAYS, MAX_NAME, MOST_TEMPLATES
 
 ENVIRONMENTS = ("production", "staging")
@@ -69,10 +68,10 @@ def _read_user(fields: Fields) -> document.User:
     return fields.finish(
         document.User(
             place=fields.place,
-            email=fields.email("email"),
+            email=fields.one("email", values.email, required=True) or "",
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
             role=fields.choice("role", ROLES, "member"),
-            active=fields.flag_if_given("active"),
+            active=fields.one("active", values.flag),
         )
     )
 
@@ -83,7 +82,7 @@ def _read_service_account(fields: Fields) -> document.ServiceAccount:
             place=fields.place,
             key=fields.key(),
             name=fields.text("name", _NAME_LENGTH, required=True) or "",
-            active=fields.flag_if_given("active"),
+            active=fields.one("active", values.flag),
         )
     )
 
@@ -117,7 +116,7 @@ def _read_funding_account(fields: Fields) -> document.FundingAccount:
 
 def _read_template(fields: Fields, customer: str, gifts: Gifts) -> document.Template:
     product, collection = fields.reference("product"), fields.reference("collection")
-    country = fields.country("country")
+    country = fields.one("country", values.country)
     value_minor = 0
     if fields.has("product") == fields.has("collection"):
         fields.mistake("product", "exactly one of `product` and `collection` is required")
@@ -141,7 +140,7 @@ def _read_template(fields: Fields, customer: str, gifts: Gifts) -> document.Temp
             wrapping_key=fields.text("wrapping_key", _WRAPPING_KEY_LENGTH),
             from_name=fields.text("from_name", _FROM_NAME_LENGTH),
             message=fields.text("message", _MESSAGE_LENGTH, line_ends=True),
-            expiry_after_days=fields.whole("expiry_after_days", 1, MAX_EXPIRY_DAYS),
+            expiry_after_days=fields.one("expiry_after_days", values.whole(1, MAX_EXPIRY_DAYS)),
         )
     )
 
@@ -241,7 +240,7 @@ def parse_seed(content: bytes, file: str, folder: Traversable | None = None) -> 
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise OperatorError(f"{file}:{line}: the file must be UTF-8") from None
-    root = compose(text, file)
+    root = values.compose(text, file)
     if root is None:
         raise OperatorError(f"{file}:1: the file is empty")
     mistakes = SeedErrors(file)

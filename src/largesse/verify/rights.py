@@ -1,6 +1,6 @@
 """Checks of roles, their rights and their rows: as `largesse.db.rights` and `policies` have them, and no more. Also what staff may and did."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from largesse.db.fragments import Fragment, compose, each, identifier
 from largesse.db.grants import IS_OWNED_BY, differences, policies_missing
@@ -96,20 +96,12 @@ STAFF = (
 
 async def check_policies(connection: Connection) -> list[Finding]:
     """Compares row-level security with what is declared; returns each statement that would correct it."""
-    missing = await policies_missing(connection)
-    if not missing:
-        return []
-    rule = RULES[CUSTOMERS_ARE_HELD_APART]
-    return [Finding(CUSTOMERS_ARE_HELD_APART, rule, len(missing), tuple(missing[:SHOWN_IDS]))]
+    return _findings(CUSTOMERS_ARE_HELD_APART, await policies_missing(connection))
 
 
 async def check_schema(connection: Connection) -> list[Finding]:
     """Compares the schema with the one that this release creates."""
-    found = await schema_differences(connection)
-    if not found:
-        return []
-    rule = RULES[SCHEMA_IS_RELEASED]
-    return [Finding(SCHEMA_IS_RELEASED, rule, len(found), tuple(found[:SHOWN_IDS]))]
+    return _findings(SCHEMA_IS_RELEASED, await schema_differences(connection))
 
 
 async def check_rights(connection: Connection) -> list[Finding]:
@@ -119,7 +111,8 @@ async def check_rights(connection: Connection) -> list[Finding]:
     # Before that, no role exists that could lack a right, and everybody may call functions, which is PostgreSQL's default.
     wrong = [f"not {right.grant}" for right in found.missing if handed]
     wrong += [right.grant for right in found.extra if handed or right.kind == "TABLE"]
-    if not wrong:
-        return []
-    rule = RULES[ROLES_HAVE_THEIR_RIGHTS]
-    return [Finding(ROLES_HAVE_THEIR_RIGHTS, rule, len(wrong), tuple(wrong[:SHOWN_IDS]))]
+    return _findings(ROLES_HAVE_THEIR_RIGHTS, wrong)
+
+
+def _findings(check: str, wrong: Sequence[str]) -> list[Finding]:
+    return [Finding(check, RULES[check], len(wrong), tuple(wrong[:SHOWN_IDS]))] if wrong else []
