@@ -43,7 +43,7 @@ def test_the_headline_is_who_gets_the_gift(ada: Browser, service: Service, fille
     one = send(service, recipients=[{"email": "solo@acme.example"}])
     work(service)
     listed(ada)
-    assert f'<span class="code">…{plain[-6:]}</span>' in ada.page.text
+    assert f'<span class="code whole">…{plain[-6:]}</span>' in ada.page.text
     assert "solo@acme.example Coffee House e-gift, £10.00 " in ada.text
     assert plain not in ada.text, "the whole reference is on the order's page alone"
     for reference in (plain, one):
