@@ -191,8 +191,9 @@ async def _record(
     # Approvers are mailed when an automation begins to wait for them.
     if state in {model.FAILED, model.MISSED} or (state == model.WAITING and reason != model.NOT_APPROVED):
         user_ids = await run_store.mark_mailed(connection, key, run["send_on"])
-        of = key.automation_id
-        await mail_users(connection, "automation_refused", user_ids, automation_id=of, delay_s=_MAILED_AFTER_S)
+        await mail_users(
+            connection, "automation_refused", user_ids, automation_id=key.automation_id, delay_s=_MAILED_AFTER_S
+        )
 
 
 def _verdict(

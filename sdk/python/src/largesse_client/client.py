@@ -93,10 +93,8 @@ class Largesse(_Client[Sync]):
         on_ignored: OnIgnored = log_ignored,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
-        asker, trusted = (
-            Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored),
-            _trusted(verify),
-        )
+        asker = Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored)
+        trusted = _trusted(verify)
         self._driver = Driver(lambda: httpx.Client(**options, verify=trusted, proxy=proxy), asker, timeout_s)
         super().__init__(self._driver, options["base_url"])
 
@@ -137,10 +135,8 @@ class AsyncLargesse(_Client[Async]):
         on_ignored: OnIgnored = log_ignored,
     ) -> None:
         options = _options(base_url, api_key, timeout_s)
-        asker, trusted = (
-            Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored),
-            _trusted(verify),
-        )
+        asker = Asker(options["base_url"], _retry_policy(attempts, patience_s), on_ignored=on_ignored)
+        trusted = _trusted(verify)
         self._driver = AsyncDriver(lambda: httpx.AsyncClient(**options, verify=trusted, proxy=proxy), asker, timeout_s)
         super().__init__(self._driver, options["base_url"])
 
