@@ -44,14 +44,14 @@ def test_with_a_password_one_gets_in_and_out(service: Service, browser: Browser,
 def test_the_session_is_never_one_there_was_before(service: Service, browser: Browser, ada: str) -> None:
     """Whoever plants a cookie gains nothing: signing in makes another."""
     planted = "A" * 43
-    browser.cookies = {"app": planted}
+    browser.cookies = {"__Host-app-session": planted}
     enter(browser, ada, PASSWORD)
-    assert browser.cookies["app"] != planted
-    assert Browser(service, cookies={"app": planted}).get("/app").status_code == 303
-    first = browser.cookies["app"]
+    assert browser.cookies["__Host-app-session"] != planted
+    assert Browser(service, cookies={"__Host-app-session": planted}).get("/app").status_code == 303
+    first = browser.cookies["__Host-app-session"]
     link = link_for(service, ada)
     browser.submit(link)
-    assert browser.cookies["app"] != first
+    assert browser.cookies["__Host-app-session"] != first
 
 
 def test_cookies_are_for_no_script_and_no_other_site(service: Service, ada: str) -> None:
@@ -62,7 +62,8 @@ def test_cookies_are_for_no_script_and_no_other_site(service: Service, ada: str)
         cookies = response.headers.get_list("set-cookie")
         assert cookies
         for cookie in cookies:
-            for said in ("HttpOnly", "Secure", "SameSite=lax", "Path=/app"):
+            assert re.match(r"__Host-app-\w+=", cookie), "no subdomain may set one"
+            for said in ("HttpOnly", "Secure", "SameSite=lax", "Path=/;"):
                 assert said in cookie
 
 
@@ -150,7 +151,7 @@ def test_tabs_that_a_browser_opens_at_once_after_the_session_ended_all_lead_on(s
     browser = Browser(service)
     enter(browser, ada, PASSWORD)
     service.sql("UPDATE sessions SET ended_at = clock_now() WHERE ended_at IS NULL")
-    browser.cookies = {"app": browser.cookies["app"]}
+    browser.cookies = {"__Host-app-session": browser.cookies["__Host-app-session"]}
     before, tokens = dict(browser.cookies), []
     for _ in range(2):
         kept, browser.cookies = browser.cookies, dict(before)

@@ -54,7 +54,7 @@ def test_a_login_form_of_another_site_signs_nobody_in(service: Service) -> None:
     attacker.get("/app/sign-in")
     answer = victim.submit("/app/sign-in", token=attacker.token, email="a@b.example", password="x")
     assert answer.status_code == 403
-    assert "app" not in victim.cookies
+    assert "__Host-app-session" not in victim.cookies
 
 
 def test_a_form_sent_often_at_once_is_taken_once(service: Service, ada: Browser) -> None:

@@ -107,7 +107,7 @@ def test_who_guesses_codes_with_the_password_keeps_its_owner_out_of_nothing(serv
             other = Browser(service, cookies=dict(device))
             assert enter(other, "ada@acme.example") == 303
             answers.append(other.submit("/app/second-step", code="000000").status_code)
-            device = {"device": other.cookies["device"]}
+            device = {"__Host-app-device": other.cookies["__Host-app-device"]}
         assert answers == [422] * TRIED + [429] * 2, (
             "a browser in which the password alone was right has none of its own"
         )

@@ -54,7 +54,7 @@ def test_a_passkey_is_asked_for_beside_the_password(service: Service) -> None:
     assert "never used" in ada.text
 
     browser = enter(service, "ada@acme.example")
-    before = browser.cookies["app"]
+    before = browser.cookies["__Host-app-session"]
     assert browser.get("/app/people").headers["location"].startswith("/app/second-step")
     options = asked(browser.get("/app/second-step").text)
     assert options["rpId"] == "gifts.example"
@@ -63,7 +63,7 @@ def test_a_passkey_is_asked_for_beside_the_password(service: Service) -> None:
     answer = passkey.sign(options)
     assert browser.post("/app/second-step", passkey=answer, next="/app/people").headers["location"] == ("/app/people")
     assert browser.get("/app/people").status_code == 200
-    assert browser.cookies["app"] != before
+    assert browser.cookies["__Host-app-session"] != before
     assert "last used" in ada.read("/app/security")
     assert re.search(r"ada@acme.example .*?Set up", ada.read("/app/people")), "others see that she has one"
     # Without it, by a recovery code.

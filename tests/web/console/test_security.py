@@ -71,7 +71,7 @@ def set_up(service: Service, browser: Browser) -> tuple[bytes, list[str]]:
 def test_with_a_second_step_a_password_alone_shows_nothing(service: Service) -> None:
     secret, codes = set_up(service, with_password(service, "ada@acme.example"))
     browser = enter(service, "ada@acme.example")
-    before = browser.cookies["app"]
+    before = browser.cookies["__Host-app-session"]
     for path in ("/app", "/app/people", "/app/security", "/app/customers"):
         assert browser.get(path).headers["location"].startswith("/app/second-step?next=")
     browser.sees("/app/second-step?next=%2Fapp%2Fpeople", "lost your device", "ask the operator for a link")
@@ -79,8 +79,8 @@ def test_with_a_second_step_a_password_alone_shows_nothing(service: Service) -> 
     answer = browser.post("/app/second-step", code=code_of(service, secret, 30), next="/app/people")
     assert answer.headers["location"] == "/app/people"
     assert browser.get("/app/people").status_code == 200
-    assert browser.cookies["app"] != before
-    assert Browser(service, cookies={"app": before}).get("/app").status_code == 303
+    assert browser.cookies["__Host-app-session"] != before
+    assert Browser(service, cookies={"__Host-app-session": before}).get("/app").status_code == 303
     # Without the app, by a recovery code, once; a link of the operator asks for it, too.
     for expected in (303, 422):
         link, other = link_for(service, "ada@acme.example"), Browser(service)

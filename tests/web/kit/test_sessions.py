@@ -7,7 +7,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.encryption.vault import Vault
-from largesse.web.kit.sessions import form_key, give_cookie, is_form_of, open_cookie, read_cookie, seal_cookie
+from largesse.web.kit.sessions import (
+    form_key,
+    give_cookie,
+    is_form_of,
+    open_cookie,
+    page_cookies,
+    read_cookie,
+    seal_cookie,
+)
 
 NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 ENDS = NOW + timedelta(hours=1)
@@ -62,6 +70,26 @@ def test_a_cookie_is_for_its_pages_and_no_script(is_secure: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("public_url", "base", "cookie"),
+    [
+        ("https://gifts.example", "", "__Host-app-session=v; HttpOnly; Max-Age=9; Path=/; SameSite=lax; Secure"),
+        (
+            "https://example.com/gifts",
+            "/gifts",
+            "app-session=v; HttpOnly; Max-Age=9; Path=/gifts/app; SameSite=lax; Secure",
+        ),
+        ("http://127.0.0.1:8000", "", "app-session=v; HttpOnly; Max-Age=9; Path=/app; SameSite=lax"),
+    ],
+)
+def test_no_subdomain_can_set_a_cookie_of_an_own_host(public_url: str, base: str, cookie: str) -> None:
+    response, cookies = Response(), page_cookies(public_url, base, "/app")
+    cookies.give(response, "session", "v", 9)
+    assert response.headers["set-cookie"] == cookie
+    request = Request({"type": "http", "headers": [(b"cookie", cookie.partition(";")[0].encode())]})
+    assert cookies.read(request, "session") == "v"
+
+
+@pytest.mark.parametrize(
     ("sent", "value"),
     [
         (["app=abc"], "abc"),
@@ -69,11 +97,12 @@ def test_a_cookie_is_for_its_pages_and_no_script(is_secure: bool) -> None:
         (["a=1", "app=abc"], "abc"),
         (["app=x=y"], "x=y"),
         (["apps=abc; APP=abc; app"], ""),
+        (["app=abc; \x85app=planted; \xa0app=planted"], "abc"),
         ([""], ""),
         ([], ""),
         (['app="\\"x\\""'], '"\\"x\\""'),
     ],
 )
 def test_a_cookie_is_read_as_it_was_sent(sent: list[str], value: str) -> None:
-    request = Request({"type": "http", "headers": [(b"cookie", one.encode()) for one in sent]})
+    request = Request({"type": "http", "headers": [(b"cookie", one.encode("latin-1")) for one in sent]})
     assert read_cookie(request, "app") == value

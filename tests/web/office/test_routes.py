@@ -135,7 +135,7 @@ def test_people_and_keys_of_customers_reach_nothing_of_it(service: Service) -> N
     """Not with their session, under whatever name of a cookie, nor with an API key."""
     add_staff(service, "owner")
     ada = signed_in(service, "ada@acme.example")
-    ada.cookies["office"] = ada.cookies["app"]
+    ada.cookies["__Host-office-session"] = ada.cookies["__Host-app-session"]
     for route, answer in answers(ada, GUARDED, "/office/sign-in"):
         assert answer.status_code in {303, 401}, route.path
         by_key = service.client("hr").request(route.method, path_of(route))
@@ -146,11 +146,13 @@ def test_people_and_keys_of_customers_reach_nothing_of_it(service: Service) -> N
 @pytest.mark.slow
 def test_members_of_staff_reach_nothing_of_customers(service: Service) -> None:
     owner = staff_in(service, "owner")
-    owner.cookies["app"] = owner.cookies["office"]
+    owner.cookies["__Host-app-session"] = owner.cookies["__Host-office-session"]
     routes = [route for route in OF_CONSOLE if route.who is not Access.ANYONE]
     for route, answer in answers(owner, routes, "/app/sign-in"):
         assert answer.status_code in {303, 401}, route.path
-    answer = service.client().get("/orders", headers={"Authorization": f"Bearer {owner.cookies['office']}"})
+    answer = service.client().get(
+        "/orders", headers={"Authorization": f"Bearer {owner.cookies['__Host-office-session']}"}
+    )
     assert answer.status_code == 401
 
 
@@ -168,5 +170,5 @@ def test_the_cookies_are_of_the_back_office_alone(service: Service) -> None:
     browser, link = Browser(service), link_of(service, add_staff(service, "owner"))
     browser.get(link)
     for cookie in browser.post(link).headers.get_list("set-cookie"):
-        assert re.search(r"; Path=/office;.*SameSite=lax; Secure$", cookie), cookie
+        assert re.search(r"^__Host-office-\w+=.*; Path=/;.*SameSite=lax; Secure$", cookie), cookie
         assert "HttpOnly" in cookie

@@ -50,7 +50,6 @@ class NotProved(Exception):
 class Users(msgspec.Struct, frozen=True):
     """Those who sign in to some pages: the people of customers to the web application, members of staff to the back office."""
 
-    cookie: str  # the name of the session cookie
     lasts_s: int
     forbidden: str  # what a page says to a person whose role lacks the right
     database: Database  # has their sessions, and the forms that were answered
@@ -91,7 +90,7 @@ class PageContext:
         self.token_of = ""  # the cookie that form tokens of this page are bound to
         self.page_of = ""  # the cookie that the token of the posted form is bound to
         self.new_cookie: str | None = None  # the secret of a new session; empty ends the session
-        known = read_cookie(request, DEVICE)
+        known = layout.page_cookies.read(request, DEVICE)
         self.device = known if secret_hash(known) else new_secret()
         self.layout = layout
         self.site = layout.root  # the root path of the pages: `/app` or `/office`

@@ -24,7 +24,7 @@ from largesse.db.pool import DATABASE_AWAY, CommitLost
 from largesse.db.scope import LOOKUP
 from largesse.web.console.context import NotProved, PageContext, RequestContext, Users
 from largesse.web.console.form import CHANGED, Form
-from largesse.web.console.layout import DEVICE, Layout
+from largesse.web.console.layout import DEVICE, FORMS, SESSION, Layout
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import ROUTES
 from largesse.web.console.sign_in import MOST_PROOF_BYTES, MOST_PROOF_FIELDS, NOT_CARRIED, ask_first, take_proof
@@ -34,10 +34,8 @@ from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import guarded
 from largesse.web.kit.problems import TooLarge, headers_of, problem_type
 from largesse.web.kit.refusal_log import ACTS_FOR
-from largesse.web.kit.sessions import OneTimeToken, give_cookie, read_cookie, read_one_time_token, take_cookie
+from largesse.web.kit.sessions import OneTimeToken, read_one_time_token
 
-SESSION = "app"  # the session cookie
-_FORM_COOKIE = "door"  # the cookie that form tokens are bound to without a session, or after it ended
 _DAY_S, _YEAR_S = 24 * 3600, 365 * 24 * 3600
 # How much is read of a form with files whose session has ended. The next page contains the typed fields, but no files.
 _LOST_BYTES = 1024 * 1024
@@ -92,12 +90,12 @@ class Guard:
         return Route(self._route.path, endpoint, methods=[self._route.method])
 
     async def _answer(self, request: Request) -> Response:
-        cookie = read_cookie(request, self._users.cookie)
+        cookie = self._layout.page_cookies.read(request, SESSION)
         session = await self._users.signing_in.find(cookie) if cookie else None
         context = self._new_context(request, session)
         context.cookie = cookie
         # All tabs share the cookie of an ended session. A new form cookie replaces those of tabs that are opened at the same moment.
-        context.token_of = cookie if secret_hash(cookie) else read_cookie(request, _FORM_COOKIE)
+        context.token_of = cookie if secret_hash(cookie) else self._layout.page_cookies.read(request, FORMS)
         request.state.context = context  # error pages read it
         if session is None and self._route.method == "POST" and self._route.is_of_customer:
             return await self._take_lost(context)
@@ -126,7 +124,7 @@ class Guard:
         if session and session.notice and response.status_code == 200:
             await self._note(context, None)
         if fresh:
-            self._give(response, _FORM_COOKIE, fresh, _DAY_S)
+            self._layout.page_cookies.give(response, FORMS, fresh, _DAY_S)
         return response
 
     def _new_context(self, request: Request, session: SignedIn | None) -> PageContext:
@@ -177,7 +175,7 @@ class Guard:
         """Returns a turn for the form. A signed-in person has at most two forms handled at once; further ones wait."""
         if context.session is None:
             return nullcontext()
-        return self._services.form_turns.turn((self._users.cookie, context.session.person_id))
+        return self._services.form_turns.turn((context.site, context.session.person_id))
 
     async def _read_form(
         self, context: PageContext, share: BodyShare, *, most_bytes: int | None = None
@@ -208,7 +206,7 @@ class Guard:
 
         Such a token is only valid for the person who was signed in then: nobody else can submit a customer's form with it.
         """
-        before = read_cookie(context.request, _FORM_COOKIE) if self._route.is_of_customer else ""
+        before = self._layout.page_cookies.read(context.request, FORMS) if self._route.is_of_customer else ""
         for cookie in filter(None, (context.token_of, before)):
             if (token := read_one_time_token(self._services.vault, cookie, given)) is not None:
                 context.page_of = cookie
@@ -238,7 +236,7 @@ class Guard:
             return None
         has_secret = len(typed.fields) < len(context.form.fields) - 1
         response = context.page("lost.html", status=401, carried=typed.fields, has_secret=has_secret)
-        self._give(response, _FORM_COOKIE, context.page_of, _DAY_S)
+        self._layout.page_cookies.give(response, FORMS, context.page_of, _DAY_S)
         return response
 
     async def _hand_over(self, context: PageContext, token: OneTimeToken) -> Response:
@@ -319,19 +317,14 @@ class Guard:
 
     def _set_session(self, context: PageContext, response: Response) -> None:
         if context.new_cookie:
-            self._give(response, self._users.cookie, context.new_cookie, self._users.lasts_s)
-            self._give(response, DEVICE, context.device, _YEAR_S)
+            self._layout.page_cookies.give(response, SESSION, context.new_cookie, self._users.lasts_s)
+            self._layout.page_cookies.give(response, DEVICE, context.device, _YEAR_S)
         is_entering = context.session and context.session.awaits_second_step
         if context.new_cookie is not None and context.cookie and not is_entering:
             # Lets forms in other tabs work again once the same person has signed in. A session that awaits its second step has none.
-            self._give(response, _FORM_COOKIE, context.cookie, _DAY_S)
+            self._layout.page_cookies.give(response, FORMS, context.cookie, _DAY_S)
         if context.new_cookie == "":
-            path = self._layout.base + self._layout.root
-            take_cookie(response, self._users.cookie, path=path, is_secure=self._layout.is_secure)
-
-    def _give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
-        path, is_secure = self._layout.base + self._layout.root, self._layout.is_secure
-        give_cookie(response, name, value, lasts_s=lasts_s, path=path, is_secure=is_secure, same_site="lax")
+            self._layout.page_cookies.take(response, SESSION)
 
     def _error_page(self, request: Request, status: int, said: str, *, is_uncertain: bool = False) -> Response:
         context = self._context_of(request)
@@ -360,7 +353,6 @@ class Guard:
 def people(services: PageServices) -> Users:
     """Returns the people of customers, who sign in to the web application."""
     return Users(
-        cookie=SESSION,
         lasts_s=14 * _DAY_S,
         forbidden=_FORBIDDEN,
         database=services.database,

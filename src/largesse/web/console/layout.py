@@ -30,11 +30,13 @@ from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.assets import Assets, icon
 from largesse.web.kit.pages import LongTexts, page_templates, public_path, qr_code
 from largesse.web.kit.security import OF_FORMS
-from largesse.web.kit.sessions import read_cookie
+from largesse.web.kit.sessions import page_cookies, read_cookie
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 CATALOGUES = HERE / "locale"
+SESSION = "session"  # the session cookie
+FORMS = "forms"  # the cookie that form tokens are bound to without a session, or after it ended
 DEVICE = "device"  # the cookie by which a browser is recognised
 NARROW_MENU = "largesse_menu"  # a cookie that console.js sets, so that the menu stays as the person left it
 BROWSER_ZONE = "largesse_zone"  # a cookie that console.js sets to the browser's time zone
@@ -72,7 +74,7 @@ class Layout:
         self.docs_url = settings.docs_url
         staging = settings.public_url_of("staging")
         self._staging_base = self.base if staging == settings.public_url else staging
-        self.is_secure = settings.public_url.startswith("https://")
+        self.page_cookies = page_cookies(settings.public_url, self.base, self.root)
         self.assets = Assets(self.asset_folders, f"{self.root}/assets")
         self.routes = routes
 

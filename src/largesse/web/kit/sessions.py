@@ -17,6 +17,9 @@ from largesse.encryption.vault import DecryptionFailed, Vault
 
 _MAX_COOKIE = 400
 _MARK_BYTES = 12
+_BLANKS = (
+    " \t"  # Python's own include the bytes 85 and A0: browsers let a subdomain set a `__Host-` cookie with one in front
+)
 _READ = "largesse.cookies"  # the member of a scope that has the cookies of its request
 
 
@@ -78,7 +81,7 @@ def read_cookie(request: Request, name: str) -> str:
     cookies: dict[str, str] | None = request.scope.get(_READ)
     if cookies is None:
         pairs = (pair.partition("=") for header in request.headers.getlist("cookie") for pair in header.split(";"))
-        cookies = request.scope[_READ] = {given.strip(): value.strip() for given, _, value in pairs}
+        cookies = request.scope[_READ] = {given.strip(_BLANKS): value.strip(_BLANKS) for given, _, value in pairs}
     return cookies.get(name, "")
 
 
@@ -96,9 +99,37 @@ def give_cookie(
     response.set_cookie(name, value, max_age=lasts_s, path=path, secure=is_secure, httponly=True, samesite=same_site)
 
 
-def take_cookie(response: Response, name: str, *, path: str, is_secure: bool) -> None:
-    """Deletes a cookie of the browser."""
-    response.delete_cookie(name, path=path, secure=is_secure, httponly=True)
+class PageCookies(NamedTuple):
+    """The cookies of the pages for people who sign in: how they are named, and for which path."""
+
+    prefix: str
+    path: str
+    is_secure: bool
+
+    def read(self, request: Request, name: str) -> str:
+        """Returns the value of a cookie; empty without one."""
+        return read_cookie(request, self.prefix + name)
+
+    def give(self, response: Response, name: str, value: str, lasts_s: int) -> None:
+        """Sets a cookie."""
+        name, path, is_secure = self.prefix + name, self.path, self.is_secure
+        give_cookie(response, name, value, lasts_s=lasts_s, path=path, is_secure=is_secure, same_site="lax")
+
+    def take(self, response: Response, name: str) -> None:
+        """Deletes a cookie of the browser."""
+        response.delete_cookie(self.prefix + name, path=self.path, secure=self.is_secure, httponly=True)
+
+
+def page_cookies(public_url: str, base: str, root: str) -> PageCookies:
+    """Returns the cookies of the pages below `root`, such as `/app`. `base` is the path of the public address.
+
+    A subdomain can set cookies for the whole domain, to put a person into a session of its own. Browsers refuse it a `__Host-` cookie. That needs
+    TLS and the path `/`. A host that is shared by path does without: its other programs would get the cookie.
+    """
+    prefix, is_secure = f"{root[1:]}-", public_url.startswith("https://")
+    if is_secure and not base:
+        return PageCookies(f"__Host-{prefix}", "/", is_secure)
+    return PageCookies(prefix, base + root, is_secure)
 
 
 def _marked(session: str, mark: str, place: str) -> bytes:

@@ -32,7 +32,6 @@ def office_pages(services: PageServices) -> list[BaseRoute]:
         return []
     layout = OfficeLayout(services.settings, ROUTES)
     users = Users(
-        cookie="office",
         lasts_s=int(LASTS.total_seconds()),
         forbidden=_FORBIDDEN,
         database=office.database,

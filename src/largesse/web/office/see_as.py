@@ -105,7 +105,7 @@ class _SeenLayout(Layout):
     def __init__(self, base: Layout, view: customer_views.CustomerView, token: str) -> None:
         self.base = self._staging_base = base.base + ROOT
         self.docs_url = base.docs_url
-        self.is_secure = base.is_secure
+        self.page_cookies = base.page_cookies
         self.routes = [route for _, route in _SHOWN]
         self.shown = {
             "asset": base.asset,  # assets stay at their own path
