@@ -88,6 +88,7 @@ def test_a_package_is_the_same_whenever_and_wherever_it_is_built(
 
 def test_the_wheels_are_whole(wheels: list[Path]) -> None:
     for folder, wheel in zip(PROJECTS, wheels, strict=True):
+        assert wheel.stat().st_mode & 0o777 == 0o644, "another user can install it"
         (module,) = (path for path in (folder / "src").iterdir() if (path / "__init__.py").is_file())
         ours = {
             str(path.relative_to(folder / "src"))

@@ -43,7 +43,10 @@ def build(project: Path, folder: Path, epoch: int) -> list[Path]:
         capture_output=True,
         text=True,
     )
-    return [folder / name for name in built.stdout.split()]
+    files = [folder / name for name in built.stdout.split()]
+    for file in files:
+        file.chmod(0o644)  # flit_core leaves them readable for their owner alone
+    return files
 
 
 def pack(package: Path, folder: Path) -> Path:

@@ -217,9 +217,16 @@ def with_part(data: bytes, name: str, content: bytes) -> bytes:
 
 @pytest.mark.slow
 async def test_a_bomb_does_not_go_off() -> None:
-    """A hundred megabytes in a hundred kilobytes; and a sheet of one cell in the last corner, which would be 17 thousand million cells."""
+    """A hundred megabytes in a hundred kilobytes, declared and not; and a sheet of one cell in the last corner, which would be 17 thousand million cells."""
     book = workbook([["a@example.com"]])
-    assert await refusal(with_part(book, "xl/media/x", bytes(100_000_000))) == "unpacked"
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        room = 64 * 1024 * 1024 - sum(part.file_size for part in archive.infolist())
+    assert len((await read(with_part(book, "xl/media/x", bytes(room)))).rows) == 1
+    assert await refusal(with_part(book, "xl/media/x", bytes(room + 1))) == "unpacked"
+    sheet, xml = "xl/worksheets/sheet1.xml", b"<worksheet><sheetData><row><c><v>1</v></c></row></sheetData></worksheet>"
+    longer = with_part(book, sheet, xml + bytes(100_000_000))
+    declared, shorter = ((len(xml) + more).to_bytes(4, "little") for more in (100_000_000, 0))
+    assert await refusal(longer.replace(declared, shorter)) == "broken"
     corner = openpyxl.Workbook()
     corner.active["A1"] = "a@example.com"
     corner.active.cell(row=1_048_576, column=16_384, value="x")

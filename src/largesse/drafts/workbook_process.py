@@ -86,7 +86,10 @@ def main() -> None:
 
 
 def _check(data: bytes) -> None:
-    """Raises _Refused if the file is not a workbook, or declares that it unpacks to too much. Nothing unpacks to more than it declares."""
+    """Raises _Refused if the file is not a workbook, or declares that it unpacks to too much.
+
+    Calamine unpacks a part to its end and refuses it then if it is longer than declared. Until then, the limits of the process hold.
+    """
     if data.startswith(_OLD):
         raise _Refused("old", 0)
     try:
