@@ -153,7 +153,8 @@ def test_other_methods_and_addresses_are_problems_and_pages_in_a_browser(service
         assert shown.headers.get("allow") == answer.headers.get("allow")
         assert '<html lang="de">' in shown.text
         assert Page(shown.text).tags.count("h1") == 1
-    assert "GET" in client.post("/docs").headers["allow"]
+    assert client.post("/docs").headers["allow"] == "GET, HEAD"
+    assert client.put("/claim").headers["allow"] == "GET, HEAD, POST"
     head = client.head("/docs")
     assert (head.status_code, head.content) == (200, b"")
 

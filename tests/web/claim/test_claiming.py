@@ -256,6 +256,8 @@ def test_the_session_ends_after_an_hour(recipient: Any, codes: Codes, move_clock
         assert "Thank &lt;b&gt;you&lt;/b&gt;" in late.text, "what was typed is not lost"
         assert ">late" not in late.text
     assert "\nLeeds</blockquote>" in late.text, "in the order of the form"
+    endless = recipient.post(f"{path}/thank", note="x" * 70_000)
+    assert (endless.status_code, "Go back, and type less." in endless.text) == (413, True)
 
 
 def test_every_page_forbids_what_it_does_not_need(recipient: Any, codes: Codes) -> None:

@@ -44,7 +44,7 @@ def test_a_case_of_another_is_told_as_that_one() -> None:
     [
         (errors.NotFound("x"), 404, {}),
         (errors.Unauthorized("x"), 401, {"www-authenticate": 'Bearer realm="Largesse"'}),
-        (problems.MethodNotAllowed("x", allow="GET, POST"), 405, {"allow": "GET, POST"}),
+        (problems.MethodNotAllowed("PUT", ["POST", "GET"]), 405, {"allow": "GET, HEAD, POST"}),
         (problems.SlowRequest("x"), 408, {"connection": "close"}),
         (errors.TooManyRequests("x", retry_after_s=0.01), 429, {"retry-after": "1"}),
         (errors.TooManyRequests("x", retry_after_s=59.1), 429, {"retry-after": "60"}),
@@ -112,6 +112,6 @@ def test_pointers_are_spelled(written: str, told: str) -> None:
 
 @pytest.mark.parametrize("error", [asyncpg.DeadlockDetectedError(), asyncpg.LockNotAvailableError()])
 def test_a_request_in_the_way_of_another_may_be_tried_again(error: Exception) -> None:
-    problem = problems.problem_of(error)
+    problem = problems.problem_of(error, {})
     assert problems.problem_reply(problem).status == 503
     assert "Nothing was written: try again." in problem.detail

@@ -95,7 +95,7 @@ def log_request(
 
 def reply_to(error: Exception, scope: Scope, found: Found | None, request_id: bytes) -> Reply:
     """Returns the reply to an error."""
-    problem = problem_of(error, route=route_of(scope, found), request_id=request_id.decode())
+    problem = problem_of(error, scope, route=route_of(scope, found), request_id=request_id.decode())
     scope[PROBLEM] = problem.slug
     return problem_reply(problem)
 

@@ -257,10 +257,5 @@ class Application:
 def _choose(methods: Mapping[str, Operation], method: str) -> Operation:
     operation = methods.get("GET" if method == "HEAD" else method)
     if operation is None:
-        allowed = sorted(methods)
-        heads = ["HEAD"] if "GET" in methods else []  # HEAD is answered as GET is (RFC 9110, 9.3.2)
-        raise MethodNotAllowed(
-            f"{method} is not allowed here. Use {' or '.join(filter(None, (', '.join(allowed[:-1]), allowed[-1])))}.",
-            allow=", ".join(sorted(allowed + heads)),
-        )
+        raise MethodNotAllowed(method, methods)
     return operation

@@ -25,7 +25,7 @@ from largesse.web.kit import query
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.page_services import PageServices
 from largesse.web.kit.pages import page, page_templates, public_path, qr_code, see
-from largesse.web.kit.problems import headers_of, problem_type
+from largesse.web.kit.problems import TooLarge, headers_of, problem_type
 from largesse.web.kit.security import OF_FORMS, named_style, with_styles
 from largesse.web.kit.sessions import give_cookie, read_cookie
 
@@ -176,7 +176,7 @@ def _templates(tag: str) -> jinja2.Environment:
 
 _YEAR_S = 365 * 24 * 3600
 _RETRY_AFTER_S = 5  # longer than for programs, because people wait longer
-_TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooManyRequests: "slowed.html"}
+_TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooLarge: "long.html", TooManyRequests: "slowed.html"}
 
 
 class Layout:

@@ -16,7 +16,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from largesse.base.cooperative import CooperativeRunner, Steps, first_slice
-from largesse.base.errors import InvalidRequest, Problem
+from largesse.base.errors import InvalidRequest
 from largesse.web.kit.body import BodyLimits, BodyShare, BodyStream
 from largesse.web.kit.problems import SlowRequest
 
@@ -58,12 +58,9 @@ def require_own_site(request: Request) -> None:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Returns the fields of a urlencoded body, the first of each name. Raises BadForm, also for a post from another site."""
+    """Returns the fields of a urlencoded body, the first of each name. Raises TooLarge, and BadForm, also for a post from another site."""
     form = PostedForm(request, FORM_LIMITS)
-    try:
-        await form.read()
-    except Problem:
-        raise BadForm from None
+    await form.read()
     return dict(reversed(form.fields))
 
 

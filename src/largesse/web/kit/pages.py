@@ -115,7 +115,7 @@ def guarded(
             request.scope[PROBLEM] = getattr(error, "slug", type(error).__name__)
             if type(error) in expected:
                 return expected[type(error)](request)
-            problem = problem_of(error, page=name, request_id=request.scope["request_id"])
+            problem = problem_of(error, request.scope, page=name, request_id=request.scope["request_id"])
             request.scope[PROBLEM] = problem.slug
             # The traceback holds the frames of the request, with the posted form, and one of them holds the problem.
             return show(request, problem.with_traceback(None))

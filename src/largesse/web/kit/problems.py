@@ -17,7 +17,7 @@ A new kind of error is a class there or here, a row of `PROBLEMS` and its explan
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 import structlog
@@ -27,15 +27,18 @@ from largesse.base import errors
 from largesse.base.errors import FieldError, NotFound, Problem
 from largesse.base.timeouts import TimedOut
 from largesse.db.pool import DATABASE_AWAY, LOCKED, OUT_OF_RESOURCES, CommitLost
-from largesse.web.kit.asgi import Reply, encode_json
+from largesse.web.kit.asgi import Reply, Scope, encode_json
 
 
 class MethodNotAllowed(Problem, slug="method-not-allowed"):
-    """The address does not have the method. `allow` lists the methods that it has, for the `Allow` header."""
+    """The address has other methods. `allow` lists them for the `Allow` header, with HEAD, which is answered as GET is (RFC 9110, 9.3.2)."""
 
-    def __init__(self, detail: str, *, allow: str) -> None:
-        super().__init__(detail)
-        self.allow = allow
+    def __init__(self, method: str, others: Collection[str]) -> None:
+        has = sorted({*others} - {"HEAD"})
+        super().__init__(
+            f"{method} is not allowed here. Use {' or '.join(filter(None, (', '.join(has[:-1]), has[-1])))}."
+        )
+        self.allow = ", ".join(sorted({*has, "HEAD"} if "GET" in has else has))
 
 
 class SlowRequest(Problem, slug="slow-request"):
@@ -175,12 +178,12 @@ def headers_of(problem: Problem) -> dict[str, str]:
 _log = structlog.get_logger(__name__)
 
 
-def problem_of(error: Exception, **where: str) -> Problem:
-    """Returns the problem that answers a failed request. Logs our own failures, with `where` they happened."""
+def problem_of(error: Exception, scope: Scope, **where: str) -> Problem:
+    """Returns the problem that answers a failed request of that scope. Logs our own failures, with `where` they happened."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, HTTPException):
-        return _router_problem(error)
+        return _router_problem(error, scope)
     if isinstance(error, (*DATABASE_AWAY, *LOCKED)):
         _log.warning("database_away", error=type(error).__name__, **where)
         return _unavailable(error)
@@ -206,13 +209,11 @@ def problem_reply(problem: Problem) -> Reply:
     return Reply(encode_json(body), kind.status, "application/problem+json", headers)
 
 
-def _router_problem(error: HTTPException) -> Problem:
+def _router_problem(error: HTTPException, scope: Scope) -> Problem:
     """Returns the problem for an error that the router of pages raised."""
-    if error.status_code == 405:
-        allow = ", ".join(
-            sorted((error.headers or {}).get("Allow", "GET").split(", "))
-        )  # sorted, because the router lists a set
-        return MethodNotAllowed(f"Only {allow} is allowed here.", allow=allow)
+    if error.status_code == 405:  # its own header lists the methods of the first route only
+        routes = [one for one in scope["router"].routes if one.path == scope["route"].path]
+        return MethodNotAllowed(scope["method"], {method for one in routes for method in one.methods})
     if error.status_code == 404:
         return NotFound("There is nothing at this address.")
     return errors.InvalidRequest(str(error.detail))
