@@ -89,7 +89,7 @@ async def test_two_who_are_invited_with_lower_roles_at_once_leave_an_administrat
     async with database.transaction(OPERATOR) as connection:
         await connection.execute("SELECT FROM users WHERE customer_id = $1 FOR UPDATE", customer_id)
         for count, name in enumerate(("ada", "cem"), 1):
-            again = invite(actor, f"{name}@acme.example", name=None, role="viewer", mails=False)
+            again = invite(actor, f"{name}@acme.example", name=None, role="viewer", mails=False, start_over=None)
             invited.append(asyncio.create_task(again))
             await until(lambda count=count: database.fetch(OPERATOR, f"SELECT WHERE ({WAITING}) = {count}"))
     done = await asyncio.gather(*invited, return_exceptions=True)

@@ -294,10 +294,11 @@ async def _state_after(
     connection: Connection, request: model.ApprovalRequest, rules: Collection[model.ApprovalRule]
 ) -> str:
     """Returns the state of a request after all decisions of people who may still decide."""
+    # The people first: an invitation commits at once that somebody belongs to the customer again and has decided nothing.
+    people = await store.list_people(connection, request.customer_id)
     decisions = await store.list_decisions(connection, request)
     if any(not one.approves for one in decisions):
         return model.DECLINED
-    people = await store.list_people(connection, request.customer_id)
     approvals = {one.user_id: people[one.user_id] for one in decisions if one.user_id in people}
     return model.APPROVED if model.is_approved(rules, approvals, request.user_id) else request.state
 

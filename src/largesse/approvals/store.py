@@ -91,6 +91,11 @@ _DECIDE = """
     INSERT INTO approval_decisions (customer_id, environment, request_id, round, user_id, approves, note)
     VALUES ($1, $2, $3, $4, $5, $6, $7)
 """
+_FORGET = """
+    DELETE FROM approval_decisions d USING approval_requests r
+    WHERE d.customer_id = $1 AND d.user_id = $2 AND r.customer_id = d.customer_id AND r.environment = d.environment
+        AND r.id = d.request_id AND r.round = d.round AND r.state = 'waiting'
+"""
 # The waiting requests that a person has decided about in their current round.
 _DECIDED = """
     SELECT r.id FROM approval_requests r JOIN approval_decisions d
@@ -233,6 +238,11 @@ async def add_decision(
     """Adds the decision of a person who has not decided about the request in this round."""
     key = request.customer_id, request.environment, request.id, request.round
     await connection.execute(_DECIDE, *key, user_id, approves, note)
+
+
+async def forget_decisions(connection: Connection, customer_id: int, user_id: int) -> None:
+    """Deletes what a person has decided about requests that wait, so that they decide again."""
+    await connection.execute(_FORGET, customer_id, user_id)
 
 
 async def list_decided(connection: Connection, place: Place, user_id: int) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from babel.core import get_global
 
+from largesse.approvals.store import forget_decisions
 from largesse.automations import model, run_store, store
 from largesse.base.errors import ApprovalRequired, HasEnded, InvalidRequest, NotFound, Problem, existing
 from largesse.base.settings import ENVIRONMENTS
@@ -78,12 +79,10 @@ class AutomationChanged(InvalidRequest, rule="The automation was changed meanwhi
 @cache
 def country_zones() -> Sequence[tuple[str, str]]:
     """Returns a time zone for each country: the one with most people, or the first one in the CLDR that this machine knows."""
-    found = []
-    for country, zones in get_global("territory_zones").items():
-        zone = next((name for name in (MAIN_ZONES.get(country, ""), *zones) if is_zone(name)), None)
-        if zone is not None:
-            found.append((country, zone))
-    return tuple(found)
+    zones = {}
+    for country, names in get_global("territory_zones").items():
+        zones[country] = next(filter(is_zone, (MAIN_ZONES.get(country, ""), *names)), None)
+    return tuple((country, zone) for country, zone in zones.items() if zone is not None)
 
 
 def is_zone(name: str) -> bool:
@@ -243,6 +242,17 @@ async def pause_automation(actor: Actor, automation_id: int, *, paused: bool) ->
             await transaction.record(act, _subject(automation_id), after={"name": automation.name})
 
 
+async def start_over(transaction: Transaction, user_id: int) -> None:
+    """Keeps a removed person who is invited again from acting as before: pauses their automations, and forgets what they approved of sends that wait."""
+    connection, customer_id = transaction.connection, transaction.actor.customer_id
+    if transaction.actor.person is not None:  # who acts in one environment
+        await act_for(connection, for_customers((customer_id, environment) for environment in ENVIRONMENTS))
+    await forget_decisions(connection, customer_id, user_id)
+    for row in await store.pause_automations_of(connection, customer_id, user_id):
+        here = transaction.on_behalf_of(customer_id, row["environment"])
+        await here.record("automation.paused", _subject(row["id"]), after={"name": row["name"]})
+
+
 async def end_automation(actor: Actor, automation_id: int) -> None:
     """Ends an automation for good. Raises NotFound."""
     async with actor.transaction(Right.CONTACTS) as transaction:
@@ -316,18 +326,15 @@ async def list_twins(connection: Connection, automation: model.Automation) -> li
 
 async def next_days(connection: Connection, automations: Sequence[model.Automation]) -> dict[int, date]:
     """Returns when each automation sends its next gift, as in its preview. Leaves out those that are paused or have none."""
-    asked = [one for one in automations if one.paused_at is None]
-    if not asked:
+    if not (ids := [one.id for one in automations if one.paused_at is None]):
         return {}
-    ids = [one.id for one in asked]
-    return await run_store.find_next_days(connection, country_zones(), asked[0].customer_id, ids, model.PREVIEW_DAYS)
+    customer_id = automations[0].customer_id
+    return await run_store.find_next_days(connection, country_zones(), customer_id, ids, model.PREVIEW_DAYS)
 
 
 async def _locked(transaction: Transaction, automation_id: int) -> model.Automation:
-    automation = existing(
-        await store.lock_automation(transaction.connection, transaction.actor.place, automation_id),
-        "There is no such automation.",
-    )
+    found = await store.lock_automation(transaction.connection, transaction.actor.place, automation_id)
+    automation = existing(found, "There is no such automation.")
     if automation.ended_at is not None:
         raise HasEnded("The automation has ended.")
     return automation

@@ -69,6 +69,10 @@ _LOOK_NOW = """
     WHERE customer_id = $1 AND automation_id = $2 AND state = 'waiting' AND reason = 'not_approved'
 """
 _PAUSE = "UPDATE automations SET paused_at = CASE WHEN $3 THEN clock_now() END WHERE customer_id = $1 AND id = $2"
+_PAUSE_OF = """
+    UPDATE automations SET paused_at = clock_now() WHERE customer_id = $1 AND user_id = $2 AND paused_at IS NULL AND ended_at IS NULL
+    RETURNING id, environment, name
+"""
 _END = "UPDATE automations SET ended_at = clock_now() WHERE customer_id = $1 AND id = $2"
 _WAITING_FOR_APPROVAL = """
     SELECT a.id, a.name, u.name AS owner FROM automations a
@@ -271,6 +275,11 @@ async def approve_automation(connection: Connection, automation: Automation, use
     """Records who approved an automation, and at which price of a gift. The gifts that waited for the approval are due now."""
     await connection.execute(_APPROVE, automation.customer_id, automation.id, user_id, cost_minor)
     await connection.execute(_LOOK_NOW, automation.customer_id, automation.id)
+
+
+async def pause_automations_of(connection: Connection, customer_id: int, user_id: int) -> list[Row]:
+    """Pauses the automations that send as a person. Returns their ids, environments and names."""
+    return await connection.fetch(_PAUSE_OF, customer_id, user_id)
 
 
 async def pause_automation(connection: Connection, automation: Automation, *, paused: bool) -> None:

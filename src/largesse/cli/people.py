@@ -5,6 +5,7 @@ import json
 import click
 from msgspec.structs import asdict
 
+from largesse.automations.service import start_over
 from largesse.base.hosts import by_name
 from largesse.base.settings import load_settings
 from largesse.cli.running import Commands, operator_actor, read_email, read_name, reading
@@ -39,7 +40,7 @@ async def users_invite(email: str, customer: str, name: str | None, role: str | 
     called = None if name is None else read_name(name, 100, argument="--name")
     mails = load_settings().smtp_url is not None
     async with operator_actor(customer) as actor:
-        made = await invite(actor, address, name=called, role=role, mails=mails)
+        made = await invite(actor, address, name=called, role=role, mails=mails, start_over=start_over)
     _print_link(f"/app/link/{made.secret}", f"Invitation for {address}, for 7 days", as_json=as_json)
 
 

@@ -67,7 +67,8 @@ _WAIT_TO_INVITE = """
 """
 _ADD = """
     INSERT INTO users (customer_id, email, name, role) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (customer_id, lower(email)) DO UPDATE SET name = excluded.name, role = excluded.role, is_active = true
+    ON CONFLICT (customer_id, lower(email)) DO UPDATE SET
+        name = CASE WHEN users.last_login_at IS NULL THEN excluded.name ELSE users.name END, role = excluded.role, is_active = true
     RETURNING id
 """
 _SET_NAME = "UPDATE users SET name = $3 WHERE customer_id = $1 AND id = $2"
@@ -152,7 +153,7 @@ async def count_members(connection: Connection, customer_id: int) -> tuple[int, 
 
 
 async def add_user(connection: Connection, customer_id: int, email: str, name: str, role: str) -> int:
-    """Adds a member, or activates the one with that address again, with that name and role. Returns their id."""
+    """Adds a member, or activates the one with that address again, with that role. Somebody who has signed in keeps their name. Returns their id."""
     await open_credentials(connection)
     return int(await connection.fetchval(_ADD, customer_id, email, name, role))
 
@@ -210,11 +211,19 @@ async def named_member(actor: Actor, customer: str, email: str) -> Member:
         return await find_member(transaction.connection, customer, email)
 
 
-async def invite(actor: Actor, email: str, *, name: str | None, role: str | None, mails: bool) -> Invitation:
+async def invite(
+    actor: Actor,
+    email: str,
+    *,
+    name: str | None,
+    role: str | None,
+    mails: bool,
+    start_over: Callable[[Transaction, int], Awaitable[None]] | None,
+) -> Invitation:
     """Invites an address to the actor's customer. A person who follows the link and signs in with that address becomes a member.
 
     Invites a member again who was invited or removed before. Without `role` they keep theirs; a new member gets the role `member`.
-    With `mails`, also mails the invitation. Raises AlreadyThere, LastAdministrator, and InvalidRequest above the maximum.
+    `start_over` ends what a removed member left, by their user id; None for a customer that is new. With `mails`, also mails the invitation. Raises AlreadyThere, LastAdministrator, and InvalidRequest above the maximum.
     """
     async with actor.transaction(Right.SETTINGS, StaffRight.CUSTOMERS, changes_access=True) as transaction:
         connection = transaction.connection
@@ -231,6 +240,8 @@ async def invite(actor: Actor, email: str, *, name: str | None, role: str | None
         if role != ADMIN and place["is_active"]:
             await _require_other_admin(connection, actor, user_id, place["role"])
         secret = await _new_invitation(connection, user_id, mails=mails)
+        if place["is_active"] is False and start_over is not None:
+            await start_over(transaction, user_id)
         await transaction.record("person.invited", email, after={"role": role})
     return Invitation(email, secret)
 

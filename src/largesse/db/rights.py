@@ -57,7 +57,9 @@ TABLES: Mapping[str, Writes] = {
     "alembic_version": Writes(),
     "api_keys": Writes(app="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "api_requests": Writes(app="INSERT", worker="DELETE"),
-    "approval_decisions": Writes(app="INSERT", worker="UPDATE(note)", office="UPDATE(note)", operator="UPDATE(note)"),
+    "approval_decisions": Writes(
+        app="INSERT, DELETE", worker="UPDATE(note)", office="UPDATE(note), DELETE", operator="UPDATE(note), DELETE"
+    ),
     "approval_requests": Writes(app="INSERT, UPDATE", worker="UPDATE, DELETE", operator="UPDATE(state)"),
     "approval_rules": Writes(app="INSERT, UPDATE(ended_at)", operator="INSERT, UPDATE(ended_at)"),
     "audit_events": Writes(app="INSERT", worker="INSERT", office="INSERT", operator="INSERT"),
@@ -69,6 +71,7 @@ TABLES: Mapping[str, Writes] = {
     "automations": Writes(
         app="INSERT, UPDATE",
         worker="UPDATE(planned_through), UPDATE(plan_at)",
+        office="UPDATE(paused_at)",
         operator="UPDATE(paused_at), UPDATE(approved_by), UPDATE(approved_at), UPDATE(approved_minor)",
     ),
     "bank_files": Writes(office="INSERT"),

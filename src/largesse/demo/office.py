@@ -17,7 +17,7 @@ from largesse.approvals.model import ApprovalRule
 from largesse.approvals.service import create_rule
 from largesse.automations.model import AutomationRule
 from largesse.automations.placing import AutomationRunner
-from largesse.automations.service import create_automation
+from largesse.automations.service import create_automation, start_over
 from largesse.base.errors import InvalidRequest
 from largesse.branding.service import BrandContent, WrappingContent, add_wrapping, set_brand, set_logo
 from largesse.budgets.service import NewBudget, create_budget
@@ -125,7 +125,7 @@ class Office(msgspec.Struct):
             await create_subscription(actor, self.people.services.vault, url, event, allowed=allowed, look_up=somewhere)
 
     async def _invite(self, email: str, name: str, role: str) -> None:
-        await invite(await self.people.actor(ADA), email, name=name, role=role, mails=False)
+        await invite(await self.people.actor(ADA), email, name=name, role=role, mails=False, start_over=start_over)
 
     async def _sign_in(self, email: str) -> None:
         await self.people.person(email)

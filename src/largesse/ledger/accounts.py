@@ -254,7 +254,8 @@ async def open_customer(
         customer_id, _ = await create_customer(joined, name, plan=plan, funding=funding, key=None)
         for environment in environments if funding == "balance" else ():
             await create_account(joined.on_behalf_of(customer_id, environment), currency=currency, name=ACCOUNT_NAME)
-        invitation = await invite(joined.on_behalf_of(customer_id), email, name=None, role=ADMIN, mails=mails)
+        administrator = joined.on_behalf_of(customer_id)
+        invitation = await invite(administrator, email, name=None, role=ADMIN, mails=mails, start_over=None)
     return customer_id, invitation
 
 

@@ -20,6 +20,7 @@ from tests.web.console.approving import (
 )
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.sending import place, ready
+from tests.web.console.test_automations import set_one
 
 from largesse.approvals.service import MOST_LISTED
 from largesse.mail.people.writing import read_approval
@@ -163,6 +164,32 @@ def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_
     bea_again = bea.post(f"/app/approvals/{reference}", round="1", decision="approve", note="", token="x")
     assert bea_again.status_code in {303, 401, 403}
     assert orders_of(service, reference) == []
+
+
+def test_somebody_who_is_invited_again_has_approved_nothing_and_sends_nothing(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
+    set_rule(ada, needed="2")
+    set_one(bea, service, name="Birthdays")
+    reference, other = asked(cem, service), f"/app/people/{user_id(service, 'bea')}"
+    decided(bea, reference)
+    ada.submit(f"{other}/remove")
+    ada.submit("/app/people", email="bea@acme.example", name="Eve", role="admin")
+    decided(ada, reference)
+    assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
+    assert "Paused" in ada.read("/app/automations")
+    acts = service.sql(
+        "SELECT act, actor_name FROM audit_events WHERE act LIKE 'automation.%' ORDER BY id DESC LIMIT 1"
+    )
+    assert [tuple(row) for row in acts] == [("automation.paused", "ada@acme.example")]
+    bea = sign_in("bea@acme.example")
+    ada.sees("/app/people", "Bea", "bea@acme.example")
+    assert "Eve" not in ada.text
+    decided(bea, reference)
+    assert len(orders_of(service, reference)) == 1
+    assert service.findings() == []
+    service.sql("DELETE FROM automations")
 
 
 def test_pages_say_when_too_few_people_may_approve(service: Service, sign_in: SignIn) -> None:

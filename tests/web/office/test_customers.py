@@ -206,6 +206,8 @@ def test_people_are_invited_given_roles_and_let_choose_a_new_password(service: S
     browser.get(here)
     for path in (f"/office/customers/{globex}/people/{user}/reset", f"/office/customers/{globex}/people/{user}/role"):
         assert browser.post(path, role="admin").status_code == 404
+    service.sql("UPDATE users SET is_active = false, person_id = NULL WHERE id = $1", user)
+    assert "is invited" in browser.submit(here, **form).text, "again, after they were removed"
 
 
 def test_service_accounts_are_created_limited_and_switched_off(service: Service, sign_in: SignIn) -> None:

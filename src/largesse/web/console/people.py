@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from largesse.approvals.service import list_needing
-from largesse.automations.service import list_in_both
+from largesse.automations.service import list_in_both, start_over
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.customers import members
@@ -74,9 +74,8 @@ async def send_invitation(context: RequestContext) -> Response:
     if form.errors:
         return await show(context)
     try:
-        made = await members.invite(
-            context.actor, read.email, name=read.name or None, role=read.role, mails=context.can_mail
-        )
+        actor, name, mails = context.actor, read.name or None, context.can_mail
+        made = await members.invite(actor, read.email, name=name, role=read.role, mails=mails, start_over=start_over)
     except members.AlreadyThere:
         form.error("email", context.say("%(email)s belongs to your company already.", email=read.email))
     except InvalidRequest:

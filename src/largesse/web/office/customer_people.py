@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from largesse.automations.service import start_over
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers import members, service_accounts
 from largesse.customers.customer_store import list_currencies, list_service_accounts, read_customer
@@ -47,7 +48,8 @@ async def send_invitation(context: OfficeContext) -> Response:
         return await show(context)
     actor = acting_for(context)
     try:
-        made = await members.invite(actor, form.email, name=form.name or None, role=form.role, mails=context.can_mail)
+        name, mails = form.name or None, context.can_mail
+        made = await members.invite(actor, form.email, name=name, role=form.role, mails=mails, start_over=start_over)
     except members.AlreadyThere:
         context.form.error("email", context.say("%(email)s belongs to the customer already.", email=form.email))
     except members.LastAdministrator:
