@@ -93,6 +93,12 @@ WAITING = """
            (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS w) AS held,
            (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing
 """
+# The installation is new unless its first customer was opened more than $1 days ago.
+FIRST_STEPS = """
+    SELECT coalesce((SELECT created_at > clock_now() - $1 * interval '1 day' FROM customers ORDER BY id LIMIT 1), true) AS is_new,
+           EXISTS (SELECT FROM products) AS has_product, EXISTS (SELECT FROM customers) AS has_customer,
+           (SELECT count(*) > 1 FROM staff WHERE is_active) AS has_colleague
+"""
 # Sessions of this database, by application name.
 SESSIONS = """
     SELECT application_name AS name, count(*) AS sessions FROM pg_stat_activity
@@ -124,6 +130,15 @@ class Waiting(NamedTuple):
     failing: int
 
 
+class FirstSteps(NamedTuple):
+    """What the staff of an installation have done so far."""
+
+    is_new: bool
+    has_product: bool
+    has_customer: bool
+    has_colleague: bool
+
+
 class Server(NamedTuple):
     """The database server."""
 
@@ -153,6 +168,13 @@ async def read_waiting(connection: Connection) -> Waiting:
     row = await connection.fetchrow(WAITING, MOST_COUNTED)
     assert row is not None, "a query of one row"
     return Waiting(*row)
+
+
+async def read_first_steps(connection: Connection, new_days: int) -> FirstSteps:
+    """Returns what the staff have done so far. An installation is new until its first customer is `new_days` old."""
+    row = await connection.fetchrow(FIRST_STEPS, new_days)
+    assert row is not None, "a query of one row"
+    return FirstSteps(*row)
 
 
 async def read_sessions(connection: Connection) -> list[tuple[str, int]]:

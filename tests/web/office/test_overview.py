@@ -1,6 +1,7 @@
 """The first page of the back office."""
 
 import pytest
+from tests.web.api.conftest import Service
 from tests.web.office.conftest import SignIn
 
 from largesse.db.pool import Connection
@@ -21,3 +22,15 @@ def test_todays_figures_of_all_customers_are_not_read_one_by_one(
     monkeypatch.setattr(overview, "read_days", read)
     assert "Orders today" in sign_in("owner").get("/office").text
     assert planned == ["on"]
+
+
+def test_a_new_installation_has_first_steps_until_all_are_done(service: Service, sign_in: SignIn) -> None:
+    owner = sign_in("owner")
+    service.sql("UPDATE staff SET is_active = email = 'owner@largesse.example'")
+    assert "First steps 2 of 3 done" in owner.read("/office")
+    assert 'href="/office/staff">Start' in owner.get("/office").text
+    assert "First steps" not in sign_in("catalogue").read("/office"), "nothing is left for them"
+    service.sql("UPDATE staff SET is_active = email = 'owner@largesse.example'")
+    service.sql("UPDATE customers SET created_at = created_at - interval '31 days'")
+    assert "First steps" not in owner.read("/office")
+    service.sql("UPDATE customers SET created_at = created_at + interval '31 days'")

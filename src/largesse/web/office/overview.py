@@ -1,4 +1,4 @@
-"""The first page of the back office: open tasks, the state of the installation, and today compared with the same day last week. Also its settings, read only."""
+"""The first page of the back office: the first steps of a new installation, open tasks, the state of the installation, and today compared with the same day last week. Also its settings, read only."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +21,19 @@ from largesse.ledger.bank_files import count_waiting_lines
 from largesse.ledger.corrections_store import count_waiting
 from largesse.privacy.requests import SOON_DAYS
 from largesse.privacy.store import count_due
-from largesse.staff.store import MOST_COUNTED, Days, read_days, read_server, read_sessions, read_waiting
+from largesse.reports.usage import NEW_DAYS
+from largesse.staff.store import (
+    MOST_COUNTED,
+    Days,
+    read_days,
+    read_first_steps,
+    read_server,
+    read_sessions,
+    read_waiting,
+)
 from largesse.web.console.charts import Figure, change_of
-from largesse.web.office import bank_files
+from largesse.web.console.home import Step
+from largesse.web.office import bank_files, catalogue, staff
 from largesse.web.office.context import OfficeContext
 
 _LATE_S = 300.0  # a queue is behind if its first row has been due for longer
@@ -63,7 +73,7 @@ async def show(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         days = await read_days(connection)  # first, as by an index it would look up each group of each customer
         await plan_by_index(connection)
-        items = await _items(context, connection)
+        steps, items = await _steps(context, connection), await _items(context, connection)
         checks = [*await _processes(context, connection), *await _queues(context, connection)]
         server = await read_server(connection)
     said = context.say(
@@ -75,8 +85,43 @@ async def show(context: OfficeContext) -> Response:
     is_well = not context.services.database.disk.is_full
     database = _check(context, context.say("Database"), is_well, said, bad=context.say("Disk full"))
     return context.page(
-        "overview.html", figures=_figures(context, days), items=items, checks=[database, *checks], version=__version__
+        "overview.html",
+        steps=steps,
+        figures=_figures(context, days),
+        items=items,
+        checks=[database, *checks],
+        version=__version__,
     )
+
+
+async def _steps(context: OfficeContext, connection: Connection) -> list[Step]:
+    """Returns the steps of a new installation that the member may take; empty once all are done."""
+    is_new, has_product, has_customer, has_colleague = await read_first_steps(connection, NEW_DAYS)
+    steps = [
+        Step(
+            "store",
+            context.say("Add a product"),
+            context.say("Customers send what you publish in the catalogue."),
+            has_product,
+            f"{catalogue.PRODUCTS.path}/new",
+        ),
+        Step(
+            "building-2",
+            context.say("Open a customer"),
+            context.say("Its first administrator gets a link to the web application."),
+            has_customer,
+            "/office/customers/new",
+        ),
+        Step(
+            "user-plus",
+            context.say("Invite a colleague"),
+            context.say("A correction of an account needs a second person."),
+            has_colleague,
+            staff.HERE,
+        ),
+    ]
+    steps = [step for step in steps if is_new and _open(context, step.path)]
+    return [] if all(step.is_done for step in steps) else steps
 
 
 def _figures(context: OfficeContext, days: Days) -> list[Figure]:
