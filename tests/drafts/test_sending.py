@@ -36,6 +36,22 @@ async def test_twenty_at_once_are_one_order(house: House, said: dict[str, Any]) 
     assert [row[0] for row in await house.sql("SELECT reference FROM orders")] == [draft.id]
 
 
+async def test_a_draft_that_is_sent_between_two_reads_of_it_is_one_order(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await house.caller()
+    draft = await house.draft(caller, SHEET)
+    quote, read = await house.quote(caller, draft), house.desk.rows.checked
+
+    async def read_late(*of: Any) -> Any:
+        monkeypatch.undo()
+        assert (await house.desk.send(caller, draft.id, quote.token)).is_new
+        return await read(*of)
+
+    monkeypatch.setattr(house.desk.rows, "checked", read_late)
+    assert await house.desk.send(caller, draft.id, quote.token) == Placed(draft.id, is_new=False)
+
+
 @pytest.mark.slow
 async def test_twenty_under_other_references_are_one_order_too(house: House) -> None:
     """Each says another reference of its own between reading the draft and sending it: the draft is the same."""

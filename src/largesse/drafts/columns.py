@@ -329,7 +329,7 @@ _NUMBERED = re.compile(r"(?<=\S) ?\([0-9]+\)")
 
 def has_numbered_names(sheet: Sheet, columns: Columns) -> bool:
     """Returns whether most names of a file end with a number of the person, as in `Ada Byron (1234)`. In files of ours it is part of the name."""
-    if not columns.has_heading or fields_of(sheet.rows[0].cells) is not None:
+    if not (columns.has_heading and sheet.rows) or fields_of(sheet.rows[0].cells) is not None:
         return False
     names = [name for row in sheet.rows[1:_SAMPLED_ROWS] if (name := name_in(row, columns))]
     return 2 * sum(_numbered_at(name) is not None for name in names) > len(names)
