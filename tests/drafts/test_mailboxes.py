@@ -29,6 +29,7 @@ def people(text: str) -> list[tuple[str, str | None, int]]:
         ("a@x.com\tb@x.com\nc@x.com", [("", "a@x.com"), ("", "b@x.com"), ("", "c@x.com")]),
         ("Ada <a@x.com>", [("Ada", "a@x.com")]),
         ("<a@x.com>;", [("", "a@x.com")]),
+        ("\u2022 Ada <a@x.com>\n- Bob <b@x.com>", [("Ada", "a@x.com"), ("Bob", "b@x.com")]),
         ("'Ada' <a@x.com>", [("Ada", "a@x.com")]),
         ('"Byron, Ada" <a@x.com>', [("Ada Byron", "a@x.com")]),
         ('"Byron, Ada (Sales)" <a@x.com>', [("Ada Byron (Sales)", "a@x.com")]),

@@ -29,6 +29,7 @@ _NAMED = re.compile(
 )
 _BARE = re.compile(r'[^\s<>@,;"()]+@[^\s<>@,;"()]+')
 _QUOTED = re.compile(r"""".*"|'.*'|[\u201c\u201e].*[\u201c\u201d]|\xab.*\xbb""")
+_BULLET = re.compile(r"^[*\u2022\u00b7\u25aa\u2013-]\s+")  # before a line of a list in a mail or a document
 # The word before the recipients in the copied head of a mail, in the languages of the pages.
 _HEADER = re.compile(r"\s*(?:to|cc|bcc|an|kopie|blindkopie|\xe0|cci)\s*:", re.IGNORECASE)
 _CHARACTERS_A_STEP = 2_000
@@ -191,6 +192,7 @@ def _split(text: str, separators: str) -> Iterator[str]:
 
 
 def _mailbox(part: str) -> Mailbox | None:
+    part = _BULLET.sub("", part)
     if _BARE.fullmatch(part):
         return "", part
     named = _NAMED.fullmatch(part)
