@@ -197,6 +197,26 @@ async def test_a_revision_that_waits_for_a_lock_lets_others_through(
     await reader.close()
 
 
+async def test_a_revision_that_is_ended_by_a_deadlock_is_repeated(session: asyncpg.Connection, empty_url: str) -> None:
+    """A request locks the same two tables in the other order. The revision waits first, so the server ends it."""
+    await session.execute("CREATE TABLE also (id int)")
+    holder = await asyncpg.connect(empty_url)
+    async with holder.transaction():
+        await holder.execute("SELECT FROM also")
+        running = asyncio.create_task(
+            migrate._run_patiently(
+                session, "0001", "ALTER TABLE used ADD COLUMN more text; ALTER TABLE also ADD COLUMN more text"
+            )
+        )
+        reader = await asyncpg.connect(empty_url)
+        await until(lambda: reader.fetchval(SOMEBODY_WAITS))
+        assert await holder.fetch("SELECT FROM used") == []
+    await running
+    assert await holder.fetch("SELECT used.more, also.more FROM used, also") == []
+    await holder.close()
+    await reader.close()
+
+
 async def test_a_lock_that_is_never_free_is_named(
     session: asyncpg.Connection, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,7 +192,7 @@ async def _run_patiently(session: Session, revision: str, sql: str) -> None:
     for attempt in range(_LOCK_TRIES):
         try:
             await _run(session, revision, sql)
-        except asyncpg.LockNotAvailableError:
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
             if attempt % _SAY_EVERY == 0:
                 _log.warning("migrate_waits_for_lock", revision=revision, see="docs/upgrades/rolling.md")
             await asyncio.sleep(min(0.2 * 2**attempt, _LONGEST_PAUSE_S))
