@@ -180,6 +180,9 @@ def test_a_time_is_in_the_persons_zone_and_not_over(service: Service, ada: Brows
         assert answer.status_code == 422, wrong
         assert 'id="at-error"' in answer.text
     ada.post(f"{path}/delivery", when="later", at="2099-07-01T10:00", account=account)
+    assert "UTC: 2099-07-01 08:00" in ada.read(f"{path}/delivery")
+    wrong = ada.post(f"{path}/delivery", when="later", at="2020-01-01T10:00", account=account)
+    assert "UTC: 2099" not in wrong.text, "beside another time"
     assert "(UTC 2099-07-01 08:00)" in ada.read(f"{path}/review")
     ada.post(f"{path}/place", quote=quote_in(ada))
     (order,) = service.sql("SELECT scheduled_for FROM orders WHERE reference = $1", path.rpartition("/")[2])
