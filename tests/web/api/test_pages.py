@@ -151,6 +151,7 @@ def test_other_methods_and_addresses_are_problems_and_pages_in_a_browser(service
         assert shown.status_code == status
         assert "text/html" in shown.headers["content-type"]
         assert shown.headers.get("allow") == answer.headers.get("allow")
+        assert shown.headers["referrer-policy"] == "no-referrer", "a mistyped link may hold a code"
         assert '<html lang="de">' in shown.text
         assert Page(shown.text).tags.count("h1") == 1
     assert client.post("/docs").headers["allow"] == "GET, HEAD"

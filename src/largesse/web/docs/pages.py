@@ -30,7 +30,7 @@ from largesse.web.kit.asgi import Reply, Scope, encode_json
 from largesse.web.kit.assets import Assets
 from largesse.web.kit.pages import page, page_templates, public_path
 from largesse.web.kit.problems import PROBLEMS, ProblemType
-from largesse.web.kit.security import UNLISTED, content_policy, page_headers
+from largesse.web.kit.security import NO_REFERRER, UNLISTED, content_policy, page_headers
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -329,7 +329,7 @@ class DocsPages:
             return reply
         language = chosen_language(None, None, asked.get("accept-language", "")) or DEFAULT
         html = self._render("trouble.html", language=language.tag, status=reply.status)
-        headers = (*reply.headers, ("content-security-policy", _POLICY), *UNLISTED.items())
+        headers = (*reply.headers, ("content-security-policy", _POLICY), *NO_REFERRER.items(), *UNLISTED.items())
         return Reply(html.encode(), reply.status, "text/html; charset=utf-8", headers)
 
     @cached_property

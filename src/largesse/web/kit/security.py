@@ -82,7 +82,8 @@ def _hash(sheet: str) -> str:
 
 
 # Headers of every answer to a browser: no guessing of media types, no referrer.
-COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+NO_REFERRER = {"Referrer-Policy": "no-referrer"}
+COMMON = {"X-Content-Type-Options": "nosniff", **NO_REFERRER}
 UNLISTED = {"X-Robots-Tag": "noindex, nofollow"}
 
 
