@@ -1,19 +1,14 @@
-"""Recipients whose addresses take long to read: what is wrong for a cheaper reason is told first, and nobody else waits.
-
-How long an answer took is the processor's time: the service is in this process, and what else a machine is busy
-with does not count.
-"""
+"""Recipients whose addresses take long to read: what is wrong for a cheaper reason is told first, and nobody else waits."""
 
 import asyncio
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from largesse.base.email import normalise_email
+from largesse.base import email
 
 LETTERS = "абвгдежзийклмнопрстуфхцчшщэюя"
 _random = random.Random(5)
@@ -29,24 +24,15 @@ def dear(count: int) -> list[dict[str, str]]:
     return [{"email": dear_address()} for _ in range(count)]
 
 
-@pytest.fixture(scope="module")
-def dear_s() -> float:
-    """What reading one of them takes here."""
-    began = time.process_time()
-    for _ in range(50):
-        normalise_email(dear_address())
-    return (time.process_time() - began) / 50
-
-
 @pytest.fixture
-def sent_soon(service: Any, dear_s: float) -> Callable[..., httpx.Response]:
-    """Sends the gift to a thousand recipients, in half of the time at most that it takes to read so many dear addresses."""
+def sent_soon(service: Any) -> Callable[..., httpx.Response]:
+    """Sends the gift to a thousand recipients, and fails if the service, which is in this process, reads half of their domains."""
 
     def send(recipients: list[Any] | None = None, **members: Any) -> httpx.Response:
         body = service.body("gift", "coffee", recipients=recipients or dear(1_000), **{"value": 5, **members})
-        began = time.process_time()
+        before = email._judge_domain.cache_info().misses
         answer: httpx.Response = service.client("hr").post("/send/gift", json=body)
-        assert time.process_time() - began < 1_000 * dear_s / 2
+        assert email._judge_domain.cache_info().misses - before < 500
         return answer
 
     return send
@@ -87,24 +73,19 @@ def test_a_domain_is_read_once(sent_soon: Any) -> None:
 
 
 @pytest.mark.long
-async def test_neighbours_do_not_wait_for_dear_recipients(service: Any, dear_s: float) -> None:
-    """One customer has 500 of them read in four requests; another one's requests pass meanwhile."""
+async def test_neighbours_do_not_wait_for_dear_recipients(service: Any) -> None:
+    """One customer has 500 of them read in four requests; for every ten, a request of another one passes."""
     body = service.body("gift", "coffee", value=5)
     headers = {name: {"Authorization": f"Bearer {service.keys[name]}"} for name in ("hr", "globex")}
-    waits: list[float] = []
+    passed = 0
     async with httpx.AsyncClient(base_url=service.url, timeout=120) as client:
         assert (await client.get("/me", headers=headers["globex"])).status_code == 200
         del body["codeQuantity"]
         sending = asyncio.gather(
             *(client.post("/send/gift", json=body | {"recipients": dear(125)}, headers=headers["hr"]) for _ in range(4))
         )
-        began = time.perf_counter()
-        await asyncio.sleep(0.05)
         while not sending.done():
-            asked = time.perf_counter()
             assert (await client.get("/me", headers=headers["globex"])).status_code == 200
-            waits.append(time.perf_counter() - asked)
-        taken_s = time.perf_counter() - began
+            passed += 1
         assert [answer.status_code for answer in await sending] == [200] * 4
-    waits.sort()
-    assert waits[len(waits) // 2] < taken_s / 50
+    assert passed > 500 / 10
