@@ -141,6 +141,9 @@ console.log((await receive(new Request("http://x", { method: "POST", body, heade
     for name, text in {"first": first, "listing": listing, "errors": errors, "receiving": receiving}.items():
         (project / f"{name}.ts").write_text(text)
     assert run_in(project, [TSC, "--project", "."], {}) == ""
+    # This resolution ignores `exports`: it finds the types of a subpath by `typesVersions` alone.
+    node10 = ["--noEmit", "--module", "esnext", "--moduleResolution", "node10"]
+    assert run_in(project, [TSC, "--project", ".", *node10], {}) == ""
     printed = [node("out/first.js", folder=project) for _ in range(2)]
     assert printed[0] == printed[1]
     assert re.fullmatch(r"\w{20} 10\.0 GBP\n", printed[0])
