@@ -75,9 +75,9 @@ class Largesse(_Client[Sync]):
         with Largesse("https://gifts.example", api_key) as largesse:
             order = largesse.send.gift(1, value=10, code_quantity=3, account_id=1, external_reference="codes-1")
 
-    `timeout_s` is the time limit of one attempt. A request that may be repeated is sent at most `attempts` times, the last one at most
-    `patience_s` after the first. `verify` and `proxy` are passed to httpx: the certificates to trust, and a proxy. `on_ignored` is called with
-    names that the service does not know and ignored; by default, they are logged as a warning.
+    `timeout_s` is the time limit of one attempt. If the head of its answer arrives in pieces, each piece may take that long. A request that may
+    be repeated is sent at most `attempts` times, the last one at most `patience_s` after the first. `verify` and `proxy` are passed to httpx: the certificates
+    to trust, and a proxy. `on_ignored` is called with names that the service does not know and ignored; by default, they are logged as a warning.
     """
 
     def __init__(
