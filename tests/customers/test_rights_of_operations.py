@@ -19,12 +19,12 @@ from largesse.budgets.service import NewBudget
 from largesse.customers.access import AccessChanged
 from largesse.customers.actor import Actor
 from largesse.customers.roles import RIGHTS, ROLES, Reach, Right
+from largesse.customers.staff_roles import STAFF_RIGHTS, STAFF_ROLES, StaffMember, StaffRight
 from largesse.fulfilment.inventory import InventoryProduct, Upload
 from largesse.ledger.bank_file import BankLine, Columns
 from largesse.orders.follow_ups import FollowUpDefaults
 from largesse.privacy.requests import Kind
 from largesse.reports.across import By
-from largesse.staff.model import STAFF_RIGHTS, STAFF_ROLES, StaffMember, StaffRight
 from largesse.web.console.routes import ROUTES
 from largesse.web.office.routes import ROUTES as OFFICE_ROUTES
 

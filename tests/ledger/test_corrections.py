@@ -15,6 +15,7 @@ from tests.plans import rows_read
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffMember
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
@@ -23,7 +24,6 @@ from largesse.ledger import corrections, corrections_store
 from largesse.ledger.corrections_store import Correction, find_correction, list_corrections, list_waiting
 from largesse.ledger.receivables import list_amounts_due, list_payments, list_receivables, read_months
 from largesse.ledger.statements import read_statement, statement_page
-from largesse.staff.model import StaffMember
 from largesse.verify.ledger import CORRECTIONS, LEDGER
 
 __all__ = ["database"]

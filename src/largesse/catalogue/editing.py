@@ -29,9 +29,9 @@ from largesse.catalogue.draft_store import Edited
 from largesse.catalogue.pictures import Picture, save_pictures
 from largesse.catalogue.typed import Names, keys_in
 from largesse.customers.actor import Actor, Transaction
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import DATABASE_AWAY, Connection
 from largesse.db.statements import read_now
-from largesse.staff.model import StaffRight
 
 MOST_KEY = 100
 MOST_AT_ONCE = 1_000  # drafts that are published or imported together; one record of changes holds no more

@@ -13,9 +13,10 @@ from largesse.cli.tables import customer_option, format_options, show
 from largesse.customers.customer_store import find_customer
 from largesse.customers.members import invite, list_members, named_member, remove, reset, set_role
 from largesse.customers.roles import ROLES
+from largesse.customers.staff_roles import STAFF_ROLES
 from largesse.ledger.store import take_all_accounts
 from largesse.staff import service as staff_service
-from largesse.staff.model import MOST_NAME, STAFF_ROLES
+from largesse.staff.service import MOST_NAME
 
 _COLUMNS = ("id", "customer", "email", "name", "role", "is_active", "has_signed_in", "last_login_at")
 _STAFF_COLUMNS = ("id", "email", "name", "role", "is_active", "has_signed_in", "has_second_step", "last_signed_in_at")

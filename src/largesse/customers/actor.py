@@ -22,10 +22,10 @@ from largesse.customers.access import AccessChanged, hold_key, writing
 from largesse.customers.principal import Principal, staff_principal
 from largesse.customers.roles import RIGHTS, Right
 from largesse.customers.sessions import Person
+from largesse.customers.staff_roles import StaffMember, StaffRight
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, WORKER, Place
 from largesse.encryption.chain import Chain
-from largesse.staff.model import StaffMember, StaffRight
 
 _MOST_NAME = 200  # characters of a file's name in the audit log
 

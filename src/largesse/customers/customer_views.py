@@ -8,8 +8,8 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.text import unfit
 from largesse.customers.actor import Actor
 from largesse.customers.sessions import Person, Session
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection
-from largesse.staff.model import StaffRight
 
 LASTS = timedelta(minutes=30)
 SHORTEST_REASON, LONGEST_REASON = 10, 200

@@ -15,10 +15,10 @@ from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import Customer
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.fragments import Fragment, compose, holds_address
 from largesse.db.pool import Connection
 from largesse.db.statements import count_changed
-from largesse.staff.model import StaffRight
 
 PLANS = ("starter", "pro", "enterprise")
 MOST_CUSTOMER_NAME = 200

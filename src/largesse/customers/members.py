@@ -16,10 +16,10 @@ from largesse.customers.second_step import asks_second_step, forget_second_step
 from largesse.customers.sessions import end_sessions, end_sessions_of_user
 from largesse.customers.sign_in_links import end_links, new_link
 from largesse.customers.sign_in_store import end_password, find_person_id
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, coordinator_of, open_credentials
 from largesse.jobs.outbox import mail_person, mail_reset, mail_users
-from largesse.staff.model import StaffRight
 
 _LIST_USERS = """
     SELECT id, name, email, role, is_active, created_at, last_login_at

@@ -25,11 +25,11 @@ from largesse.customers.sessions import (
 from largesse.customers.sign_in import Origin, Refused
 from largesse.customers.sign_in_links import end_links_of_person
 from largesse.customers.sign_in_store import PEOPLE, SignInSql, set_first_password, set_password, set_preferences
+from largesse.customers.staff_roles import StaffMember, StaffRight
 from largesse.db.pool import Database
 from largesse.db.scope import LOOKUP
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_person
-from largesse.staff.model import StaffMember, StaffRight
 
 
 class LastSecondStep(InvalidRequest):

@@ -10,7 +10,7 @@ from largesse.customers import customer_store as store
 from largesse.customers.actor import Actor
 from largesse.customers.restrictions import Limit, read_limits
 from largesse.customers.roles import Right
-from largesse.staff.model import StaffRight
+from largesse.customers.staff_roles import StaffRight
 
 MOST_SERVICE_ACCOUNTS = 200
 

@@ -12,10 +12,10 @@ from largesse.customers.principal import Principal, person_principal
 from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.customers.second_step import asks_second_step
 from largesse.customers.sign_in_store import PEOPLE, SignInSql
+from largesse.customers.staff_roles import StaffMember
 from largesse.db.pool import Connection, Database, open_credentials
 from largesse.db.scope import LOOKUP, Place, Scope, for_customer, for_lists
 from largesse.db.statements import members_of
-from largesse.staff.model import StaffMember
 
 _BEGIN = """
     INSERT INTO sessions (hash, person_id, user_id, environment, address, browser, ends_at, awaits_second_step, device)

@@ -20,11 +20,11 @@ from largesse.base.file_text import EAST_ASIAN, SINGLE_BYTE, NotText, open_text
 from largesse.base.money import label
 from largesse.base.text import folded, is_error, is_rounded, trimmed, without_apostrophe
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.vouchers import NO_DATE, SealedVoucher, Voucher, allocate_waiting, seal_voucher
-from largesse.staff.model import StaffRight
 
 _LONGEST_FIELD = 500
 _MOST_COLUMNS = 200

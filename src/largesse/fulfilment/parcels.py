@@ -12,6 +12,7 @@ import msgspec
 from largesse.base.errors import StateConflict, existing
 from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor, Transaction
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.scope import Place
 from largesse.db.statements import read_now
@@ -20,7 +21,6 @@ from largesse.fulfilment import store
 from largesse.fulfilment.notifications import RETURNED, kind_of_sending, write_notification
 from largesse.jobs.outbox import withdraw_parcel_mail
 from largesse.lines.states import LineKey
-from largesse.staff.model import StaffRight
 
 _MOST_BACK = 100
 RETURN_REASONS = ("address", "absent", "refused", "damaged", "other")

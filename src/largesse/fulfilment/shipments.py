@@ -16,6 +16,7 @@ from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import country_codes
 from largesse.base.text import plain_text
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.statements import read_now
 from largesse.encryption.vault import DecryptionFailed, Vault
@@ -25,7 +26,6 @@ from largesse.fulfilment.notifications import SHIPPED, kind_of_sending, write_no
 from largesse.jobs.outbox import withdraw_parcel_mail
 from largesse.lines.states import LineKey, State, record_move
 from largesse.lines.store import Line, read_progress
-from largesse.staff.model import StaffRight
 
 ADDRESS_FIELDS = (
     "name", "company_name", "street_address", "sorting_code", "postal_code", "city_area", "city", "country_area",

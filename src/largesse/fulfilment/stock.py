@@ -8,11 +8,11 @@ import msgspec
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import plan_by_index
 from largesse.fulfilment import stock_store
 from largesse.fulfilment.store import read_references
-from largesse.staff.model import StaffRight
 
 EXPIRES_SOON_DAYS = 30
 TAKEN_DAYS = 30

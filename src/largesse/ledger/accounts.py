@@ -19,12 +19,12 @@ from largesse.customers.customers import create_customer
 from largesse.customers.members import Invitation, invite
 from largesse.customers.principal import ADMIN
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.ledger import store
 from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, save_watch
 from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
-from largesse.staff.model import StaffRight
 
 MOST_ACCOUNTS = 200  # funding accounts of a customer, including closed ones
 LONGEST_NAME = 100

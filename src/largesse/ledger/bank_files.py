@@ -14,11 +14,11 @@ import msgspec
 
 from largesse.base.errors import FileRefused, StateConflict, existing
 from largesse.customers.actor import Actor, Transaction
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row
 from largesse.ledger.bank_file import NO_PAYMENT, NOT_COME, BankLine, Columns, read_bank_file
 from largesse.ledger.payments import Match, match_payments
 from largesse.ledger.top_ups import TopUp, confirm_top_up
-from largesse.staff.model import StaffRight
 
 MOST_LINES = 500
 MOST_BYTES = 1024 * 1024

@@ -13,6 +13,7 @@ import msgspec
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.base.money import MAX_AMOUNT, label, to_minor
 from largesse.customers.actor import Actor, Transaction
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row
 from largesse.db.statements import read_now
 from largesse.events.store import record_changes
@@ -21,7 +22,6 @@ from largesse.ledger.corrections_store import CorrectableAccount, Correction, fi
 from largesse.ledger.own_accounts import own_accounts
 from largesse.ledger.payment_sources import payment_source
 from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
-from largesse.staff.model import StaffRight
 
 WAITS_FOR = timedelta(days=14)
 MAX_WAITING = 500

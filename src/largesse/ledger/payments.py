@@ -14,9 +14,9 @@ from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import OperatorError
 from largesse.base.money import AmountError, label, to_minor
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.ledger.bank_file import BankLine, is_no_payment, is_taken_back, read_decimal
 from largesse.ledger.top_ups import TopUp, confirm_top_up, find_by_references, meant_references, spelled_reference
-from largesse.staff.model import StaffRight
 
 _AT_ONCE = 500
 

@@ -13,13 +13,13 @@ from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.base.money import label
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection
 from largesse.db.scope import Place
 from largesse.ledger.own_accounts import find_own_accounts, own_accounts
 from largesse.ledger.posting import Credit, pay_in
 from largesse.ledger.statements import SKEW, find_entry, month_of, read_places
-from largesse.staff.model import StaffRight
 
 MOST_MONTHS = 120
 _MOST_PAYMENTS = 10_000

@@ -19,6 +19,7 @@ from largesse.base.errors import InvalidRequest, OperatorError, existing
 from largesse.base.money import label
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.fragments import Fragment, compose
 from largesse.db.pool import Connection, Row
 from largesse.db.scope import Place
@@ -27,7 +28,6 @@ from largesse.ledger import posting
 from largesse.ledger.low_balance_store import list_watching
 from largesse.ledger.posting import Credit
 from largesse.ledger.store import lock_account, no_such_account
-from largesse.staff.model import StaffRight
 
 _DIGITS = 12
 _LENGTH = len("RF00") + _DIGITS

@@ -8,6 +8,7 @@ import msgspec
 
 from largesse.base.email import masked
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.fragments import Fragment
 from largesse.db.pool import Connection, Row
 from largesse.db.shard_groups import list_shard_groups
@@ -17,7 +18,6 @@ from largesse.events.store import record_changes
 from largesse.jobs.notifier import notify
 from largesse.mail import resending_store
 from largesse.mail.messages import SPREAD_S
-from largesse.staff.model import StaffRight
 
 REASON = "no mail server is set"
 _ADDRESS = re.compile(r"[^\s<>@]+@[^\s<>@]*")

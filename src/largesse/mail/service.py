@@ -2,12 +2,12 @@
 
 from largesse.customers.actor import Actor
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.encryption.vault import Vault
 from largesse.jobs.outbox import mail_users
 from largesse.mail import resending
 from largesse.mail.mailbox import capture
 from largesse.mail.recipients import RecipientDelivery
-from largesse.staff.model import StaffRight
 
 
 async def resend_mail(actor: Actor, reference: str, email: str, seen: int | None = None) -> RecipientDelivery:

@@ -12,6 +12,7 @@ from largesse.customers.actor import Actor
 from largesse.customers.principal import Principal
 from largesse.customers.restrictions import CODES, require_scope
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row, commit_as_one, is_distributed
 from largesse.db.statements import read_now
 from largesse.encryption.chain import Chain
@@ -26,7 +27,6 @@ from largesse.lines.store import find_recipient_lines
 from largesse.orders.history import NewAct, record_act, record_reading
 from largesse.orders.lookup import find_order, find_own_order
 from largesse.orders.order import SendResponse, is_of_campaign, new_receipt, order_row
-from largesse.staff.model import StaffRight
 
 _OPEN_LINES = """
     SELECT l.number FROM lines l JOIN orders o ON o.customer_id = l.customer_id AND o.id = l.order_id

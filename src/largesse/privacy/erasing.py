@@ -15,6 +15,7 @@ from largesse.base.errors import NotFound, StateConflict
 from largesse.contacts.store import drop_contacts_with
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.customers import erase_notes_mentioning
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import commit_as_one
 from largesse.drafts.store import drop_drafts_with
 from largesse.encryption.vault import Vault
@@ -27,7 +28,6 @@ from largesse.privacy import erasing_store, service, store
 from largesse.privacy.erasing_store import ErasureJob, FoundOrder
 from largesse.privacy.service import ErasedOrder
 from largesse.privacy.store import Receipt
-from largesse.staff.model import StaffRight
 from largesse.webhooks.tasks import erase_from_answers
 
 

@@ -12,12 +12,12 @@ from largesse.base.email import masked
 from largesse.base.errors import InvalidRequest, StateConflict
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import read_customer
+from largesse.customers.staff_roles import StaffRight
 from largesse.encryption.vault import Vault
 from largesse.privacy import store
 from largesse.privacy.erasing import begin, carry_out
 from largesse.privacy.service import export
 from largesse.privacy.store import Json, PrivacyRequest, Receipt
-from largesse.staff.model import StaffRight
 
 MOST_OPEN = 1_000
 EARLIEST_DAYS = 90  # how many days ago a request may have arrived when it is entered

@@ -15,6 +15,7 @@ from largesse.campaigns.visiting import find_order_id, forget_asks, list_asks
 from largesse.contacts.store import count_contacts_with
 from largesse.customers.actor import Actor
 from largesse.customers.customers import notes_mentioning
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row
 from largesse.drafts.store import count_drafts_with
 from largesse.encryption.vault import Vault
@@ -28,7 +29,6 @@ from largesse.orders.erasing import Texts, find_orders_mentioning
 from largesse.privacy import store
 from largesse.privacy.store import Json, OrderKey
 from largesse.reports.updates import forget_recipient, forget_texts
-from largesse.staff.model import StaffRight
 
 
 class Occurrences(msgspec.Struct, frozen=True):

@@ -15,13 +15,13 @@ import msgspec
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import typed_numbers
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.fragments import NOTHING, Fragment, compose
 from largesse.db.pool import Connection, is_distributed
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import DecryptionFailed, Vault
 from largesse.lines.codes import CodeError, parse_code
 from largesse.reports.search import whole
-from largesse.staff.model import StaffRight
 
 MOST_FOUND = 50
 _COLUMNS = Fragment("""

@@ -1,5 +1,9 @@
 """Operations on members of staff, by owners and operators: inviting, changing a role, deactivating, resetting."""
 
+from datetime import datetime
+
+import msgspec
+
 from largesse.audit.service import Acting
 from largesse.base.email import email_key
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError
@@ -7,11 +11,28 @@ from largesse.customers.actor import Actor, require_same
 from largesse.customers.passwords import hash_of_nobody
 from largesse.customers.second_step import forget_second_step
 from largesse.customers.sessions import forget_browsers
+from largesse.customers.staff_roles import OWNER, StaffRight
 from largesse.db.pool import Connection, open_credentials
 from largesse.staff import store
-from largesse.staff.model import MOST_STAFF, OWNER, ListedStaff, StaffRight
 from largesse.staff.sign_in import new_link
 from largesse.staff.store import SIGN_IN
+
+MOST_STAFF = 200
+MOST_NAME = 100  # characters of a member's name
+
+
+class ListedStaff(msgspec.Struct, frozen=True):
+    """A member of staff in a list."""
+
+    id: int
+    email: str
+    name: str
+    role: str
+    is_active: bool
+    has_signed_in: bool
+    has_second_step: bool
+    invited_until: datetime | None  # the end of a valid invitation
+    last_signed_in_at: datetime | None
 
 
 class LastOwner(InvalidRequest, rule="The back office needs an owner: make somebody else one first."):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import msgspec
 
@@ -18,14 +19,17 @@ from largesse.customers.sign_in import Origin, Refused, SignInSteps
 from largesse.customers.sign_in_links import ENDED
 from largesse.customers.sign_in_links import LASTS as LINKS_LAST
 from largesse.customers.sign_in_store import PersonRecord, holds_password, set_password
+from largesse.customers.staff_roles import StaffMember
 from largesse.db.pool import Connection, Database, credentials_key, open_credentials
 from largesse.db.scope import OFFICE, Scope
 from largesse.db.statements import members_of
 from largesse.encryption.chain_keys import Chains
 from largesse.encryption.vault import Vault
 from largesse.staff import store
-from largesse.staff.model import IDLE, LASTS, StaffMember
 from largesse.staff.store import SIGN_IN
+
+IDLE = timedelta(minutes=30)  # after this time without requests, a session ends
+LASTS = timedelta(hours=12)  # a session ends after this time
 
 
 class StaffSession(SignedIn, frozen=True, kw_only=True):

@@ -8,8 +8,8 @@ from largesse.base.errors import TooManyRequests
 from largesse.base.throttle import Rate, Throttle
 from largesse.customers.actor import Actor, Transaction
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.encryption.vault import Vault
-from largesse.staff.model import StaffRight
 from largesse.webhooks import delivery_store, store
 from largesse.webhooks.delivery_store import DeliveryRecord
 from largesse.webhooks.store import CreatedSubscription, RotatedSecret

@@ -14,9 +14,10 @@ from tests.web.console.conftest import Browser
 from tests.web.office.conftest import add_staff, link_of, recovery_code, staff_in
 
 from largesse.customers.access import AccessChanged
+from largesse.customers.staff_roles import StaffMember, StaffRight
 from largesse.db.pool import Database
 from largesse.encryption.vault import Vault
-from largesse.staff.model import MOST_STAFF, StaffMember, StaffRight
+from largesse.staff.service import MOST_STAFF
 from largesse.staff.sign_in import staff_actor
 
 

@@ -8,7 +8,7 @@ from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.test_routes import answers, path_of, served
 from tests.web.office.conftest import add_staff, link_of, staff_in
 
-from largesse.staff.model import STAFF_RIGHTS, STAFF_ROLES, StaffRight
+from largesse.customers.staff_roles import STAFF_RIGHTS, STAFF_ROLES, StaffRight
 from largesse.web.console.page_routes import Access
 from largesse.web.console.routes import ROUTES as OF_CONSOLE
 from largesse.web.kit.page_services import page_services

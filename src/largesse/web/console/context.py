@@ -24,9 +24,9 @@ from largesse.customers.security import SecurityService
 from largesse.customers.sessions import Person, Session, SignedIn, new_secret, secret_hash
 from largesse.customers.sign_in import Origin, SignInSteps
 from largesse.customers.sign_in_store import SignInSql
+from largesse.customers.staff_roles import StaffMember, StaffRight
 from largesse.db.pool import Connection, Database, ReadOnly
 from largesse.db.scope import Place
-from largesse.staff.model import StaffMember, StaffRight
 from largesse.web.console.form import Form
 from largesse.web.console.layout import DEVICE, NARROW_MENU, Layout, moment_of, short_time, zone_of
 from largesse.web.console.page_routes import GUIDES, PARAMETERS, PageRoute

@@ -23,8 +23,8 @@ from largesse.base.settings import Settings
 from largesse.base.text import browser_and_system
 from largesse.base.zones import in_zone, known_zones
 from largesse.customers.sessions import Person, SignedIn
+from largesse.customers.staff_roles import StaffMember
 from largesse.mail.people import automation_words
-from largesse.staff.model import StaffMember
 from largesse.web.console.page_routes import Group, PageRoute
 from largesse.web.console.words import WORDS, Word
 from largesse.web.kit.assets import Assets, icon

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from largesse.base.i18n.languages import text
 from largesse.customers.roles import RIGHTS, ROLES, Right
-from largesse.staff.model import STAFF_RIGHTS, StaffRight
+from largesse.customers.staff_roles import STAFF_RIGHTS, StaffRight
 from largesse.web.kit.body import BodyLimits
 from largesse.web.kit.forms import FORM_LIMITS
 from largesse.web.kit.query import INT64, Day, Kind, Line, Month, Whole

@@ -15,10 +15,10 @@ from largesse.catalogue.service import MOST_PRODUCTS
 from largesse.contacts.model import MOST_GROUPS
 from largesse.customers.members import MOST_PEOPLE
 from largesse.customers.roles import Right
+from largesse.customers.staff_roles import StaffRight
 from largesse.drafts.sheet import MAX_FILE_BYTES
 from largesse.ledger.accounts import MOST_ACCOUNTS
 from largesse.mail.resending import MAX_CHOSEN
-from largesse.staff.model import StaffRight
 from largesse.web.console import (
     accounts,
     audit_log,

@@ -7,13 +7,13 @@ from largesse.customers.passkeys import RelyingParty
 from largesse.customers.passwords import Passwords
 from largesse.customers.security import SecurityService
 from largesse.customers.sign_in import SigningIn
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Database
 from largesse.drafts.service import DraftService
 from largesse.fulfilment.gifts import ClaimedGifts
 from largesse.fulfilment.vouchers import InventoryProvider, Provider, TestProvider
 from largesse.lines.claiming import Claiming, RecipientSlots
-from largesse.staff.model import IDLE, StaffRight
-from largesse.staff.sign_in import StaffSigningIn
+from largesse.staff.sign_in import IDLE, StaffSigningIn
 from largesse.staff.store import SIGN_IN
 from largesse.suppliers.store import begin_buying
 from largesse.web.kit.services import Services

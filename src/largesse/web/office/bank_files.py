@@ -11,12 +11,12 @@ from largesse.base.amounts import is_shared_sign, is_sign
 from largesse.base.errors import FileRefused, OperatorError
 from largesse.base.i18n.languages import text
 from largesse.catalogue.store import list_currencies
+from largesse.customers.staff_roles import StaffRight
 from largesse.ledger import bank_files
 from largesse.ledger.bank_file import Columns
 from largesse.ledger.bank_files import LineState
 from largesse.ledger.payments import Why
 from largesse.ledger.top_ups import spelled_reference
-from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Text
 from largesse.web.office.context import OfficeContext, refused, uploaded
 

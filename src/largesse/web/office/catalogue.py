@@ -20,9 +20,9 @@ from largesse.catalogue.editing import ChangedMeanwhile
 from largesse.catalogue.impact import read_impact
 from largesse.catalogue.pictures import MAX_BYTES, PictureRefused, read_picture
 from largesse.catalogue.typed import fields_of, read_collection, read_product, typed_collection, typed_product
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
-from largesse.staff.model import StaffRight
 from largesse.web.console.form import CHANGED, CHANGED_TOO, REQUIRED, Form
 from largesse.web.kit.query import INT64
 from largesse.web.office import catalogue_shown

@@ -11,8 +11,8 @@ from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
 from largesse.base.text import cleaned
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffMember
 from largesse.db.pool import Database
-from largesse.staff.model import StaffMember
 from largesse.staff.sign_in import StaffSession, staff_actor
 from largesse.web.console import layout as console
 from largesse.web.console.context import PageContext, note_no_file

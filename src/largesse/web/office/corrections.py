@@ -9,11 +9,11 @@ from starlette.responses import Response
 from largesse.base.errors import InsufficientBalance
 from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection
 from largesse.db.scope import OFFICE
 from largesse.ledger import corrections
 from largesse.ledger.corrections_store import find_correctable, find_correction, list_corrections, list_waiting
-from largesse.staff.model import StaffRight
 from largesse.staff.service import list_staff
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Choice, Text

@@ -13,11 +13,11 @@ from largesse.customers import customers
 from largesse.customers.actor import Actor
 from largesse.customers.customer_store import list_currencies, read_customer, search_customers
 from largesse.customers.members import Invitation
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.scope import OFFICE
 from largesse.ledger.accounts import LONGEST_NAME, MOST_ACCOUNTS, AccountRefused, Why, create_account, open_customer
 from largesse.ledger.payment_sources import SOURCES
 from largesse.ledger.store import list_accounts, unspendable
-from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Choices, Email, Text
 from largesse.web.console.people import hand_on
 from largesse.web.kit.query import INT32

@@ -9,10 +9,10 @@ from largesse.base import clock
 from largesse.base.errors import TooManyRequests
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import read_customer
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.scope import OFFICE
 from largesse.mail.recipients import RecipientState
 from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue
-from largesse.staff.model import StaffRight
 from largesse.web.console.order_words import RECIPIENT_STATES
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named

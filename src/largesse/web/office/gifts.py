@@ -16,6 +16,7 @@ from largesse.base.throttle import Rate, Throttle
 from largesse.customers.actor import Actor
 from largesse.customers.customer_views import LONGEST_REASON, SHORTEST_REASON, read_reason
 from largesse.customers.principal import Principal, staff_principal
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Row
 from largesse.db.scope import OFFICE
 from largesse.drafts.mailboxes import read_mailboxes
@@ -27,7 +28,6 @@ from largesse.orders.acts import cancel_recipient
 from largesse.orders.ids import is_end_of_reference
 from largesse.orders.lookup import find_order
 from largesse.reports.across import LONGEST_SOUGHT, MOST_FOUND, By, FoundOrder, record_look, search_gifts
-from largesse.staff.model import StaffRight
 from largesse.web.console.order import STEPS
 from largesse.web.console.order_words import RECIPIENT_STATES
 from largesse.web.office.context import OfficeContext

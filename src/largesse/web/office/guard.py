@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from largesse.base.errors import NotFound
 from largesse.base.i18n.languages import text
-from largesse.staff.model import LASTS
+from largesse.staff.sign_in import LASTS
 from largesse.staff.store import SIGN_IN
 from largesse.web.console.context import Users
 from largesse.web.console.guard import Guard

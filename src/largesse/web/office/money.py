@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from largesse.base import clock
 from largesse.base.errors import NotFound, OperatorError
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Row
 from largesse.db.scope import OFFICE
 from largesse.ledger.corrections_store import CorrectableAccount, count_waiting, find_correctable
@@ -23,7 +24,6 @@ from largesse.ledger.top_ups import (
     parse_transfer_reference,
     spelled_reference,
 )
-from largesse.staff.model import StaffRight
 from largesse.suppliers.service import list_costs
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Text

@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.scope import OFFICE
 from largesse.fulfilment import parcels
 from largesse.fulfilment.inventory import Upload
 from largesse.fulfilment.parcels import ParcelState
 from largesse.fulfilment.shipments import COLUMNS, Sent, import_shipments, pack_parcels, send_parcels
-from largesse.staff.model import StaffRight
 from largesse.web.console.form import Text
 from largesse.web.console.order_words import RETURN_REASONS
 from largesse.web.kit.query import INT64

@@ -10,12 +10,12 @@ from starlette.responses import Response, StreamingResponse
 from largesse.base.errors import InvalidRequest, NotFound, OperatorError, StateConflict
 from largesse.base.i18n.languages import text
 from largesse.customers.customer_store import find_customer
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.scope import OFFICE
 from largesse.privacy import requests, store
 from largesse.privacy.erasing_store import find_job_of_request, list_running_of_requests
 from largesse.privacy.requests import Kind, Outcome
 from largesse.privacy.store import PrivacyRequest
-from largesse.staff.model import StaffRight
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.kit.query import INT32
 from largesse.web.kit.security import OF_FORMS

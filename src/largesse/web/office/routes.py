@@ -8,7 +8,7 @@ from functools import partial
 
 from largesse.base.i18n.languages import text
 from largesse.catalogue.sheet import MOST_BYTES
-from largesse.staff.model import StaffRight
+from largesse.customers.staff_roles import StaffRight
 from largesse.web.console import sign_in
 from largesse.web.console.page_routes import Access, PageRoute
 from largesse.web.console.routes import sign_in_routes

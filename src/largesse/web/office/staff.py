@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
+from largesse.customers.staff_roles import STAFF_ROLES
 from largesse.staff import service
-from largesse.staff.model import MOST_NAME, MOST_STAFF, STAFF_ROLES, ListedStaff
+from largesse.staff.service import MOST_NAME, MOST_STAFF, ListedStaff
 from largesse.staff.sign_in import StaffSigningIn
 from largesse.web.console.form import Choice, Email, Text
 from largesse.web.console.people import hand_on

@@ -4,10 +4,10 @@ from starlette.responses import Response
 
 from largesse.base.errors import FileRefused
 from largesse.base.i18n.languages import text
+from largesse.customers.staff_roles import StaffRight
 from largesse.db.scope import OFFICE
 from largesse.fulfilment import stock
 from largesse.fulfilment.inventory import Imported, Upload, find_inventory_product, import_vouchers
-from largesse.staff.model import StaffRight
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext, file_name, refused, uploaded
 

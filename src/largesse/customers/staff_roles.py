@@ -1,7 +1,6 @@
 """Members of staff, and the rights of each role. Menus, pages and actions of the back office all use this table."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from enum import Enum, auto
 
 import msgspec
@@ -10,10 +9,6 @@ from largesse.db.scope import OFFICE, Scope
 
 STAFF_ROLES = ("owner", "catalogue", "finance", "warehouse", "support", "auditor")
 OWNER = "owner"
-MOST_STAFF = 200
-MOST_NAME = 100  # characters of a member's name
-IDLE = timedelta(minutes=30)  # after this time without requests, a session ends
-LASTS = timedelta(hours=12)  # a session ends after this time
 
 
 class StaffRight(Enum):
@@ -92,17 +87,3 @@ class StaffMember(msgspec.Struct, frozen=True):
     def may(self, right: StaffRight) -> bool:
         """Returns whether the member's role has that right."""
         return self.role in STAFF_RIGHTS[right]
-
-
-class ListedStaff(msgspec.Struct, frozen=True):
-    """A member of staff in a list."""
-
-    id: int
-    email: str
-    name: str
-    role: str
-    is_active: bool
-    has_signed_in: bool
-    has_second_step: bool
-    invited_until: datetime | None  # the end of a valid invitation
-    last_signed_in_at: datetime | None
