@@ -119,7 +119,8 @@ class AsyncLargesse(_Client[Async]):
             async for record in largesse.orders.list():
                 print(record.reference)
 
-    It has the options and operations of Largesse.
+    It has the options and operations of Largesse. `asyncio.timeout` limits a whole call. If it ends a send, the order may have been placed:
+    send it again with the same `external_reference`.
     """
 
     def __init__(
