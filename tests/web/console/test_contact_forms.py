@@ -38,3 +38,24 @@ def test_forms_that_only_name_groups_do_not_count_their_members(
     for form in (made.headers["location"], "/app/contacts/new", "/app/automations/new"):
         page = ada.get(form).text
         assert page.index("Berlin") < page.index("sales"), form
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "one", "other", "clear", "shown"),
+    [
+        ("birthday", "3/4", "3 Apr", "4 Mar", "4 March", "04/03"),
+        ("start_date", "3/4/2026", "3 April 2026", "4 March 2026", "4 March 2026", "04/03/2026"),
+    ],
+)
+def test_english_forms_ask_which_day_is_meant(
+    service: Service, sign_in: SignIn, name: str, typed: str, one: str, other: str, clear: str, shown: str
+) -> None:
+    ada = sign_in("ada@acme.example")
+    email = f"{name}@example.com"
+    ada.page = ada.submit("/app/contacts/new", "/app/contacts", email=email, **{name: typed})
+    ada.says(f"Type the month as a word: “{typed}” can be {one} or {other}.")
+    made = ada.submit("/app/contacts/new", "/app/contacts", email=email, **{name: clear}).headers["location"]
+    assert f'value="{shown}"' in ada.get(made).text
+    saved = ada.post(made, email=email, name="Bo", **{name: shown})
+    assert saved.status_code == 303, "what the form showed is not asked"
+    assert f'value="{shown}"' in ada.get(made).text

@@ -1,6 +1,6 @@
 """Contacts: the list as pages and as a file, the forms that create, change and delete a contact, and texts for wrong values."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import date
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from largesse.base.i18n.languages import LANGUAGES, text
-from largesse.base.text import whole_number
+from largesse.base.text import trimmed, whole_number
 from largesse.contacts import model, service
 from largesse.contacts.groups import TooManyGroups, list_fields, list_group_names, list_groups
 from largesse.contacts.model import Contact, ContactChange, ContactFault, Group
@@ -19,6 +19,7 @@ from largesse.customers.roles import Reach, Right
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import with_others
 from largesse.web.console.send.recipients import WRONG as WRONG_EMAIL
+from largesse.web.console.typed_times import EITHER_DAY, readings
 
 # The import knows these headings, in each language.
 _COLUMNS = (
@@ -231,13 +232,21 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
         said["is_active"] = form["left"] != "yes"
     readers = (("email", model.read_email), ("birthday", model.read_birthday), ("start_date", model.read_start_date))
     for name, reader in readers:
-        # A program may have saved a start date that nobody can type, such as 0001-01-01: it stays.
-        if name == "start_date" and contact is not None and form[name] == _day(contact.start_date):
+        # What the form showed stays: its order is known, and a program may have saved a date that nobody can type, such as 0001-01-01.
+        if contact is not None and form[name] == _dates_typed(contact).get(name):
             continue
         try:
-            said[name] = reader(form[name])
+            found = [
+                reader(one)
+                for one in (readings(trimmed(form[name]), context.language) if name in _DATES else (form[name],))
+            ]
         except ContactFault as fault:
             _note(context, fault)
+            continue
+        said[name] = found[0]
+        if len(found) > 1:
+            one, other = (_DATES[name](context, each) for each in found)
+            form.error(name, context.say(EITHER_DAY, typed=form[name], one=one, other=other))
     own = await context.read(list_fields, context.customer)
     said["fields"] = {
         field.key: form.text(f"{_FIELD}{field.key}", model.MAX_FIELD, required=False) or None for field in own
@@ -256,8 +265,7 @@ async def _values(context: RequestContext, contact: Contact) -> dict[str, str]:
     return {
         "name": contact.name or "",
         "email": contact.email,
-        "birthday": _birthday_typed(contact.birthday),
-        "start_date": _day(contact.start_date),
+        **_dates_typed(contact),
         "language": contact.language or "",
         "country": contact.country or "",
         "address": address or "",
@@ -336,3 +344,14 @@ def _birthday_shown(context: RequestContext, birthday: int | None) -> str:
 def _birthday_typed(birthday: int | None) -> str:
     """Returns a birthday as the form field shows it: `14/03`."""
     return "" if birthday is None else f"{birthday % 100:02}/{birthday // 100:02}"
+
+
+def _dates_typed(contact: Contact) -> dict[str, str]:
+    """Returns the dates of a contact as their form fields show them."""
+    return {"birthday": _birthday_typed(contact.birthday), "start_date": _day(contact.start_date)}
+
+
+_DATES: dict[str, Callable[[RequestContext, Any], str]] = {
+    "birthday": _birthday_shown,
+    "start_date": lambda context, at: context.language.day(at),
+}

@@ -32,17 +32,26 @@ class Either(ValueError):
 
 
 def read_day(typed: str, language: Language) -> date:
-    """Returns the day. Raises Unread, Either.
-
-    In English, `03/04/2026` is 3 April in Britain and 4 March in the United States. Other languages have the day first.
-    """
+    """Returns the day. Raises Unread, Either."""
     plain = trimmed(_BLANKS.sub(" ", typed))
     if len(plain) > _LONGEST or _WITH_TIME.fullmatch(plain):
         raise Unread
-    is_english = language.tag == DEFAULT.tag
-    if is_english and either_first((plain,)):
-        raise Either(_read(plain), _read(with_day_first(plain)))
-    return _read(with_day_first(plain) if is_english and month_lead((plain,)) > 0 else plain)
+    days = [_read(one) for one in readings(plain, language)]
+    if len(days) > 1:
+        raise Either(*days)
+    return days[0]
+
+
+def readings(plain: str, language: Language) -> tuple[str, ...]:
+    """Returns a date with the day first, or both dates that it can be.
+
+    In English, `03/04/2026` is 3 April in Britain and 4 March in the United States. Other languages have the day first.
+    """
+    if language.tag != DEFAULT.tag:
+        return (plain,)
+    if either_first((plain,)):
+        return plain, with_day_first(plain)
+    return (with_day_first(plain) if month_lead((plain,)) > 0 else plain,)
 
 
 def _read(plain: str) -> date:
