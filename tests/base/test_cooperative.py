@@ -1,5 +1,4 @@
 import asyncio
-import time
 
 import pytest
 
@@ -10,11 +9,34 @@ from largesse.base.errors import Unavailable
 STEP_S = 0.0004
 
 
+class Clock:
+    """The seconds that passed, by steps and pauses alone, and the pauses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+
+TIME = Clock()
+sleep = asyncio.sleep
+
+
+@pytest.fixture(autouse=True)
+def _own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def pause(seconds: float) -> None:
+        TIME.pauses.append(seconds)
+        TIME.now += seconds
+        await sleep(0)
+
+    TIME.now = 0.0
+    TIME.pauses.clear()
+    monkeypatch.setattr(clock, "passed_s", lambda: TIME.now)
+    monkeypatch.setattr(asyncio, "sleep", pause)
+
+
 def steps(count: int, result: str = "done") -> Steps[str]:
     for _ in range(count):
-        until = time.perf_counter() + STEP_S
-        while time.perf_counter() < until:
-            pass
+        TIME.now += STEP_S
         yield
     return result
 
@@ -26,29 +48,22 @@ async def test_a_short_computation_needs_one_slice_and_a_long_one_goes_on_where_
     assert await CooperativeRunner().finish("a", long) == "done"
 
 
-@pytest.mark.slow
 async def test_others_get_their_turn_between_slices_and_half_of_the_time() -> None:
-    """The other counts how often the loop comes round to it, and what of the time is left to it."""
-    turns, left_s = 0, 0.0
+    """The other counts how often the loop comes round to it; all but the steps is left to it."""
+    turns = 0
 
     async def other() -> None:
-        nonlocal turns, left_s
+        nonlocal turns
         while True:
-            began = time.perf_counter()
-            while time.perf_counter() < began + STEP_S / 2:
-                pass
             turns += 1
-            left_s += time.perf_counter() - began
-            await asyncio.sleep(0)
+            await sleep(0)
 
     task = asyncio.create_task(other())
     slices = CooperativeRunner()
-    began = time.perf_counter()
     await asyncio.gather(*(slices.finish(key, steps(300)) for key in "abcd"))
-    taken_s = time.perf_counter() - began
     task.cancel()
     assert turns > 4 * 300 * STEP_S / 0.002
-    assert left_s > taken_s / 5
+    assert TIME.now > 2 * 4 * 300 * STEP_S
 
 
 async def test_one_of_a_key_at_a_time_and_keys_together() -> None:
@@ -82,24 +97,12 @@ async def test_no_more_wait_than_may_and_a_failure_is_the_callers() -> None:
     assert await slices.finish("a", steps(1)) == "done"
 
 
-async def test_parts_of_a_longer_computation_leave_most_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parts_of_a_longer_computation_leave_most_of_the_time() -> None:
     """Each part is short enough to need no pause of its own; together they would take the whole time."""
-    runner, now, pauses = CooperativeRunner(), 0.0, list[float]()
-
-    async def pause(seconds: float) -> None:
-        pauses.append(seconds)
-
-    def part() -> Steps[str]:
-        nonlocal now
-        now += 0.0005
-        yield
-        return "done"
-
-    monkeypatch.setattr(clock, "passed_s", lambda: now)
-    monkeypatch.setattr(asyncio, "sleep", pause)
+    runner = CooperativeRunner()
     for _ in range(50):
-        assert await runner.finish("a", part(), is_part=True) == "done"
-    assert pauses == pytest.approx([3 * 0.0005] * 50)
+        assert await runner.finish("a", steps(1), is_part=True) == "done"
+    assert TIME.pauses == pytest.approx([3 * STEP_S] * 50)
 
 
 async def test_a_block_runs_in_the_turn_of_its_key_and_a_long_one_is_followed_by_a_pause() -> None:
@@ -126,11 +129,14 @@ async def test_a_block_runs_in_the_turn_of_its_key_and_a_long_one_is_followed_by
         "short goes on",
         "computed",
     ]
-    began = clock.passed_s()
+
+    async def hang() -> None:
+        TIME.now += 0.03
+        await asyncio.Event().wait()
+
+    TIME.pauses.clear()
     await block("long", 0.03)
-    assert clock.passed_s() - began > 0.1
-    began = clock.passed_s()
     with pytest.raises(TimeoutError):
-        async with slices.turn("a"), asyncio.timeout(0.03):
-            await asyncio.Event().wait()
-    assert clock.passed_s() - began > 0.1
+        async with slices.turn("a"), asyncio.timeout(0):
+            await hang()
+    assert TIME.pauses == pytest.approx([0.03, 3 * 0.03, 3 * 0.03])

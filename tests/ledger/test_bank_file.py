@@ -1,6 +1,5 @@
 """What banks write: delimiters, encodings, headings and amounts of several countries, and what is no such file."""
 
-import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -39,20 +38,20 @@ def test_a_german_file_with_lines_above_its_heading(tmp_path: Path, encoding: st
     assert line.named == ()
 
 
-def test_an_amount_of_a_page_of_dashes_is_none_and_takes_no_time(tmp_path: Path) -> None:
+def test_an_amount_of_a_page_of_dashes_is_none_and_cut(tmp_path: Path) -> None:
     """Looking for its sign would take minutes, while the process answers nobody."""
-    (line,) = read(tmp_path, f"Text,Amount,Currency\nRF18 5390 0754 7034,{'-' * 100_000},GBP\n")
-    began_s = time.perf_counter()
+    (line,) = read(tmp_path, f"Text,Amount,Currency\nRF18 5390 0754 7034,{'-' * 1_000},GBP\n")
+    assert len(line.amount) == bank_file._LONGEST_CELL
     assert not is_no_payment(line.amount)
     with pytest.raises(ValueError, match="is not an amount"):
         read_decimal(line.amount)
-    assert time.perf_counter() - began_s < 1
 
 
-def test_a_heading_of_accents_alone_is_none_and_takes_no_time(tmp_path: Path) -> None:
-    accents = "a" + "\u0301\u0316" * 60_000
+def test_of_a_heading_of_accents_alone_only_the_beginning_is_read(tmp_path: Path) -> None:
+    accents = "a" + "\u0301\u0316" * 600
     [line] = read(tmp_path, ("\t".join([accents] * 20) + "\n") * 2 + "Amount\tCurrency\n10\tGBP\n")
     assert line.amount == "10"
+    assert len(bank_file._folded(accents)) <= bank_file._LONGEST_WORD
 
 
 def test_columns_may_be_named_and_the_currency_said(tmp_path: Path) -> None:

