@@ -29,7 +29,7 @@ PLAIN = {
     "paper": "#8a4210",
     "ribbon": "#f6c453",
     "birthday": "14/03",
-    "start_date": "01/03/2024",
+    "start_date": "2024-03-01",
     "amount": "25",
     "value": "25",
     "product": "1",

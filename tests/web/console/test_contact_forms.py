@@ -47,7 +47,7 @@ def test_forms_that_only_name_groups_do_not_count_their_members(
         ("start_date", "3/4/2026", "3 April 2026", "4 March 2026", "4 March 2026", "04/03/2026"),
     ],
 )
-def test_english_forms_ask_which_day_is_meant(
+def test_english_forms_ask_which_day_is_meant_and_german_ones_show_dots(
     service: Service, sign_in: SignIn, name: str, typed: str, one: str, other: str, clear: str, shown: str
 ) -> None:
     ada = sign_in("ada@acme.example")
@@ -59,3 +59,8 @@ def test_english_forms_ask_which_day_is_meant(
     saved = ada.post(made, email=email, name="Bo", **{name: shown})
     assert saved.status_code == 303, "what the form showed is not asked"
     assert f'value="{shown}"' in ada.get(made).text
+    ada.headers["Accept-Language"] = "de"
+    dotted = shown.replace("/", ".")
+    assert f'value="{dotted}"' in ada.get(made).text
+    assert ada.post(made, email=email, name="Cy", **{name: dotted}).status_code == 303
+    assert f'value="{dotted}"' in ada.get(made).text

@@ -60,8 +60,8 @@ def test_a_file_is_in_the_language_of_its_page(service: Service, ada: Browser, p
 @pytest.mark.parametrize("language", ["en", "de", "fr"])
 def test_the_file_of_contacts_is_read_again_in_each_language(service: Service, ada: Browser, language: str) -> None:
     service.sql("DELETE FROM contacts")
-    typed = {"email": "zoe@example.com", "name": "Zoë", "language": "fr", "country": "FR", "birthday": "12/10"}
-    typed |= {"start_date": "01/03/2024", "external_id": "000123", "groups": "Sales, London"}
+    typed = {"email": "zoe@example.com", "name": "Zoë", "language": "fr", "country": "FR", "birthday": "12 October"}
+    typed |= {"start_date": "2024-03-01", "external_id": "000123", "groups": "Sales, London"}
     if not service.sql("SELECT 1 FROM contact_groups WHERE name = 'Paris, Lyon'"):
         assert ada.submit("/app/contacts/groups", "/app/contacts/groups", name="Paris, Lyon").status_code == 303
     typed["group"] = "Paris, Lyon"

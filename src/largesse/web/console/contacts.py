@@ -233,7 +233,7 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
     readers = (("email", model.read_email), ("birthday", model.read_birthday), ("start_date", model.read_start_date))
     for name, reader in readers:
         # What the form showed stays: its order is known, and a program may have saved a date that nobody can type, such as 0001-01-01.
-        if contact is not None and form[name] == _dates_typed(contact).get(name):
+        if contact is not None and form[name] == _dates_typed(context, contact).get(name):
             continue
         try:
             found = [
@@ -265,7 +265,7 @@ async def _values(context: RequestContext, contact: Contact) -> dict[str, str]:
     return {
         "name": contact.name or "",
         "email": contact.email,
-        **_dates_typed(contact),
+        **_dates_typed(context, contact),
         "language": contact.language or "",
         "country": contact.country or "",
         "address": address or "",
@@ -313,10 +313,6 @@ def group_choices(context: RequestContext, groups: Sequence[Group]) -> list[tupl
     return [(one.id, f"{one.name} ({counted(one.members, model.MOST_MEMBERS_COUNTED)})") for one in groups]
 
 
-def _day(at: date | None) -> str:
-    return "" if at is None else f"{at:%d/%m/%Y}"
-
-
 def wrong(context: RequestContext, kind: str) -> str:
     """Returns what is wrong with a value; `kind` is one of the model's PROBLEMS."""
     return context.say(_WRONG.get(kind) or WRONG_EMAIL[kind], most=_MOST.get(kind, ""))
@@ -341,14 +337,14 @@ def _birthday_shown(context: RequestContext, birthday: int | None) -> str:
     return context.language.short_day(date(_LEAP_YEAR, birthday // 100, birthday % 100), with_year=False)
 
 
-def _birthday_typed(birthday: int | None) -> str:
-    """Returns a birthday as the form field shows it: `14/03`."""
-    return "" if birthday is None else f"{birthday % 100:02}/{birthday // 100:02}"
-
-
-def _dates_typed(contact: Contact) -> dict[str, str]:
-    """Returns the dates of a contact as their form fields show them."""
-    return {"birthday": _birthday_typed(contact.birthday), "start_date": _day(contact.start_date)}
+def _dates_typed(context: RequestContext, contact: Contact) -> dict[str, str]:
+    """Returns the dates of a contact as their form fields show them: `14/03` and `14/03/2026`, in German `14.03` and `14.03.2026`."""
+    month, day = divmod(contact.birthday or 0, 100)
+    typed = {
+        "birthday": f"{day:02}/{month:02}" if contact.birthday else "",
+        "start_date": f"{contact.start_date:%d/%m/%Y}" if contact.start_date else "",
+    }
+    return {name: value.replace("/", "." if context.language.tag == "de" else "/") for name, value in typed.items()}
 
 
 _DATES: dict[str, Callable[[RequestContext, Any], str]] = {
