@@ -112,7 +112,7 @@ def test_somebody_has_two_forms_handled_at_once_and_the_next_waits(
     """A form with an invalid token waits too."""
     cem = signed_in(service, "cem@acme.example")
     turns = service.app.services.form_turns
-    key = ("app", service.sql("SELECT id FROM people WHERE email = 'ada@acme.example'")[0][0])
+    key = ("/app", service.sql("SELECT id FROM people WHERE email = 'ada@acme.example'")[0][0])
     for browser in (ada, cem):
         browser.get("/app")
     assert turns.begins(key)
