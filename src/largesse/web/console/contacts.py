@@ -235,11 +235,9 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
         # What the form showed stays: its order is known, and a program may have saved a date that nobody can type, such as 0001-01-01.
         if contact is not None and form[name] == _dates_typed(context, contact).get(name):
             continue
+        typed = readings(trimmed(form[name]), context.language) if name in _DATES else (form[name],)
         try:
-            found = [
-                reader(one)
-                for one in (readings(trimmed(form[name]), context.language) if name in _DATES else (form[name],))
-            ]
+            found = [reader(one) for one in typed]
         except ContactFault as fault:
             _note(context, fault)
             continue

@@ -17,9 +17,8 @@ from largesse.encryption.vault import DecryptionFailed, Vault
 
 _MAX_COOKIE = 400
 _MARK_BYTES = 12
-_BLANKS = (
-    " \t"  # Python's own include the bytes 85 and A0: browsers let a subdomain set a `__Host-` cookie with one in front
-)
+# Those that `str.strip` takes include the bytes 85 and A0: browsers let a subdomain set a `__Host-` cookie with one in front of its name.
+_BLANKS = " \t"
 _READ = "largesse.cookies"  # the member of a scope that has the cookies of its request
 
 
@@ -123,8 +122,8 @@ class PageCookies(NamedTuple):
 def page_cookies(public_url: str, base: str, root: str) -> PageCookies:
     """Returns the cookies of the pages below `root`, such as `/app`. `base` is the path of the public address.
 
-    A subdomain can set cookies for the whole domain, to put a person into a session of its own. Browsers refuse it a `__Host-` cookie. That needs
-    TLS and the path `/`. A host that is shared by path does without: its other programs would get the cookie.
+    A subdomain can set cookies for the whole domain, and so put a person into a session of its own. It cannot set a `__Host-` cookie. Such a
+    cookie needs TLS and the path `/`, so an address with a path has none: other programs on that host would get the cookie.
     """
     prefix, is_secure = f"{root[1:]}-", public_url.startswith("https://")
     if is_secure and not base:
