@@ -12,7 +12,7 @@ from tests.waiting import until
 
 from largesse.base.errors import OperatorError
 from largesse.db.pool import Database
-from largesse.db.scope import OPERATOR
+from largesse.db.scope import OPERATOR, WORKER
 from largesse.encryption.vault import Vault
 from largesse.fulfilment import inventory
 from largesse.fulfilment.store import ADD_VOUCHERS
@@ -210,7 +210,7 @@ async def test_the_stock_is_listed_and_measured(database: Database, tmp_path: Pa
         SELECT id, 1000, 1, 1, 1, now() FROM products WHERE key = 'one'
         """,
     )
-    async with database.connection(OPERATOR) as connection:
+    async with database.connection(WORKER) as connection:
         levels = await inventory.list_inventory(connection)
         await measure_inventory(connection)
     assert [(level.product, level.value_minor, level.free, level.waiting) for level in levels] == [

@@ -195,6 +195,7 @@ TABLES: Mapping[str, Writes] = {
         office="UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
         operator="UPDATE(sealed), UPDATE(code_lookup), UPDATE(recipient_email), UPDATE(recipient_name), UPDATE(was_email)",
     ),
+    "low_stock": Writes(worker="INSERT, UPDATE, DELETE", office="INSERT, UPDATE, DELETE"),
     "mail_jobs": Writes(app="INSERT, UPDATE", worker="UPDATE", office="UPDATE", operator="UPDATE"),
     "mail_requeues": Writes(worker="UPDATE(reason)", office="INSERT, UPDATE", operator="INSERT, UPDATE"),
     "master_keys": Writes(operator="INSERT, UPDATE"),

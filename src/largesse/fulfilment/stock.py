@@ -18,6 +18,7 @@ EXPIRES_SOON_DAYS = 30
 TAKEN_DAYS = 30
 MOST_BELOW = 100_000
 MOST_COUNTED = stock_store.MOST_COUNTED
+_NOTED_AT_ONCE = 500
 
 
 class StockLevel(msgspec.Struct, frozen=True):
@@ -125,8 +126,15 @@ async def list_taken(connection: Connection, product_id: int, before: int | None
     ]
 
 
+async def note_low_stock(connection: Connection) -> None:
+    """Notes which stocks are below their warnings. `list_low_stock` reads these alone."""
+    last = 0
+    while last is not None:
+        last = await connection.fetchval(stock_store.NOTE_LOW, last, _NOTED_AT_ONCE)
+
+
 async def list_low_stock(connection: Connection, most: int) -> list[LowStock]:
-    """Returns products with fewer numbers than their warning level, the fewest numbers first."""
+    """Returns products with fewer numbers than their warning level, the fewest numbers first. A worker must have noted them."""
     return [LowStock(*row) for row in await connection.fetch(stock_store.LOW, most)]
 
 
@@ -180,5 +188,6 @@ async def warn_below(actor: Actor, product_id: int, below: int | None) -> None:
             await connection.execute(stock_store.END_WARNING, product_id)
         else:
             await connection.execute(stock_store.SET_WARNING, product_id, below)
+            await connection.execute(stock_store.NOTE_LOW, product_id - 1, 1)
         before, after = {"below": product.below}, {"below": below}
         await transaction.record("stock.warned", f"gift {product.key}"[:200], before=before, after=after)

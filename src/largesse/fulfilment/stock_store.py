@@ -116,14 +116,43 @@ TAKEN = """
       AND ($2::bigint IS NULL OR (v.handed_at, v.id) < (SELECT handed_at, id FROM vouchers WHERE id = $2))
     ORDER BY v.handed_at DESC, v.id DESC LIMIT $3
 """
+# What writes `low_stock` waits for its turn, as two that lock the same rows in another order would stop each other.
+_TURN = Fragment("turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtext('largesse.low_stock')))")
+# Notes in `low_stock` which stocks are below the warnings of the next $2 products after the product $1. Returns the last product.
+NOTE_LOW = compose(
+    """
+    WITH {turn},
+    page AS MATERIALIZED (
+        SELECT w.product_id, w.below FROM turn CROSS JOIN stock_warnings w WHERE w.product_id > $1 ORDER BY w.product_id LIMIT $2),
+    low AS MATERIALIZED (
+        SELECT p.id, low.value_minor, low.free FROM page w JOIN products p ON p.id = w.product_id
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN cardinality(p.denominations_minor) > 0 THEN level.value_minor ELSE 0 END AS value_minor, sum({free})::int AS free
+            FROM ({values}) AS level GROUP BY 1) AS low
+        WHERE p.active AND low.free < w.below),
+    ended AS (
+        DELETE FROM low_stock s USING page WHERE s.product_id = page.product_id
+            AND NOT EXISTS (SELECT FROM low WHERE low.id = s.product_id AND low.value_minor = s.value_minor)),
+    noted AS (
+        INSERT INTO low_stock (product_id, value_minor, free) SELECT id, value_minor, free FROM low
+        ON CONFLICT (product_id, value_minor) DO UPDATE SET free = excluded.free WHERE low_stock.free <> excluded.free)
+    SELECT max(product_id) FROM page
+""",
+    turn=_TURN,
+    free=_free(_UNEXPIRED, Fragment("w.below")),
+    values=_LEVELS,
+)
+# Counts again what was noted, as numbers may have been added since.
 LOW = compose(
     """
-    SELECT p.key, p.name, p.currency, low.value_minor, low.free, w.below
-    FROM stock_warnings w JOIN products p ON p.id = w.product_id
+    WITH noted AS MATERIALIZED (SELECT product_id, value_minor FROM low_stock ORDER BY free, product_id, value_minor LIMIT $1)
+    SELECT p.key, p.name, p.currency, nullif(noted.value_minor, 0) AS value_minor, low.free, w.below
+    FROM noted JOIN stock_warnings w ON w.product_id = noted.product_id JOIN products p ON p.id = noted.product_id
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN cardinality(p.denominations_minor) > 0 THEN level.value_minor END AS value_minor, sum({free})::int AS free
-        FROM ({values}) AS level GROUP BY 1) AS low
-    WHERE p.active AND low.free < w.below ORDER BY low.free, p.key, low.value_minor LIMIT $1
+        SELECT coalesce(sum({free}), 0)::int AS free FROM (
+            SELECT noted.value_minor WHERE noted.value_minor > 0
+            UNION ALL SELECT value_minor FROM ({values}) AS any_value WHERE noted.value_minor = 0) AS level) AS low
+    WHERE p.active AND low.free < w.below ORDER BY low.free, p.key, noted.value_minor
 """,
     free=_free(_UNEXPIRED, Fragment("w.below")),
     values=_LEVELS,
@@ -131,4 +160,4 @@ LOW = compose(
 SET_WARNING = """
     INSERT INTO stock_warnings (product_id, below) VALUES ($1, $2) ON CONFLICT (product_id) DO UPDATE SET below = excluded.below
 """
-END_WARNING = "DELETE FROM stock_warnings WHERE product_id = $1"
+END_WARNING = compose("WITH {turn} DELETE FROM stock_warnings USING turn WHERE product_id = $1", turn=_TURN)

@@ -19,7 +19,7 @@ from largesse.encryption.vault import Vault
 from largesse.fulfilment import store
 from largesse.fulfilment.notifications import open_email, seal_email
 from largesse.fulfilment.shipments import address_context
-from largesse.fulfilment.stock import count_stock, list_low_stock
+from largesse.fulfilment.stock import count_stock, list_low_stock, note_low_stock
 from largesse.fulfilment.vouchers import allocate_all_waiting, open_voucher, seal_voucher
 from largesse.jobs.registry import PeriodicTask, RoomTasks, WorkerContext, with_connection
 from largesse.lines.states import LineKey, State, record_move
@@ -109,6 +109,7 @@ async def measure_inventory(connection: Connection) -> None:
         labels = (one.product, canonical(one.value_minor, one.currency), one.currency)
         STOCK_FREE.labels(*labels).set(one.free)
         STOCK_WAITING.labels(*labels).set(one.waiting)
+    await note_low_stock(connection)
     STOCK_LOW.clear()
     for low in await list_low_stock(connection, _MOST_LOW):
         value = "any" if low.value_minor is None else canonical(low.value_minor, low.currency)
