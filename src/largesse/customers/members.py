@@ -74,7 +74,7 @@ _ADD = """
 _SET_NAME = "UPDATE users SET name = $3 WHERE customer_id = $1 AND id = $2"
 _SET_ROLE = "UPDATE users SET role = $3 WHERE customer_id = $1 AND id = $2"
 # The row stays in the list, and the person may be invited again.
-_DEACTIVATE = "UPDATE users SET is_active = false, person_id = NULL WHERE customer_id = $1 AND id = $2"
+_UNBIND = "UPDATE users SET is_active = $3, person_id = NULL WHERE customer_id = $1 AND id = $2"
 _BIND = "UPDATE users SET person_id = $2 WHERE id = $1"
 _NOTE_LOGIN = "UPDATE users SET last_login_at = clock_now() WHERE id = $1"
 _COUNT_OTHER_ADMINS = "SELECT count(*) FROM users WHERE customer_id = $1 AND is_active AND role = 'admin' AND id <> $2"
@@ -176,6 +176,23 @@ async def bind_user(connection: Connection, user_id: int, person_id: int) -> Non
     """Binds a member to the person who signs in."""
     await open_credentials(connection)
     await connection.execute(_BIND, user_id, person_id)
+
+
+async def unbind_user(
+    connection: Connection,
+    customer_id: int,
+    user_id: int,
+    take_accounts: Callable[[Connection, int, int], Awaitable[None]],
+    *,
+    is_active: bool,
+) -> None:
+    """Unbinds a member from the person who signs in, and ends their sessions, links and accounts. One who stays active needs an invitation."""
+    await open_credentials(connection)
+    await coordinator_of(connection).execute(LOCK_USER, user_id)
+    await connection.execute(_UNBIND, customer_id, user_id, is_active)
+    await end_sessions_of_user(connection, user_id)
+    await end_links(connection, user_id=user_id)
+    await take_accounts(connection, customer_id, user_id)
 
 
 async def note_login(connection: Connection, user_id: int) -> None:
@@ -286,12 +303,7 @@ async def remove(
         connection = transaction.connection
         member = await _lock_member(connection, actor, user_id)
         await _require_other_admin(connection, actor, user_id, member.role)
-        await open_credentials(connection)
-        await coordinator_of(connection).execute(LOCK_USER, user_id)
-        await connection.execute(_DEACTIVATE, actor.customer_id, user_id)
-        await end_sessions_of_user(connection, user_id)
-        await end_links(connection, user_id=user_id)
-        await take_accounts(connection, actor.customer_id, user_id)
+        await unbind_user(connection, actor.customer_id, user_id, take_accounts, is_active=False)
         await transaction.record("person.removed", member.email, before={"role": member.role})
     return member
 

@@ -4,7 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from largesse.automations.service import ending_approvals
+from largesse.automations.service import ending_approvals, start_over
 from largesse.base.confidential import Confidential
 from largesse.base.email import email_key
 from largesse.base.errors import OperatorError
@@ -14,13 +14,14 @@ from largesse.customers import customer_store
 from largesse.customers.actor import Actor
 from largesse.customers.authenticator import new_secret, secret_hash
 from largesse.customers.key_store import deleted_keys
+from largesse.customers.members import unbind_user
 from largesse.db.pool import Connection
 from largesse.db.statements import FixedColumn, Saved, Table, Values
 from largesse.encryption.chain import Chain
 from largesse.jobs.outbox import mail_users
+from largesse.ledger import store as ledger_store
 from largesse.ledger.payment_sources import names_account
 from largesse.ledger.posting import top_up
-from largesse.ledger.store import ACCOUNTS, assign, list_accounts, list_unfunded, unspendable, warn_of_unspendable
 from largesse.seed.document import (
     ApiKey,
     Collection,
@@ -62,7 +63,8 @@ class LoadedSeed(Confidential, frozen=True):
     ids: Mapping[str, Mapping[str, int]]
     api_keys: Mapping[str, str]  # the secrets by key, which the operator sees only once
     warnings: Sequence[str] = ()  # each with its place in the file
-    new_users: Sequence[int] = ()  # ids of the active people whom this load added
+    new_users: Sequence[int] = ()  # ids of the active people whom this load added or activated again
+    returned: Sequence[tuple[int, int]] = ()  # those whom it activated again, by the ids of customer and user
 
     def to_json(self) -> str:
         """Returns everything as one JSON object, with the secrets. It has `warnings` only if there are any."""
@@ -76,6 +78,8 @@ async def load_file(actor: Actor, seed: SeedFile, *, invites: bool) -> LoadedSee
     """Loads a seed file as `load_seed` does, and records it. With `invites` new people get an invitation by mail."""
     async with actor.transaction() as transaction:
         loaded = await load_seed(transaction.connection, transaction.entries, seed)
+        for customer_id, user_id in loaded.returned:
+            await start_over(transaction.on_behalf_of(customer_id), user_id)
         counts = {kind: len(ids) for kind, ids in loaded.ids.items()} | {"api_keys": len(loaded.api_keys)}
         if invites:
             counts["invitations"] = len(loaded.new_users)
@@ -115,7 +119,8 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
         "service_accounts": _by_name(loader.service_accounts),
     }
     names = _names((customer.key, api_key.key) for customer in seed.customers for api_key in customer.api_keys)
-    return LoadedSeed(ids, {names[own]: secret for own, secret in secrets.items()}, loader.warnings, loader.new_users)
+    made = {names[own]: secret for own, secret in secrets.items()}
+    return LoadedSeed(ids, made, loader.warnings, loader.new_users, loader.returned)
 
 
 class _Loader:
@@ -126,6 +131,7 @@ class _Loader:
         self._seed = seed
         self.warnings: list[str] = []
         self.new_users: list[int] = []
+        self.returned: list[tuple[int, int]] = []
         self.customers: _Ids = {}
         self._known: list[int] = []  # ids of customers that existed before
         self._written: list[Customer] = []  # customers that are now as in the file
@@ -165,8 +171,20 @@ class _Loader:
             for customer, user in owned
         ]
         saved = await self._save(customer_store.USERS, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
-        added = zip(owned, saved.ids, saved.created, strict=True)
-        self.new_users = [n for (_, user), n, is_new in added if is_new and user.active is not False]
+        found = zip(owned, saved.ids, rows, saved.created, saved.kept, strict=True)
+        for (customer, user), user_id, row, is_new, is_kept in found:
+            customer_id, is_active = self.customers[customer.key], bool(row["is_active"])
+            was_removed = (customer_id, email_key(user.email)) in removed
+            if is_kept or (not is_new and is_active != was_removed):
+                continue
+            if not is_new:  # as on the page People: nobody comes back to what they had
+                await unbind_user(
+                    self._connection, customer_id, user_id, ledger_store.take_all_accounts, is_active=is_active
+                )
+            if is_active:
+                self.new_users.append(user_id)
+            if was_removed:
+                self.returned.append((customer_id, user_id))
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]
@@ -258,7 +276,7 @@ class _Loader:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.funding_accounts]
         rows = [
             _values(
-                ACCOUNTS,
+                ledger_store.ACCOUNTS,
                 account,
                 customer_id=self.customers[customer.key],
                 kind="funding",
@@ -268,7 +286,7 @@ class _Loader:
             for customer, account in owned
         ]
         accounts = [account for _, account in owned]
-        saved = await self._save(ACCOUNTS, accounts, rows, "funding account", _CUSTOMER_IN_OFFICE)
+        saved = await self._save(ledger_store.ACCOUNTS, accounts, rows, "funding account", _CUSTOMER_IN_OFFICE)
         assigned = [
             (self.customers[customer.key], account_id, self.service_accounts[customer.key, key])
             for (customer, account), account_id, is_kept in zip(owned, saved.ids, saved.kept, strict=True)
@@ -276,7 +294,7 @@ class _Loader:
             for key in account.service_accounts or ()
         ]
         written = [account_id for account_id, is_kept in zip(saved.ids, saved.kept, strict=True) if not is_kept]
-        await assign(self._connection, written, assigned)
+        await ledger_store.assign(self._connection, written, assigned)
         for (_, account), account_id, is_new in zip(owned, saved.ids, saved.created, strict=True):
             if is_new and account.balance_minor:
                 await top_up(self._connection, chain, account_id, account.balance_minor, None)
@@ -313,7 +331,7 @@ class _Loader:
 
     async def warn_of_unfunded(self) -> None:
         """Warns of service accounts that cannot send, since no funding account is open to them."""
-        found = dict(await list_unfunded(self._connection, list(self.service_accounts.values())))
+        found = dict(await ledger_store.list_unfunded(self._connection, list(self.service_accounts.values())))
         for customer in self._seed.customers:
             for account in customer.service_accounts:
                 environments = found.get(self.service_accounts[customer.key, account.key])
@@ -329,11 +347,11 @@ class _Loader:
         invoiced = [customer for customer in self._written if not names_account(customer.funding)]
         accounts = defaultdict(list)
         keys = [customer.key for customer in invoiced]
-        for account in await list_accounts(self._connection, keys) if keys else ():
+        for account in await ledger_store.list_accounts(self._connection, keys) if keys else ():
             accounts[account.customer].append(account)
         for customer in invoiced:
-            if held := unspendable(accounts[customer.key], customer.funding):
-                self._warn(customer, warn_of_unspendable(customer.key, held, "`funding: balance`"))
+            if held := ledger_store.unspendable(accounts[customer.key], customer.funding):
+                self._warn(customer, ledger_store.warn_of_unspendable(customer.key, held, "`funding: balance`"))
 
     def _warn(self, described: _Described, text: str) -> None:
         self.warnings.append(described.place.mistake("email" if isinstance(described, User) else "key", text))

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from tests.chained import actor_on
 from tests.web.api.conftest import Service
 from tests.web.console.approving import (
     WORLD,
@@ -23,7 +24,11 @@ from tests.web.console.sending import place, ready
 from tests.web.console.test_automations import set_one
 
 from largesse.approvals.service import MOST_LISTED
+from largesse.db.pool import Database
+from largesse.encryption.vault import Vault
 from largesse.mail.people.writing import read_approval
+from largesse.seed.load import load_file
+from largesse.seed.reading import parse_seed
 
 __all__ = ["WORLD", "as_before"]
 
@@ -166,23 +171,32 @@ def test_an_approval_of_somebody_who_left_counts_no_more(service: Service, sign_
     assert orders_of(service, reference) == []
 
 
+@pytest.mark.parametrize("by", ["page", "file", "both"])
 def test_somebody_who_is_invited_again_has_approved_nothing_and_sends_nothing(
-    service: Service, sign_in: SignIn
+    service: Service, sign_in: SignIn, by: str
 ) -> None:
     ada, bea, cem = (sign_in(f"{name}@acme.example") for name in ("ada", "bea", "cem"))
     set_rule(ada, needed="2")
     set_one(bea, service, name="Birthdays")
     reference, other = asked(cem, service), f"/app/people/{user_id(service, 'bea')}"
     decided(bea, reference)
-    ada.submit(f"{other}/remove")
-    ada.submit("/app/people", email="bea@acme.example", name="Eve", role="admin")
+    assert bea.get("/app").status_code == 200
+    if by == "file":
+        assert (loaded(service, active=False), loaded(service, active=True)) == (0, 1)
+    else:
+        ada.submit(f"{other}/remove")
+    if by == "page":
+        ada.submit("/app/people", email="bea@acme.example", name="Eve", role="admin")
+    if by == "both":
+        assert loaded(service, active=True) == 1
+    assert "/app/sign-in" in bea.get("/app").headers["location"]
     decided(ada, reference)
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
     assert "Paused" in ada.read("/app/automations")
     acts = service.sql(
-        "SELECT act, actor_name FROM audit_events WHERE act LIKE 'automation.%' ORDER BY id DESC LIMIT 1"
+        "SELECT act, split_part(actor_name, ' (', 1) FROM audit_events WHERE act LIKE 'automation.%' ORDER BY id DESC LIMIT 1"
     )
-    assert [tuple(row) for row in acts] == [("automation.paused", "ada@acme.example")]
+    assert [tuple(row) for row in acts] == [("automation.paused", "ada@acme.example" if by == "page" else "a test")]
     bea = sign_in("bea@acme.example")
     ada.sees("/app/people", "Bea", "bea@acme.example")
     assert "Eve" not in ada.text
@@ -190,6 +204,18 @@ def test_somebody_who_is_invited_again_has_approved_nothing_and_sends_nothing(
     assert len(orders_of(service, reference)) == 1
     assert service.findings() == []
     service.sql("DELETE FROM automations")
+
+
+def loaded(service: Service, *, active: bool) -> int:
+    """Loads a seed file that says so of Bea; returns how many people it adds or activates again."""
+    customer = f"name: Acme Ltd, plan: starter, funding: balance, users: [{{email: bea@acme.example, name: Bea, role: admin, active: {str(active).lower()}}}]"
+
+    async def load(database: Database, vault: Vault) -> int:
+        seed = parse_seed(f"customers: [{{key: acme, {customer}}}]".encode(), "world.yaml")
+        return len((await load_file(await actor_on(database, vault), seed, invites=False)).new_users)
+
+    found: int = service.on_pool(load)
+    return found
 
 
 def test_pages_say_when_too_few_people_may_approve(service: Service, sign_in: SignIn) -> None:
