@@ -17,7 +17,7 @@ from largesse.db.scope import OPERATOR, WORKER
 from largesse.events.kinds import AccountLow
 from largesse.ledger import accounts
 from largesse.ledger.accounts import Transfer, transfer
-from largesse.ledger.low_balance_store import Watch, find_watch, list_watchers, mark_low_balances
+from largesse.ledger.low_balance_store import MOST_MARKED, Watch, find_watch, list_watchers, mark_low_balances
 from largesse.ledger.posting import top_up
 from largesse.ledger.statements import month_of, read_statement, statement_page
 from largesse.ledger.store import list_funding_accounts
@@ -210,6 +210,27 @@ async def test_a_balance_that_is_low_already_is_no_news(database: Database) -> N
     assert (low.customer_id, low.account_id, low.currency, low.balance, low.below) == (ACME, FLOAT, "GBP", 49.99, 50)
     await do(database, accounts.watch_balance, account_id=FLOAT, watch=None)
     assert await acts(database) == ["account.watched", "account.watched", "transfer.made", "account.watched"]
+
+
+@pytest.mark.slow
+async def test_many_balances_that_fall_at_once_take_several_transactions(database: Database) -> None:
+    """All in one transaction: with 100,000 it held the watches and the next events for minutes."""
+    await database.execute(
+        OPERATOR,
+        """
+        WITH fallen AS (
+            INSERT INTO accounts (customer_id, environment, kind, key, name, currency, balance_minor)
+            SELECT $1, 'production', 'funding', 'f' || n, 'F', 'GBP', 1 FROM generate_series(1, $2::int) AS n RETURNING id)
+        INSERT INTO account_watches SELECT $1, id, 5000, false FROM fallen
+        """,
+        ACME,
+        MOST_MARKED + 1,
+    )
+    marked = []
+    for _ in range(3):
+        async with database.transaction(WORKER) as connection:
+            marked.append(len(await mark_low_balances(connection)))
+    assert marked == [MOST_MARKED, 1, 0]
 
 
 async def test_of_two_changes_of_a_watch_at_once_the_second_replaces_the_first(database: Database) -> None:

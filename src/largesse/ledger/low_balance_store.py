@@ -86,11 +86,24 @@ async def save_watch(
 # The customers among $1 with a watched account.
 CUSTOMERS_WATCHING = "SELECT DISTINCT customer_id FROM account_watches WHERE customer_id = ANY($1::int[])"
 
+MOST_MARKED = 2_000  # in a transaction: each account that has fallen takes two more statements
+_PASSED = Fragment(
+    "a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)"
+)
+_FIND_PASSED = grouped(
+    """
+    SELECT w.customer_id, w.account_id FROM account_watches w, accounts a
+    WHERE {passed} {within w.customer_id} {within a.customer_id}
+    LIMIT $1
+    """,
+    "$2",
+    passed=_PASSED,
+)
 _MARK_LOW = grouped(
     """
     UPDATE account_watches w SET is_low = a.balance_minor < w.below_minor
-    FROM accounts a, (SELECT clock_now()) AS clock (now)
-    WHERE a.customer_id = w.customer_id AND a.id = w.account_id AND w.is_low <> (a.balance_minor < w.below_minor)
+    FROM accounts a, unnest($1::int[], $2::int[]) AS found (customer_id, account_id), (SELECT clock_now()) AS clock (now)
+    WHERE {passed} AND w.customer_id = found.customer_id AND w.account_id = found.account_id
       {within w.customer_id} {within a.customer_id}
     RETURNING w.customer_id, w.account_id, w.is_low AND a.closed_at IS NULL AS has_fallen, w.below_minor,
         a.environment, a.name, a.currency, a.balance_minor, now, ARRAY(
@@ -98,20 +111,22 @@ _MARK_LOW = grouped(
         WHERE x.customer_id = w.customer_id AND x.account_id = w.account_id
         {within x.customer_id} ORDER BY user_id) AS user_ids
     """,
-    "$1",
+    "$3",
+    passed=_PASSED,
 )
 
 
 async def mark_low_balances(connection: Connection, customers: Customers = None) -> list[tuple[int, int, list[int]]]:
-    """Marks the watched accounts that are low now, of some customers or of all. Returns those that have fallen since the last call: customer, account,
-    user ids.
+    """Marks the watched accounts that are low now, MOST_MARKED at most, of some customers or of all. Returns those that have fallen since the last call:
+    customer, account, user ids.
 
     Records `account.low` for each of these. After the commit the users count as notified: of two calls at once, only one returns an account.
     """
     fallen = []
     for group in await list_shard_groups(connection, customers):
-        rows = await connection.fetch(_MARK_LOW.of(group), *arguments(group))
-        for row in rows:
+        passed = await connection.fetch(_FIND_PASSED.of(group), MOST_MARKED, *arguments(group))
+        columns = ([row[at] for row in passed] for at in range(2))
+        for row in await connection.fetch(_MARK_LOW.of(group), *columns, *arguments(group)) if passed else ():
             if row["has_fallen"]:
                 await _record_low(connection, row)
                 fallen.append((row["customer_id"], row["account_id"], row["user_ids"]))

@@ -157,7 +157,7 @@ async def _release_held(context: WorkerContext) -> bool:
 async def _watch_balances(context: WorkerContext) -> bool:
     if mails := sum(await context.in_shard_groups(CUSTOMERS_WATCHING, queue_low_balances)):
         log.info("balances.low", mails=mails)
-    return False
+    return bool(mails)
 
 
 TASKS = RoomTasks(
