@@ -48,6 +48,8 @@ QUESTIONS = {
     "check the configuration": "docs/configure#check-the-configuration",
     "leaked secret": "docs/secure#if-a-secret-leaks",
     "metrics": "docs/metrics",
+    "alerts": "docs/alerts",
+    "LargesseQueueLate": "docs/alerts#largessequeuelate",
     "log events": "docs/log-events",
     "disk full": "docs/troubleshooting#database-disk-full",
     "erase personal data": "docs/privacy#erase-personal-data",
