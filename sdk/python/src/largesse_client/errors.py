@@ -211,7 +211,7 @@ class QuoteExpired(Problem, slug="quote-expired"):
 
 
 class StateConflict(Problem, slug="state-conflict"):
-    """It is not possible in the current state. Only the test lab raises it."""
+    """It is not possible in the current state, such as a webhook secret that is being rotated already. `detail` says why; nothing was changed."""
 
 
 class ReferenceUsed(Problem, slug="reference-used"):

@@ -45,6 +45,7 @@ async def test_it_says_what_it_can_do(in_process: Any) -> None:
             assert tool.annotations is not None
             is_reading = name not in {"send", "resend", "cancel"}
             assert tool.annotations.read_only_hint is is_reading, name
+        assert "`notSendable`" in (tools.client.instructions or "")
         assert list(listed["send"].input_schema["properties"]) == ["quote"]
         assert listed["send"].input_schema["required"] == ["quote"]
 
@@ -116,7 +117,11 @@ async def test_without_a_quote_nothing_is_sent(assistant: Any, largesse: Largess
             assert "Nothing was placed" in await tools.refusal("send", quote=quote)
         # A genuine quote, but for a request that this server has not quoted.
         elsewhere = largesse.quote.gift(product, value=10, code_quantity=1, account_id=account)
-        assert "Nothing was placed" in await tools.refusal("send", quote=elsewhere.quote)
+        told = await tools.refusal("send", quote=elsewhere.quote)
+        assert (
+            "Nothing was placed: this `quote` is not stored here. It is more than a day old, from before a restart"
+            in told
+        )
         # The quoted request cannot be changed either.
         quoted = await _quote(tools, account, product)
         more = {"codeQuantity": 50, "delivery": {"code_quantity": 50}}
@@ -134,10 +139,10 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             value="10.001",
             delivery={"recipients": [{"email": "sam@-example.com"}], "account_id": 2_000_000},
         )
-        assert [line.split(": ")[0] for line in told.splitlines()[1:]] == [
-            "- #/value",
-            "- #/recipients/0/email",
-            "- #/accountId",
+        assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [
+            "- `value",
+            "- `delivery.recipients[0].email",
+            "- `delivery.account_id",
         ], told
         told = await tools.refusal(
             "quote_gift",
@@ -146,8 +151,28 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             country="GBR",
             delivery={"recipients": [{"email": "Sam"}], "account_id": account},
         )
-        wrong = ["product_id", "value", "country", "recipients[0].email"]
+        wrong = ["product_id", "value", "country", "delivery.recipients[0].email"]
         assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [f"- `{name}" for name in wrong], told
+
+
+@pytest.mark.parametrize(
+    ("tool", "gift", "delivery", "named"),
+    [
+        ("quote_gift", {"product_id": 2_000_000}, {"code_quantity": 1}, "product_id"),
+        ("quote_template", {"template_id": 2_000_000}, {"code_quantity": 1}, "template_id"),
+        ("quote_collection", {"collection_id": 2_000_000}, {"code_quantity": 1}, "collection_id"),
+        ("quote_gift", {}, {"code_quantity": 1, "account_id": 2_000_000}, "delivery.account_id"),
+        ("quote_gift", {}, {"recipients": [{"email": "sam@-example.com"}]}, "delivery.recipients[0].email"),
+        ("quote_gift", {}, {}, "delivery.recipients` or `delivery.code_quantity"),
+    ],
+)
+async def test_errors_name_the_arguments_of_the_tool(
+    in_process: Any, account: int, product: int, tool: str, gift: dict[str, int], delivery: Any, named: str
+) -> None:
+    given = {"delivery": {"account_id": account} | delivery}
+    async with in_process() as tools:
+        told = await tools.refusal(tool, **(gift or {"product_id": product, "value": 10}), **given)
+    assert told.startswith(f"Error executing tool {tool}: `{named}` "), told
 
 
 async def test_what_is_misspelt_is_refused(in_process: Any, account: int, product: int) -> None:
@@ -246,7 +271,8 @@ async def test_the_orders_of_a_day_cost_no_more_than_their_cap(
         await tools.call("send", quote=first)
         too_much = await _quote(tools, account, product, 2)
         assert "20.0 GBP after 20.0 GBP today is over the cap for the orders of a day" in too_much["notSendable"]
-        assert too_much["notSendable"] in await tools.refusal("send", quote=too_much["quote"])
+        assert "placed" not in too_much["notSendable"]
+        assert f"{too_much['notSendable']} Nothing was placed." in await tools.refusal("send", quote=too_much["quote"])
         assert (await _quote(tools, account, product))["notSendable"] is None
         await tools.call("send", quote=first)  # the same order again, which costs nothing more
     # A restart does not reset the sum of the day.

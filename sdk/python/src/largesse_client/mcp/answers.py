@@ -11,8 +11,10 @@ import msgspec
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from largesse_client.errors import InvalidArgument, LargesseError
+from largesse_client.mcp.delivery import Delivery
 from largesse_client.mcp.spending import CapReached
 
 P = ParamSpec("P")
@@ -25,6 +27,12 @@ ACTS_ONCE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempot
 ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 
 
+_POINTER = re.compile(r"^- #/\S+: ", re.MULTILINE)  # what follows it names the member, too
+_NAMED = re.compile(r"(?<=`)[A-Za-z_]+(?=[`.\[])")
+# The arguments of the quoting tools, by their names in the API and in the client.
+_ARGUMENTS = {to_camel(name): name for name in ("product_id", "collection_id", "template_id")} | {
+    spelt: f"delivery.{name}" for name in Delivery.model_fields for spelt in (name, to_camel(name))
+}
 _SHOULD = re.compile(r"^.*?\bshould ")
 _RULES = {
     "extra_forbidden": "is unknown",
@@ -68,7 +76,14 @@ def with_readable_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitab
     async def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await tool(*args, **kwargs)
-        except (CapReached, LargesseError) as error:
-            raise ToolError("\n".join([str(error), *getattr(error, "__notes__", ())])) from None
+        except CapReached as error:
+            raise ToolError(f"{error} Nothing was placed.") from None
+        except LargesseError as error:
+            raise ToolError(_as_arguments("\n".join([str(error), *getattr(error, "__notes__", ())]))) from None
 
     return wrapped
+
+
+def _as_arguments(text: str) -> str:
+    """Returns an error's text with the arguments of the tools in place of the members of the API and the arguments of the client."""
+    return _NAMED.sub(lambda found: _ARGUMENTS.get(found[0], found[0]), _POINTER.sub("- ", text))

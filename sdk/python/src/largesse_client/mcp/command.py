@@ -25,7 +25,7 @@ def main() -> None:
     except (SettingError, InvalidArgument) as error:
         sys.exit(f"largesse-mcp: {error}")
     except ModuleNotFoundError as error:
-        sys.exit(f"largesse-mcp: {error.name} is missing: pip install 'largesse-client[mcp]'")
+        sys.exit(f"largesse-mcp: {error.name} is missing: install largesse-client with its extra `mcp`")
     except KeyboardInterrupt:
         pass
 

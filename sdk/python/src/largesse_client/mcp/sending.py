@@ -7,58 +7,18 @@ from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import Field
 
 from largesse_client import AsyncLargesse, Recipient
 from largesse_client.errors import Problem, ReferenceUsed
 from largesse_client.mcp.answers import ACTS_ONCE, LOOKS, Answer, plain, with_readable_errors, without_pins
+from largesse_client.mcp.delivery import Delivery
 from largesse_client.mcp.quotes import Quoted, QuoteStore, reference_of
 from largesse_client.mcp.spending import CapReached, Spending
 from largesse_client.models import Order
 
 SOURCE = "mcp"
 _UNCLEAR = (408, 429)
-
-
-class To(BaseModel, extra="forbid"):
-    """A recipient."""
-
-    email: Annotated[str, Field(max_length=254)]
-    name: Annotated[str | None, Field(max_length=200)] = None
-    quantity: Annotated[int, Field(ge=1, le=1000, description="Codes for this recipient")] = 1
-
-
-class Delivery(BaseModel, extra="forbid"):
-    """The recipients, the sender, the time and the paying account. Give either `recipients` or `code_quantity`."""
-
-    recipients: Annotated[
-        list[To] | None, Field(max_length=5000, description="Who is emailed; excludes code_quantity")
-    ] = None
-    code_quantity: Annotated[
-        int | None,
-        Field(ge=1, le=5000, description="The number of anonymous codes, which are not emailed; excludes recipients"),
-    ] = None
-    account_id: Annotated[int | None, Field(description="The funding account that pays; left out when invoiced")] = None
-    message: Annotated[str | None, Field(max_length=256, description="To the recipients")] = None
-    from_name: Annotated[str | None, Field(max_length=32, description="Who it is from")] = None
-    wrapping_key: Annotated[str | None, Field(max_length=64)] = None
-    send_at: Annotated[AwareDatetime | None, Field(description="When to email, with an offset; left out: at once")] = (
-        None
-    )
-    expiry_after_days: Annotated[int | None, Field(description="Enterprise plans only")] = None
-    reminder_days: Annotated[
-        list[int] | None,
-        Field(
-            max_length=3,
-            description="Days after the gifts leave at which recipients who have not claimed are reminded; ascending",
-        ),
-    ] = None
-    claim_by: Annotated[
-        AwareDatetime | None,
-        Field(
-            description="When unclaimed gifts are cancelled and refunded automatically, with an offset; after send_at"
-        ),
-    ] = None
 
 
 def add_sending(
@@ -133,8 +93,8 @@ async def _placed_before(largesse: AsyncLargesse, quote: str) -> Order:
     for found in await largesse.orders.newest(external_reference=reference_of(quote)):
         return await largesse.orders.get(str(found.reference))
     raise ToolError(
-        "Nothing was placed: `quote` was not issued here within the last day. Quote the order, show what it costs to "
-        "the person, and send with the `quote` of that answer."
+        "Nothing was placed: this `quote` is not stored here. It is more than a day old, from before a restart, or from elsewhere. "
+        "Quote the order again, show what it costs to the person, and send with the `quote` of that answer."
     )
 
 

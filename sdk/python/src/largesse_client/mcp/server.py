@@ -23,7 +23,8 @@ Sends gifts with Largesse, and spends money. To send something:
 1. Find what to send: list_products, list_collections or list_templates. When list_funding_accounts names accounts, one in the gift's
    currency pays, by its account_id; when it names none the customer is invoiced, and account_id is left out.
 2. quote_gift, quote_collection or quote_template. Nothing is placed.
-3. Show the person what the answer says: what, to whom, what it costs and what is left. Wait for their yes.
+3. Show the person what the answer says: what, to whom, what it costs and what is left. Wait for their yes. If `notSendable` is a text, the
+   order is over a cap, which the text names, and send refuses it: tell the person, who may have the cap raised or order less.
 4. send, with the `quote` of that answer. What is sent is what was quoted. A quote holds for 15 minutes, and it is one order: to repeat
    send with it is harmless, and tells the same order again.
 Amounts are decimal numbers in the currency's major unit."""

@@ -96,4 +96,4 @@ class Spending:
 
 def _text(amount: Decimal, currency: str, what: str, most: Decimal, setting: str, spent: Decimal = Decimal(0)) -> str:
     before = f" after {spent} {currency} today" if spent else ""
-    return f"{amount} {currency}{before} is over the cap for {what}, {most} {currency} ({setting}). Nothing was placed."
+    return f"{amount} {currency}{before} is over the cap for {what}, {most} {currency} ({setting})."
