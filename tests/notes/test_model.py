@@ -1,6 +1,8 @@
 """What a thank-you note may hold."""
 
+import re
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -74,10 +76,20 @@ def test_a_note_has_at_most_500_characters() -> None:
 
 @pytest.mark.parametrize("text", ["\u3316", "\u3316.", "\u3316-", "a.", "a@", "1."])
 def test_no_note_takes_long_to_look_through(text: str) -> None:
-    """U+3316 becomes six letters: a note of it kept the process from answering anybody for a second."""
-    began_s = time.perf_counter()
-    has_link((text * 500)[:500])
-    assert time.perf_counter() - began_s < 0.2
+    """Beside a search for one character in as many. U+3316 becomes six letters: a note of it kept the process from answering anybody."""
+    note, simple = (text * 500)[:500], re.compile("[.,]")
+    assert least_s(lambda: has_link(note)) < 300 * least_s(lambda: simple.search("x" * 3_000))
+
+
+def least_s(work: Callable[[], object]) -> float:
+    """The least processor time of several tries, which other programs do not lengthen."""
+
+    def try_s() -> float:
+        began_s = time.thread_time()
+        work()
+        return time.thread_time() - began_s
+
+    return min(try_s() for _ in range(5))
 
 
 def test_blanks_are_no_note_and_line_breaks_are_one_character() -> None:

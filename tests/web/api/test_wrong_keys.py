@@ -1,12 +1,12 @@
 """Guessing at keys: refused after a while, at next to no cost to the database, and nobody else's trouble."""
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 from prometheus_client import REGISTRY
+from tests.waiting import until
 from tests.web.api.conftest import RICH_WORLD
 
 from largesse.customers.authenticator import WRONG_KEYS_A_MINUTE, WrongKeys, new_secret
@@ -143,20 +143,28 @@ def test_no_key_is_no_wrong_key(service, problem) -> None:
 def test_guesses_past_the_limit_cost_the_database_next_to_nothing(
     ask, service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """All that wait share a look-up, and each look-up has its turn, of five a second."""
     use_up(ask, "198.51.100.60")
-    guesses = [new_secret("production") for _ in range(100)]
-    database = service.app.services.database
-    fetch, asked = database.fetch, 0
+    guesses = [new_secret("production") for _ in range(50)]
+    database, authenticator = service.app.services.database, service.app.services.authenticator
+    fetch, turn = database.fetch, authenticator._turns.turn
+    events: list[str] = []
 
     async def counted(scope: Scope, query: str, *arguments: object) -> object:
-        nonlocal asked
-        asked += "FROM callers" in query
+        if "FROM callers" in query:
+            events.append("look-up")
+            if events.count("look-up") == 1:
+                await until(lambda: authenticator._doubted._room_taken == len(guesses) - 1)
         return await fetch(scope, query, *arguments)
 
+    async def counted_turn() -> None:
+        await turn()
+        events.append("turn")
+
     monkeypatch.setattr(database, "fetch", counted)
-    began = time.monotonic()
-    with ThreadPoolExecutor(4) as pool:
+    monkeypatch.setattr(authenticator._turns, "turn", counted_turn)
+    with ThreadPoolExecutor(len(guesses)) as pool:
         statuses = {answer.status_code for answer in pool.map(lambda one: ask(one, "198.51.100.60"), guesses)}
-    took_s = time.monotonic() - began
     assert statuses == {429}
-    assert 1 <= asked <= 5 * took_s + 1  # five look-ups a second, each for all who wait
+    assert events == ["turn", "look-up"] * 2
+    assert authenticator._turns._every_s == 1 / 5
