@@ -12,6 +12,7 @@ from tests.chained import actor_on
 from tests.distributed import IS_DISTRIBUTED
 from tests.ledger.worlds import ACME, FLOAT, TEAM, VAULT, YEN, database
 from tests.plans import rows_read
+from tests.web.api.test_keys_meanwhile import waits_for
 
 from largesse.base.errors import InsufficientBalance, InvalidRequest, NotFound
 from largesse.customers.actor import Actor
@@ -120,6 +121,21 @@ async def test_nobody_decides_about_their_own(database: Database) -> None:
     with pytest.raises(corrections.CorrectionEnded, match="withdrawn"):
         await corrections.approve_correction(await member(database, MAX), own.id)
     assert (await balances(database))["gbp"] == 100_00
+
+
+@pytest.mark.parametrize("change", ["is_active = false", "role = 'auditor'"])
+async def test_it_is_approved_only_while_its_proposer_may_correct(database: Database, change: str) -> None:
+    proposed, max_ = await propose(database), await member(database, MAX)
+    async with database.transaction(OPERATOR) as leaving:
+        await leaving.execute(f"UPDATE staff SET {change} WHERE id = {FAY}")
+        approving = asyncio.ensure_future(corrections.approve_correction(max_, proposed.id))
+        while not await waits_for(leaving, approving):
+            pass
+    with pytest.raises(corrections.ProposerLeft):
+        await approving
+    assert (await balances(database))["gbp"] == 100_00
+    assert (await corrections.decline_correction(max_, proposed.id)).state == "declined"
+    assert await broken(database) == []
 
 
 async def test_a_command_corrects_nothing_as_nobody_knows_who_it_is(database: Database) -> None:
@@ -294,6 +310,13 @@ async def test_on_a_receivable_a_correction_counts_with_the_payments(database: D
 
 async def staff_on(database: Database, vault: Vault, id_: int) -> Actor:
     actor = await actor_on(database, vault)
+    insert = """
+        INSERT INTO staff (id, email, email_key, name, role) OVERRIDING SYSTEM VALUE
+        VALUES ($1, $2, $2, 'Fay', 'finance') ON CONFLICT DO NOTHING RETURNING email
+    """
+    async with actor.transaction() as transaction:
+        if email := await transaction.connection.fetchval(insert, id_, f"{id_}@largesse.example"):
+            await transaction.of_installation().record("staff.invited", email, after={"role": "finance"})
     acting = replace_struct(actor.acting, who=replace_struct(actor.acting.who, kind="staff", id=id_))
     return replace(
         actor, acting=acting, staff=StaffMember(1, id_, f"{id_}@largesse.example", "Fay", "finance", is_proved=True)

@@ -22,6 +22,7 @@ from largesse.ledger.corrections_store import CorrectableAccount, Correction, fi
 from largesse.ledger.own_accounts import own_accounts
 from largesse.ledger.payment_sources import payment_source
 from largesse.ledger.posting import NEXT_TRANSFER_ID, Entry, lock_accounts, post
+from largesse.staff.store import hold_right
 
 WAITS_FOR = timedelta(days=14)
 MAX_WAITING = 500
@@ -31,6 +32,12 @@ KINDS = ("credit", "debit", "refund")
 
 class OwnCorrection(InvalidRequest, rule="Nobody approves or declines their own correction."):
     """The member of staff proposed the correction, so somebody else must decide."""
+
+
+class ProposerLeft(
+    InvalidRequest, rule="Who proposed the correction may no longer correct balances. Decline it, and propose it again."
+):
+    """The member of staff who proposed the correction was deactivated or lost the right."""
 
 
 class CorrectionEnded(InvalidRequest):
@@ -114,10 +121,12 @@ async def propose_correction(actor: Actor, new: NewCorrection) -> Correction:
 async def approve_correction(actor: Actor, correction_id: int) -> Correction:
     """Posts a correction that another member of staff proposed.
 
-    Raises NotFound, OwnCorrection, CorrectionEnded, and AccountClosed. Raises InsufficientBalance for a debit of more than the account holds.
-    Raises MoreThanOrder if codes of the order were cancelled since the proposal.
+    Raises NotFound, OwnCorrection, CorrectionEnded, ProposerLeft, and AccountClosed. Raises InsufficientBalance for a debit of more than the
+    account holds. Raises MoreThanOrder if codes of the order were cancelled since the proposal.
     """
     async with _deciding(actor, correction_id) as (transaction, correction):
+        if not await hold_right(transaction.connection, correction.proposed_by, StaffRight.MONEY):
+            raise ProposerLeft
         transfer_id = await _post(transaction, correction)
         return await _decide(transaction, correction, "approved", transfer_id)
 

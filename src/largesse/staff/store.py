@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from largesse.customers.sign_in_store import PEOPLE
+from largesse.customers.staff_roles import STAFF_RIGHTS, StaffRight
 from largesse.db.pool import Connection, Row
 
 # Locks session $1 and its member until the end of the transaction.
@@ -15,6 +16,8 @@ HOLD = """
     WHERE s.id = $1 AND s.ended_at IS NULL AND NOT s.awaits_second_step AND s.ends_at > clock_now() AND m.is_active
     FOR SHARE
 """
+# Locks member $1 until the end of the transaction, if they are active.
+HOLD_MEMBER = "SELECT role FROM staff WHERE id = $1 AND is_active FOR SHARE"
 # Operations that change owners or end sessions run one at a time.
 LOCK_ALL = "SELECT pg_advisory_xact_lock(hashtext('largesse.staff'))"
 IS_OPEN = "SELECT EXISTS (SELECT FROM staff)"
@@ -161,6 +164,11 @@ class Days(NamedTuple):
     today: date
     now: Day
     before: Day
+
+
+async def hold_right(connection: Connection, staff_id: int, right: StaffRight) -> bool:
+    """Returns whether a member is active and has that right, which they keep until the end of the transaction."""
+    return await connection.fetchval(HOLD_MEMBER, staff_id) in STAFF_RIGHTS[right]
 
 
 async def read_waiting(connection: Connection) -> Waiting:

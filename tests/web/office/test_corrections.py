@@ -4,6 +4,7 @@ from tests.web.api.conftest import Service
 from tests.web.claim.conftest import Recipient
 from tests.web.console.conftest import Browser, signed_in
 from tests.web.console.test_funding import report
+from tests.web.office.conftest import staff_in
 from tests.web.office.test_money import account, balance, fay, max_, service
 
 __all__ = ["fay", "max_", "service"]
@@ -35,3 +36,15 @@ def test_a_refund_of_a_claimed_gift_leaves_the_value_of_unclaimed_ones(
     assert max_.submit(one, f"{one}/approve").status_code == 303
     service.run(report)
     signed_in(service, "ada@acme.example").sees("/app", "2 gifts unclaimed, £20.00")
+
+
+def test_what_somebody_proposed_who_left_can_only_be_declined(service: Service, fay: Browser, max_: Browser) -> None:
+    before, here = balance(service), f"/office/money/accounts/{account(service)}/correct"
+    one = fay.submit(here, kind="credit", amount="5", order="", reason="It came.").headers["location"]
+    fay_id = service.sql("SELECT id FROM staff WHERE email_key = 'fay@largesse.example'")[0][0]
+    owner, member = staff_in(service, "owner"), f"/office/staff/{fay_id}"
+    assert owner.submit(member, f"{member}/deactivate").status_code == 303
+    refused = max_.submit(one, f"{one}/approve")
+    assert (refused.status_code, "may no longer correct balances" in refused.text) == (409, True)
+    assert balance(service) == before
+    assert max_.submit(one, f"{one}/decline").status_code == 303

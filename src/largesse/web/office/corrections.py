@@ -144,6 +144,10 @@ async def _decide(context: OfficeContext, decide: Callable[[Actor, int], Awaitab
         await decide(context.actor, correction_id)
     except corrections.OwnCorrection:
         wrong = context.say("You proposed this correction. Somebody else has to decide.")
+    except corrections.ProposerLeft:
+        wrong = context.say(
+            "Who proposed this correction may no longer correct balances. Decline it, and propose it again."
+        )
     except corrections.CorrectionEnded:
         wrong = context.say("This correction was decided or expired meanwhile.")
     except InsufficientBalance:
