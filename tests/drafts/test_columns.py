@@ -61,6 +61,13 @@ def sheet(*rows: str) -> Sheet:
         (["ada.example.com", "b@example.com"], Columns(0, (), None, False)),
         (["ada (at) post.example|Zoë", "b@example.com|Bo"], Columns(0, (1,), None, False)),
         (["Zoë||2", "Bo|b@example.com|1"], Columns(1, (0,), None, False)),
+        # A first and a last name, as most addresses show them.
+        (["ada.byron@x.com|Ada|Byron"], Columns(0, (1, 2))),
+        (["Byron|Ada|abyron@x.com", "Müller|Zoë|z-mueller@x.com", "Diaz|Bo|info@x.com"], Columns(2, (1, 0))),
+        (["adab@x.com|London|Ada|Byron", "zoem@x.com|Paris|Zoë|Müller"], Columns(0, (2, 3))),
+        (["Imię|Drugie|Adres", "Ada|Byron|ada.byron@x.com"], Columns(2, (0, 1), None, True)),
+        (["ada@x.com|Ada|Byron"], Columns(0, (1,), maybe_names=(1, 2))),
+        (["a.byron@x.com|Ada|Byron", "bo@x.com|Bo|Diaz"], Columns(0, (1,), maybe_names=(1, 2))),
     ],
 )
 def test_columns_are_guessed(rows: list[str], columns: Columns):

@@ -95,6 +95,10 @@ def test_blank_parts_of_a_list_take_no_time() -> None:
         ("a@x.com, 3\nb@x.com, 2", [("a@x.com", None, 3), ("b@x.com", None, 2)]),
         ("Ada, a@x.com, 3\nBob, b@x.com", [("a@x.com", "Ada", 3), ("b@x.com", "Bob", 1)]),
         ("a@x.com, Team 7\nb@x.com, Bob", [("a@x.com", "Team 7", 1), ("b@x.com", "Bob", 1)]),
+        ("ada.byron@x.com, Ada, Byron, 3", [("ada.byron@x.com", "Ada Byron", 3)]),
+        ("a@x.com\tAda\tByron\t2\nb@x.com\tBob", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
+        (" ; ;\n7;Byron;Ada;abyron@x.com;3", [("abyron@x.com", "Ada Byron", 3)]),
+        ("a@x.com; Ada; 25.00\nb@x.com; Bob; 12,50", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         ("a@x.com, 07700900123\nb@x.com, 07700900124", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
         # Other programs copy invisible characters along.
         ("\u200ba@x.com\u200b\t\u200eAda\t\u200b2", [("a@x.com", "Ada", 2)]),

@@ -149,7 +149,7 @@ async def test_the_columns_of_added_rows_that_are_not_read_are_named(house: Hous
     caller, actor, draft = await begun(house)
     text = "email,How many,\ncy@x.example,2,x\n"
     unseen = await house.desk.rows.take(actor, caller.principal, draft, text.encode(), taking=Taking.ADD)
-    assert unseen == Unseen([(1, "How many"), (2, "")])
+    assert unseen == Unseen([(1, "How many", "2"), (2, "", "x")])
 
 
 def checked(found: Sheet, columns: Columns) -> Checked:

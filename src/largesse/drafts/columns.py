@@ -1,8 +1,9 @@
 """The meaning of a sheet's columns: guessed from headings and cells, and corrected by the person."""
 
 import hashlib
+import itertools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -72,18 +73,25 @@ _IN_WORDS |= dict.fromkeys(("ein", "eine", "einen", "une"), "1")
 _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _THOUSANDS = re.compile(r"(?<=^[0-9])[\s'\u2019](?=[0-9]{3}(?![0-9]))")
 _DECIMALS = re.compile(r"([0-9]+)[.,]00?")
+_AMOUNT = re.compile(r"[0-9]+[.,][0-9]{2}")  # `25.00`: money, unless a heading says that it is a quantity
+_UMLAUT = re.compile("(?<=[aou])e")  # in `mueller` for `müller`, without accents
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
+_MOST_WORDS = 6  # columns of words that are compared with addresses, each with each
 _MOST_TITLE_ROWS = 10
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The index of each column, from 0; None if there is none. A name may have two columns."""
+    """The index of each column, from 0; None if there is none. A name may have two columns.
+
+    `maybe_names` are those with words, if there are several and neither headings nor addresses show which of them has the name.
+    """
 
     email: int | None = None
     names: tuple[int, ...] = ()
     quantity: int | None = None
     has_heading: bool = False
+    maybe_names: tuple[int, ...] = ()
 
     @property
     def used(self) -> tuple[int, ...]:
@@ -109,8 +117,12 @@ def guess_columns(sheet: Sheet) -> Columns:
     if not has_heading:
         known = Columns()
     email = known.email if known.email is not None else _addresses_at(sheet, has_heading=has_heading)
-    names = known.names if has_heading and known.names else _name_at(sheet, email, known)
-    return Columns(email, names, known.quantity, has_heading)
+    if known.names or known.email is not None or email is None:
+        return Columns(email, known.names, known.quantity, has_heading)
+    words = _words_at(sheet, {email, known.quantity})
+    pair = _names_shown(sheet, email, words)
+    unsure = words if len(words) > 1 and not pair else ()
+    return Columns(email, pair or words[:1], known.quantity, has_heading, unsure)
 
 
 def below_title(sheet: Sheet) -> Sheet:
@@ -134,17 +146,19 @@ def below_title(sheet: Sheet) -> Sheet:
 def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
     """Returns the columns of rows below the label "address, name, how many".
 
-    The column after the address and the name is the quantity if most of its cells are numbers, so that wrong ones are found. The other
-    column beside the address is the name if it has letters.
+    The third column or else the last one is the quantity if it is after the address and most of its cells are numbers, so that wrong ones
+    are found. The other column beside the address is the name if it has letters.
     """
     email = columns.email
-    if columns.has_heading or email is None or email > 1:
+    if columns.has_heading or email is None:
         return columns
-    last = min(sheet.width, 3) - 1
-    if last > email and last not in columns.used and _holds_numbers(sheet, last):
-        columns = msgspec.structs.replace(columns, quantity=last)
+    for at in (2, sheet.width - 1):
+        is_free = email < at < sheet.width and at not in columns.used
+        if is_free and _holds_numbers(sheet, at) and not all(map(_AMOUNT.fullmatch, _cells(sheet, at))):
+            columns = msgspec.structs.replace(columns, quantity=at)
+            break
     beside = 1 - email
-    is_free = beside < sheet.width and beside not in columns.used
+    is_free = 0 <= beside < sheet.width and beside not in columns.used
     if is_free and not columns.names and any(_has_letters(cell) for cell in _cells(sheet, beside)):
         columns = msgspec.structs.replace(columns, names=(beside,))
     return columns
@@ -181,6 +195,12 @@ def fits(columns: Columns, sheet: Sheet) -> bool:
     return (
         len(set(used)) == len(used) and len(columns.names) <= _MOST_NAMES and all(0 <= at < sheet.width for at in used)
     )
+
+
+def sample(sheet: Sheet, at: int, *, has_heading: bool) -> str:
+    """Returns the first cell of a column that is not empty, among the first rows."""
+    rows = sheet.rows[int(has_heading) :]
+    return next((row.cells[at] for row in rows[:20] if at < len(row.cells) and row.cells[at]), "")
 
 
 def unread_columns(sheet: Sheet, used: Collection[int], *, has_heading: bool) -> list[int]:
@@ -287,18 +307,29 @@ def _addresses_at(sheet: Sheet, *, has_heading: bool) -> int | None:
     return max(there, key=lambda at: (not _is_others(sheet, at), weight[at], -at), default=None)
 
 
-def _name_at(sheet: Sheet, email: int | None, known: Columns) -> tuple[int, ...]:
-    """Returns the first other column with words whose heading has no other meaning; an empty tuple if there is none."""
-    if known.email is not None or email is None:
-        return ()
+def _words_at(sheet: Sheet, taken: Collection[int | None]) -> tuple[int, ...]:
+    """Returns the other columns with words whose heading has no other meaning."""
     sampled = Sheet(sheet.rows[:_SAMPLED_ROWS])
     headings = [plain_heading(cell) for cell in sheet.rows[0].cells]
     others = {at for at, heading in enumerate(headings) if any(other in heading for other in _OTHERS)}
-    for at in range(sheet.width):
-        cells = _cells(sampled, at)
-        if at not in {email, known.quantity, *others} and cells and 4 * sum(map(_is_word, cells)) >= 3 * len(cells):
-            return (at,)
+    free = [(at, _cells(sampled, at)) for at in range(sheet.width) if at not in {*taken, *others}]
+    return tuple(at for at, cells in free if cells and 4 * sum(map(_is_word, cells)) >= 3 * len(cells))
+
+
+def _names_shown(sheet: Sheet, email: int, words: Sequence[int]) -> tuple[int, ...]:
+    """Returns the columns of the first and the last name as most addresses show them: `ada.byron@`, `abyron@` or `adab@`."""
+    rows = [row.cells for row in sheet.rows[:_SAMPLED_ROWS] if "@" in "".join(row.cells[email : email + 1])]
+    for pair in itertools.permutations(words[:_MOST_WORDS], _MOST_NAMES):
+        if 2 * sum(_shows(cells[email], *("".join(cells[at : at + 1]) for at in pair)) for cells in rows) > len(rows):
+            return pair
     return ()
+
+
+def _shows(email: str, first_name: str, last_name: str) -> bool:
+    local, first, last = (
+        _UMLAUT.sub("", plain_heading(one)) for one in (email.partition("@")[0], first_name, last_name)
+    )
+    return bool(first and last) and local in {first + last, first[0] + last, first + last[0]}
 
 
 def _first(headings: list[str], wanted: set[str]) -> int | None:

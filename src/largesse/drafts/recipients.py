@@ -17,7 +17,16 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Database
 from largesse.drafts import store
 from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, check_rows, mended_sheet
-from largesse.drafts.columns import Columns, as_labelled, below_title, fits, guess_columns, heading_key, unread_columns
+from largesse.drafts.columns import (
+    Columns,
+    as_labelled,
+    below_title,
+    fits,
+    guess_columns,
+    heading_key,
+    sample,
+    unread_columns,
+)
 from largesse.drafts.mailboxes import common_domains, name_before, suggested
 from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
@@ -34,9 +43,9 @@ class Taking(Enum):
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """The parts of an added file that the list does not show: unread columns with their headings, and the number of hidden rows."""
+    """The parts of an added file that the list does not show: unread columns with heading and first cell, and the number of hidden rows."""
 
-    unread: Sequence[tuple[int, str]] = ()
+    unread: Sequence[tuple[int, str, str]] = ()
     hidden: int = 0
 
 
@@ -82,7 +91,9 @@ class RecipientService:
         await self.edit(actor, draft.id, {row.number: Typed("") for row in bad}, more)
         headings = sheet.rows[0].cells if columns.has_heading else ()
         unread = unread_columns(sheet, columns.used, has_heading=columns.has_heading)
-        return Unseen([(at, "".join(headings[at : at + 1])) for at in unread], source.hidden)
+        samples = [sample(sheet, at, has_heading=columns.has_heading) for at in unread]
+        headed = ["".join(headings[at : at + 1]) for at in unread]
+        return Unseen([*zip(unread, headed, samples, strict=True)], source.hidden)
 
     async def set_quantity(self, actor: Actor, draft_id: str, code_quantity: int | None) -> None:
         """Makes it a draft of that many anonymous codes. None removes the recipients, so that they can be entered again."""

@@ -255,7 +255,8 @@ def test_the_review_says_who_gets_several_gifts(service: Service, ada: Browser) 
     ("rows", "said"),
     [
         ("email,2026,name,empty,Team\nzoe@example.com,50,Zoë,,Sales\n", "Not read: 2026, Team"),
-        ("zoe@example.com,Zoë,2,a note\n", "Not read: Column 4"),
+        ("zoe@example.com,Zoë,2,a note\n", "Not read: Column 4 (“a note”)"),
+        (f"zoe@example.com,Zoë,2,{'n' * 31}\n", f"Not read: Column 4 (“{'n' * 30}…”)"),
         ("email,name\nzoe@example.com,Zoë\n", None),
     ],
 )
@@ -264,6 +265,22 @@ def test_columns_that_are_not_read_are_named(service: Service, ada: Browser, row
     assert ada.submit(f"{path}/recipients", rows=rows).status_code == 303
     shown = ada.read(f"{path}/recipients")
     assert said in shown if said else "Not read" not in shown
+
+
+def test_two_columns_of_names_are_asked_about_unless_addresses_show_which_is_which(
+    service: Service, ada: Browser
+) -> None:
+    asked = "Several columns may have names. Choose which column has which."
+    path = draft(ada, service, "ada.byron@example.com, Ada, Byron, 3")
+    assert "Ada Byron ada.byron@example.com 3 Ready" in ada.text
+    assert asked not in ada.text
+    path = draft(ada, service, "ada@example.com, Ada, Byron, 3")
+    ada.says(asked, "Not read: Column 3 (“Byron”)", "Ada ada@example.com 3 Ready")
+    assert '<details class="panel reading" open>' in ada.page.text
+    assert "data-at-once" not in ada.page.text, "both columns are chosen before the list is read again"
+    ada.submit(f"{path}/recipients", f"{path}/reading", email="0", name="1", name_2="2", quantity="3")
+    ada.sees(f"{path}/recipients", "Ada Byron ada@example.com 3 Ready")
+    assert asked not in ada.text
 
 
 def test_a_recipient_is_added_after_another_window_started_over(service: Service, ada: Browser) -> None:
@@ -312,6 +329,8 @@ def test_rows_that_are_added_lose_nothing_without_a_word(service: Service, ada: 
     assert twice in refused.text
     assert ada.submit(f"{path}/recipients", rows="email,Team\ncy@x.com,Sales", taking="add").status_code == 303
     ada.sees(f"{path}/recipients", "Not read: Team", "All 2 Ready 2")
+    assert ada.submit(f"{path}/recipients", rows="di@x.com,Di,Byron", taking="add").status_code == 303
+    ada.sees(f"{path}/recipients", "Not read: Column 3 (“Byron”)", "All 3 Ready 3")
 
 
 def test_the_hidden_rows_of_a_workbook_are_said(service: Service, ada: Browser) -> None:

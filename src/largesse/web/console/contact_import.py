@@ -26,7 +26,7 @@ from largesse.contacts.importing import (
 )
 from largesse.contacts.model import OwnField
 from largesse.contacts.service import MOST_AT_ONCE, ContactFaults, TooManyContacts, save_contacts
-from largesse.drafts.columns import Columns
+from largesse.drafts.columns import Columns, sample
 from largesse.drafts.model import SheetName, Source
 from largesse.drafts.sheet import MAX_COLUMNS, MAX_ROWS, Sheet, SheetMaker, SheetRefused
 from largesse.drafts.text_sheet import TWICE, better_encoding, converted, repaired
@@ -148,7 +148,11 @@ async def _show(
             )
     headings = sheet.rows[0].cells if sheet.rows else ()
     offered = [
-        (str(at), _heading(context, headings, at, columns.base), _sample(sheet, at, columns.base))
+        (
+            str(at),
+            _heading(context, headings, at, columns.base),
+            sample(sheet, at, has_heading=columns.base.has_heading),
+        )
         for at in range(sheet.width)
     ]
     cells = {row.number: row.cells for row in sheet.rows}
@@ -250,9 +254,3 @@ def _heading(context: RequestContext, headings: Sequence[str], at: int, base: Co
     if base.has_heading and at < len(headings) and headings[at]:
         return headings[at]
     return context.say("Column %(number)s", number=at + 1)
-
-
-def _sample(sheet: Sheet, at: int, base: Columns) -> str:
-    """Returns the first cell of a column that is not empty, among the first rows."""
-    rows = sheet.rows[int(base.has_heading) :]
-    return next((row.cells[at] for row in rows[:20] if at < len(row.cells) and row.cells[at]), "")

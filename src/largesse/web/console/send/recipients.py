@@ -12,7 +12,7 @@ from starlette.responses import Response
 from largesse.base.email import email_key
 from largesse.base.i18n.languages import text
 from largesse.drafts.checking import Checked, CheckedRow, Typed, as_typed, bad_rows_file
-from largesse.drafts.columns import Columns, unread_columns
+from largesse.drafts.columns import Columns, sample, unread_columns
 from largesse.drafts.recipients import FIX_ROWS, View, list_rows, suggestions
 from largesse.drafts.sheet import SheetRefused
 from largesse.drafts.text_sheet import better_encoding
@@ -27,6 +27,7 @@ from largesse.web.kit.security import OF_FORMS
 
 NEW = "new"  # the number of an added row in the form
 MOST_FIELDS = 6 * (FIX_ROWS + 2)
+_MOST_SAMPLE = 30  # characters of the first cell of a column
 _OF_LIST = ("q", "state", "sort", "page")  # parameters of the list, which stay after one of its forms is sent
 
 # Why a file or pasted cells were refused.
@@ -135,6 +136,14 @@ def hidden_rows(context: RequestContext, count: int) -> str:
     )
 
 
+def column_name(context: RequestContext, at: int, heading: str, first_cell: str) -> str:
+    """Returns the name of a column: its heading, or its number and its first cell."""
+    if heading or not first_cell:
+        return heading or context.say("Column %(number)s", number=at + 1)
+    shown = first_cell if len(first_cell) <= _MOST_SAMPLE else f"{first_cell[:_MOST_SAMPLE]}…"
+    return context.say("Column %(number)s (“%(sample)s”)", number=at + 1, sample=shown)
+
+
 def columns_in(form: Form) -> Columns:
     """Returns the columns that a form chooses by their indexes, and whether the first row is a heading."""
     email, quantity, *names = (form.number(name, 999) for name in ("email", "quantity", "name", "name_2"))
@@ -155,7 +164,8 @@ async def show_recipients(
     rows = context.services.drafts.rows
     sheet = await rows.sheet(principal, opened.draft)
     checked = await rows.check(principal, sheet, columns) if columns else Checked((), ())
-    first = sheet.rows[0].cells if sheet.rows else ()
+    has_heading = columns is not None and columns.has_heading
+    first = sheet.rows[0].cells if has_heading and sheet.rows else ()
     gift = await chosen(context, opened)
     earlier = await _earlier(context, opened, gift, checked) if gift else {}
     view = View(
@@ -183,8 +193,11 @@ async def show_recipients(
         sheet=sheet,
         checked=checked,
         columns=columns,
-        unread=unread_columns(sheet, columns.used, has_heading=columns.has_heading) if columns else [],
-        headings=[first[at] if at < len(first) else "" for at in range(sheet.width)],
+        unread=unread_columns(sheet, columns.used, has_heading=has_heading) if columns else [],
+        names=[
+            column_name(context, at, "".join(first[at : at + 1]), sample(sheet, at, has_heading=has_heading))
+            for at in range(sheet.width)
+        ],
         most=MAX_CODES,
         account=await _account(context, opened, gift),
         source=opened.content.source,

@@ -17,7 +17,7 @@ from largesse.orders.recipients import MAX_CODES
 from largesse.web.console.contacts import group_choices
 from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.opening import Open, open_draft, step
-from largesse.web.console.send.recipients import columns_in, hidden_rows, refused, show_recipients
+from largesse.web.console.send.recipients import column_name, columns_in, hidden_rows, refused, show_recipients
 
 _MOST_FILE_NAME = 100
 
@@ -102,7 +102,7 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
     except SheetRefused as refusal:
         context.form.error(field, refused(context, refusal))
         return await show_recipients(context, opened, tab="paste" if field == "rows" else "file")
-    names = ", ".join(heading or context.say("Column %(number)s", number=at + 1) for at, heading in unseen.unread)
+    names = ", ".join(column_name(context, *column) for column in unseen.unread)
     said = [context.say("Not read: %(columns)s.", columns=names)] if names else []
     if unseen.hidden:
         said.append(hidden_rows(context, unseen.hidden))
