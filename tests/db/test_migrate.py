@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -103,17 +103,50 @@ async def test_a_revision_that_fails_leaves_nothing(
     await connection.close()
 
 
-async def test_who_has_a_second_step_already_keeps_it(
-    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def upgrade_to(empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Awaitable[None]]:
+    """`await upgrade_to(44)`: the database as revision 0044 left it."""
+
+    async def upgrade(revision: int) -> None:
+        before = tmp_path / "before"
+        newer = (f"{number:04}_*" for number in range(revision + 1, int(migrate.head_revision()) + 1))
+        shutil.copytree(migrate.REVISIONS, before, ignore=shutil.ignore_patterns(*newer))
+        with monkeypatch.context() as at_revision:
+            at_revision.setattr(migrate, "REVISIONS", before)
+            # The rights of this release name columns that came later; what gives them is behind the revisions.
+            with contextlib.suppress(asyncpg.UndefinedColumnError):
+                await migrate.upgrade(empty_url)
+
+    return upgrade
+
+
+async def test_who_was_switched_off_by_a_file_comes_back_to_nothing(
+    empty_url: str, upgrade_to: Callable[[int], Awaitable[None]]
 ) -> None:
-    before = tmp_path / "before"
-    newer = shutil.ignore_patterns(*(f"{number:04}_*" for number in range(45, int(migrate.head_revision()) + 1)))
-    shutil.copytree(migrate.REVISIONS, before, ignore=newer)
-    with monkeypatch.context() as at_0044:
-        at_0044.setattr(migrate, "REVISIONS", before)
-        # The rights of this release name columns that came later; what gives them is behind the revisions.
-        with contextlib.suppress(asyncpg.UndefinedColumnError):
-            await migrate.upgrade(empty_url)
+    await upgrade_to(112)
+    connection = await asyncpg.connect(empty_url)
+    await connection.execute(
+        """
+        INSERT INTO customers (key, name, plan, funding) VALUES ('acme', 'Acme', 'pro', 'balance');
+        INSERT INTO accounts (customer_id, environment, kind, key, name, currency)
+            SELECT id, 'production', 'funding', 'main', 'Main', 'GBP' FROM customers;
+        INSERT INTO people (email, email_key) VALUES ('off@acme.example', 'off@acme.example'), ('on@acme.example', 'on@acme.example');
+        INSERT INTO users (customer_id, email, name, role, is_active, person_id)
+            SELECT c.id, p.email, 'P', 'member', p.email LIKE 'on@%', p.id FROM people p, customers c;
+        INSERT INTO account_users (customer_id, account_id, user_id) SELECT a.customer_id, a.id, u.id FROM accounts a, users u
+        """
+    )
+    await migrate.upgrade(empty_url)
+    [bound] = await connection.fetch("SELECT email FROM users WHERE person_id IS NOT NULL")
+    [open_to] = await connection.fetch("SELECT email FROM account_users JOIN users ON users.id = user_id")
+    assert (bound["email"], open_to["email"]) == ("on@acme.example", "on@acme.example")
+    await connection.close()
+
+
+async def test_who_has_a_second_step_already_keeps_it(
+    empty_url: str, upgrade_to: Callable[[int], Awaitable[None]]
+) -> None:
+    await upgrade_to(44)
     connection = await asyncpg.connect(empty_url)
     await connection.execute(
         """

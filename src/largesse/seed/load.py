@@ -54,6 +54,16 @@ _LOCK = "SELECT pg_advisory_xact_lock($1)"
 _CURRENCIES = "SELECT code FROM currencies"
 
 
+class MovedUser(Confidential, frozen=True):
+    """A person whom a load removed or, if `is_active`, activated again."""
+
+    customer_id: int
+    id: int
+    email: str
+    role: str
+    is_active: bool
+
+
 class LoadedSeed(Confidential, frozen=True):
     """The ids of all objects of a seed file, the secrets of the API keys that this load made, and its warnings.
 
@@ -64,7 +74,7 @@ class LoadedSeed(Confidential, frozen=True):
     api_keys: Mapping[str, str]  # the secrets by key, which the operator sees only once
     warnings: Sequence[str] = ()  # each with its place in the file
     new_users: Sequence[int] = ()  # ids of the active people whom this load added or activated again
-    returned: Sequence[tuple[int, int]] = ()  # those whom it activated again, by the ids of customer and user
+    moved: Sequence[MovedUser] = ()
 
     def to_json(self) -> str:
         """Returns everything as one JSON object, with the secrets. It has `warnings` only if there are any."""
@@ -78,8 +88,13 @@ async def load_file(actor: Actor, seed: SeedFile, *, invites: bool) -> LoadedSee
     """Loads a seed file as `load_seed` does, and records it. With `invites` new people get an invitation by mail."""
     async with actor.transaction() as transaction:
         loaded = await load_seed(transaction.connection, transaction.entries, seed)
-        for customer_id, user_id in loaded.returned:
-            await start_over(transaction.on_behalf_of(customer_id), user_id)
+        for user in loaded.moved:
+            here = transaction.on_behalf_of(user.customer_id)
+            if user.is_active:
+                await start_over(here, user.id)
+                await here.record("person.invited", user.email, after={"role": user.role})
+            else:
+                await here.record("person.removed", user.email)
         counts = {kind: len(ids) for kind, ids in loaded.ids.items()} | {"api_keys": len(loaded.api_keys)}
         if invites:
             counts["invitations"] = len(loaded.new_users)
@@ -120,7 +135,7 @@ async def load_seed(connection: Connection, chain: Chain, seed: SeedFile) -> Loa
     }
     names = _names((customer.key, api_key.key) for customer in seed.customers for api_key in customer.api_keys)
     made = {names[own]: secret for own, secret in secrets.items()}
-    return LoadedSeed(ids, made, loader.warnings, loader.new_users, loader.returned)
+    return LoadedSeed(ids, made, loader.warnings, loader.new_users, loader.moved)
 
 
 class _Loader:
@@ -131,7 +146,7 @@ class _Loader:
         self._seed = seed
         self.warnings: list[str] = []
         self.new_users: list[int] = []
-        self.returned: list[tuple[int, int]] = []
+        self.moved: list[MovedUser] = []
         self.customers: _Ids = {}
         self._known: list[int] = []  # ids of customers that existed before
         self._written: list[Customer] = []  # customers that are now as in the file
@@ -181,10 +196,9 @@ class _Loader:
                 await unbind_user(
                     self._connection, customer_id, user_id, ledger_store.take_all_accounts, is_active=is_active
                 )
+                self.moved.append(MovedUser(customer_id, user_id, user.email, user.role, is_active))
             if is_active:
                 self.new_users.append(user_id)
-            if was_removed:
-                self.returned.append((customer_id, user_id))
 
     async def save_service_accounts(self) -> None:
         owned = [(customer, account) for customer in self._seed.customers for account in customer.service_accounts]

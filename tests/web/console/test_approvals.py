@@ -190,6 +190,11 @@ def test_somebody_who_is_invited_again_has_approved_nothing_and_sends_nothing(
     if by == "both":
         assert loaded(service, active=True) == 1
     assert "/app/sign-in" in bea.get("/app").headers["location"]
+    people = service.sql(
+        "SELECT act, subject, customer_id FROM audit_events WHERE act IN ('person.removed', 'person.invited') ORDER BY id DESC LIMIT 2"
+    )
+    of_acme = ("bea@acme.example", service.ids["customers"]["acme"])
+    assert [tuple(row) for row in people] == [("person.invited", *of_acme), ("person.removed", *of_acme)]
     decided(ada, reference)
     assert (state(service, reference), orders_of(service, reference)) == ("waiting", [])
     assert "Paused" in ada.read("/app/automations")
