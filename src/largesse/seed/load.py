@@ -54,16 +54,6 @@ _LOCK = "SELECT pg_advisory_xact_lock($1)"
 _CURRENCIES = "SELECT code FROM currencies"
 
 
-class MovedUser(Confidential, frozen=True):
-    """A person whom a load removed or, if `is_active`, activated again."""
-
-    customer_id: int
-    id: int
-    email: str
-    role: str
-    is_active: bool
-
-
 class LoadedSeed(Confidential, frozen=True):
     """The ids of all objects of a seed file, the secrets of the API keys that this load made, and its warnings.
 
@@ -74,7 +64,7 @@ class LoadedSeed(Confidential, frozen=True):
     api_keys: Mapping[str, str]  # the secrets by key, which the operator sees only once
     warnings: Sequence[str] = ()  # each with its place in the file
     new_users: Sequence[int] = ()  # ids of the active people whom this load added or activated again
-    moved: Sequence[MovedUser] = ()
+    moved: Sequence[tuple[int, int, User]] = ()  # those, and the removed ones, by the ids of customer and user
 
     def to_json(self) -> str:
         """Returns everything as one JSON object, with the secrets. It has `warnings` only if there are any."""
@@ -88,10 +78,10 @@ async def load_file(actor: Actor, seed: SeedFile, *, invites: bool) -> LoadedSee
     """Loads a seed file as `load_seed` does, and records it. With `invites` new people get an invitation by mail."""
     async with actor.transaction() as transaction:
         loaded = await load_seed(transaction.connection, transaction.entries, seed)
-        for user in loaded.moved:
-            here = transaction.on_behalf_of(user.customer_id)
-            if user.is_active:
-                await start_over(here, user.id)
+        for customer_id, user_id, user in loaded.moved:
+            here = transaction.on_behalf_of(customer_id)
+            if user.active:
+                await start_over(here, user_id)
                 await here.record("person.invited", user.email, after={"role": user.role})
             else:
                 await here.record("person.removed", user.email)
@@ -146,7 +136,7 @@ class _Loader:
         self._seed = seed
         self.warnings: list[str] = []
         self.new_users: list[int] = []
-        self.moved: list[MovedUser] = []
+        self.moved: list[tuple[int, int, User]] = []
         self.customers: _Ids = {}
         self._known: list[int] = []  # ids of customers that existed before
         self._written: list[Customer] = []  # customers that are now as in the file
@@ -196,7 +186,7 @@ class _Loader:
                 await unbind_user(
                     self._connection, customer_id, user_id, ledger_store.take_all_accounts, is_active=is_active
                 )
-                self.moved.append(MovedUser(customer_id, user_id, user.email, user.role, is_active))
+                self.moved.append((customer_id, user_id, user))
             if is_active:
                 self.new_users.append(user_id)
 
