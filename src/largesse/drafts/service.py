@@ -14,7 +14,7 @@ from largesse.approvals.model import MOST_DAYS, WAITING, ApprovalRequest, Excess
 from largesse.approvals.service import submit, withdraw_unsent
 from largesse.base.errors import InvalidRequest, NotFound, QuoteChanged, ReferenceUsed
 from largesse.base.timeouts import Timeouts
-from largesse.customers.actor import Actor
+from largesse.customers.actor import Actor, require_same
 from largesse.customers.authenticator import Caller, person_calls
 from largesse.customers.principal import Principal
 from largesse.customers.roles import Right
@@ -54,9 +54,13 @@ class DraftService:
         async with actor.transaction(Right.SEND) as transaction:
             return await store.begin_draft(transaction.connection, actor, now, content)
 
-    async def change(self, actor: Actor, draft_id: str, **fields: object) -> None:
-        """Replaces these fields of the draft's content. Other fields, which another page may have changed, stay."""
+    async def change(self, actor: Actor, draft_id: str, seen: DraftContent, **fields: object) -> None:
+        """Replaces these fields of the draft's content. Other fields, which another page may have changed, stay.
+
+        Raises ReadAgain if these fields are not those `seen` any more.
+        """
         async with store.changing_draft(actor, draft_id) as change:
+            require_same(*([getattr(content, name) for name in fields] for content in (seen, change.content)))
             change.content = msgspec.structs.replace(change.content, **fields)
 
     async def drop(self, actor: Actor, draft_id: str) -> None:

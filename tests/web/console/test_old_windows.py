@@ -14,6 +14,7 @@ from tests.automations.conftest import add_group
 from tests.web.api.conftest import Service
 from tests.web.console.conftest import Browser, SignIn
 from tests.web.console.gifts import WORLD, ada, gathered
+from tests.web.console.sending import begin
 from tests.web.console.test_automations import set_one
 from tests.web.console.test_campaigns import set_one as set_campaign
 
@@ -23,6 +24,7 @@ from largesse.campaigns import service as campaigns
 from largesse.catalogue import service as collections
 from largesse.contacts import service as contacts
 from largesse.customers import api_keys, members, service_accounts
+from largesse.drafts.service import DraftService
 from largesse.ledger import accounts
 from largesse.web.console import branding
 from largesse.web.console.gifts import templates
@@ -156,11 +158,37 @@ def test_a_contact_keeps_what_somebody_else_changed_meanwhile(service: Service, 
     conflict(ada, path, old, "byron@example.com", email="king@example.com")
 
 
+def test_the_message_and_the_delivery_of_a_draft_keep_what_another_window_saved_meanwhile(
+    service: Service, ada: Browser
+) -> None:
+    draft = begin(ada, service)
+    path = f"{draft}/message"
+    old = window(ada, path)
+    save(ada, path, old, message="Thank you,\r\nall")
+    save(ada, path, old, wrapping_key="confetti", from_name="Acme")
+    now = window(ada, path)
+    assert (now["wrapping_key"], now["from_name"], now["message"]) == ("confetti", "Acme", "Thank you,\nall")
+    conflict(ada, path, old, "Confetti", wrapping_key="stars", message="Thank you,\nall")
+    conflict(ada, path, old, "Thank you,", message="Well done")
+    path = f"{draft}/delivery"
+    old = window(ada, path)
+    assert old["account"] == str(service.ids["funding_accounts"]["gbp"])
+    save(ada, path, old, when="later", at="2031-03-05T10:00", claim_by="2031-05-01")
+    save(ada, path, old, reference="PO 7", reminder_days="3")
+    now = window(ada, path)
+    assert (now["when"], now["at"]) == ("later", "2031-03-05T10:00")
+    assert (now["reference"], now["claim_by"], now["reminder_days"]) == ("PO 7", "2031-05-01", "3")
+    conflict(ada, path, old, "PO 7", reference="PO 8")
+    conflict(ada, path, old, "3", reminder_days="4")
+
+
 @pytest.fixture
 def save_both(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Saves two windows. The second is saved after the handler of the first has read the object, and before it changes it."""
 
-    def save(path: str, module: ModuleType, operation: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+    def save(
+        path: str, module: ModuleType | type, operation: str, first: dict[str, Any], second: dict[str, Any]
+    ) -> None:
         one, other = sign_in("ada@acme.example"), sign_in("ada@acme.example")
         carry_out = getattr(module, operation)
 
@@ -180,7 +208,9 @@ def save_both(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 def test_both_changes_of_a_form_saved_at_the_same_moment_are_kept(
     service: Service, ada: Browser, save_both: Callable[..., None]
 ) -> None:
-    def keeps(path: str, module: ModuleType, operation: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+    def keeps(
+        path: str, module: ModuleType | type, operation: str, first: dict[str, Any], second: dict[str, Any]
+    ) -> None:
         old = window(ada, path)
         save_both(path, module, operation, old | first, old | second)
         now = window(ada, path)
@@ -196,6 +226,8 @@ def test_both_changes_of_a_form_saved_at_the_same_moment_are_kept(
     offered = {"wrapping_key": "default"}  # the one it had is not
     of_template = offered | {"from_name": "Acme"}, offered | {"message": "Hello!"}
     keeps(f"/app/templates/{template['id']}", templates, "change_template", *of_template)
+    draft = begin(ada, service)
+    keeps(f"{draft}/message", DraftService, "change", {"from_name": "Acme"}, {"message": "Hello!"})
     keeps("/app/branding", branding, "set_brand", {"subject": "Hi"}, {"footer": "Acme Ltd"})
     keeps("/app/unclaimed", delivery, "set_defaults", {"claim_by_days": "40"}, {"reminder_days": "6"})
     new = {"name": "Bea", "email": "bea@example.com", "address": "1 High St\nLondon"}

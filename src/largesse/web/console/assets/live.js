@@ -57,6 +57,10 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     const fresh = page.querySelector("form[data-preview] [name=token]");
     if (!fresh || page.querySelector("form[data-preview] .error")) return;
     form.elements.token.value = fresh.value;
+    // What was saved from this window is what its next save starts from. A field that it did not change may have changed in another one.
+    for (const was of form.querySelectorAll("[name^=was_]")) {
+      if (body.get(was.name.slice(4)) !== was.value) was.value = page.querySelector(`form[data-preview] [name=${was.name}]`).value;
+    }
     page.querySelectorAll("#previews figcaption").forEach((one, at) => document.querySelectorAll("#previews figcaption")[at]?.replaceWith(one));
     document.querySelectorAll("#previews iframe.next").forEach((one) => one.remove());
     for (const frame of document.querySelectorAll("#previews iframe:not(.next)")) {

@@ -44,12 +44,16 @@ async def take(context: RequestContext) -> Response:
     """Saves the time, the account, the customer's reference, the claim-by date and the reminders."""
     opened, form = await open_draft(context), context.form
     principal = opened.caller.principal
+    accounts = await context.read(list_funding_accounts, principal) if names_account(principal.funding) else []
+    if (
+        opened.content.has_claim_by
+    ):  # otherwise nobody has saved this step, and the fields show defaults, which change by themselves
+        form.keep_others(_shown(context, opened), {str(one.id): one.name for one in accounts})
     send_at = None
     if opened.content.code_quantity is None:
         send_at = _send_at(context, opened)
     account_id = None
     if names_account(principal.funding):
-        accounts = await context.read(list_funding_accounts, principal)
         offered = {str(account.id): account.id for account in accounts}
         account_id = offered.get(form["account"])
         if form["account"] not in offered:
@@ -137,6 +141,19 @@ def _local(context: RequestContext, at: datetime | None, form: str = LOCAL) -> s
     return in_zone(at, context.times_in).strftime(form) if at else ""
 
 
+def _shown(context: RequestContext, opened: Open) -> dict[str, str]:
+    """Returns what the fields show. The account is empty until one is chosen."""
+    content = opened.content
+    return {
+        "when": "later" if content.send_at else "now",
+        "at": _local(context, content.send_at),
+        "account": str(content.account_id or ""),
+        "reference": content.external_reference or "",
+        "claim_by": _local(context, opened.draft.claim_by(opened.caller, context.times_in), DAY),
+        "reminder_days": ", ".join(map(str, opened.draft.reminder_days(opened.caller))),
+    }
+
+
 def _likely_account(accounts: Sequence[FundingAccount], total_minor: int) -> str:
     """Returns the id of the preselected account: the only one, or the first with enough balance; empty if there is none."""
     return next((str(one.id) for one in accounts if one.balance_minor >= total_minor or len(accounts) == 1), "")
@@ -150,7 +167,8 @@ async def _show(context: RequestContext, opened: Open) -> Response:
     accounts = await context.read(list_funding_accounts, principal)
     fitting = [one for one in accounts if said is None or one.currency == said.gift.currency]
     total_minor = said.gift.unit_cost_minor * count if said else 0
-    chosen_account = context.form["account"] or str(opened.content.account_id or "")
+    now = _shown(context, opened)
+    shown_account = now["account"] or _likely_account(fitting, total_minor)
     return await step(
         context,
         opened,
@@ -158,16 +176,14 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         chosen=said,
         names_account=names_account(principal.funding),
         accounts=fitting,
-        account_id=chosen_account or _likely_account(fitting, total_minor),
+        account_id=context.form["account"] or shown_account,
         may_top_up=context.person.may(Right.MOVE_FUNDS),
         total_minor=total_minor,
         recipients=checked.recipient_count,
         count=count,
         is_batch=opened.content.code_quantity is not None,
         zone=str(context.times_in),
-        at=_local(context, opened.content.send_at),
-        claim_day=_local(context, opened.draft.claim_by(opened.caller, context.times_in), DAY),
-        reminder_days=", ".join(map(str, opened.draft.reminder_days(opened.caller))),
+        now=now | {"account": shown_account},
         has_default=not opened.content.has_claim_by and opened.draft.claim_by(opened.caller) is not None,
         most_reference=MAX_REFERENCE,
     )

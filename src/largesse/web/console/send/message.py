@@ -12,7 +12,14 @@ from largesse.base.i18n.languages import text
 from largesse.branding.model import Brand
 from largesse.contacts.groups import list_fields
 from largesse.orders import placeholders
-from largesse.orders.options import DEFAULT_WRAPPING, MAX_FROM_NAME, MAX_MESSAGE, MAX_WRAPPING_KEY, known_wrapping
+from largesse.orders.options import (
+    DEFAULT_WRAPPING,
+    MAX_FROM_NAME,
+    MAX_MESSAGE,
+    MAX_WRAPPING_KEY,
+    Options,
+    known_wrapping,
+)
 from largesse.web.claim.rendering import draw_own_wrapping, draw_wrapping
 from largesse.web.console.context import RequestContext
 from largesse.web.console.form import Text
@@ -89,8 +96,10 @@ async def write(context: RequestContext) -> Response:
 async def take(context: RequestContext) -> Response:
     """Saves wrapping, sender and message. Then sends a test, shows the previews, or goes to the next step."""
     opened, form = await open_draft(context), context.form
+    offered = await offered_wrappings(context)
+    form.keep_others(_shown(await chosen(context, opened), offered), {one.key: one.name for one in offered})
     said = form.read(MessageForm)
-    check_wrapping(context, await offered_wrappings(context))
+    check_wrapping(context, offered)
     if unknown := placeholders.unknown_placeholders(
         said.message, [name for name, _ in await offered_placeholders(context)]
     ):
@@ -125,23 +134,30 @@ async def _tried(context: RequestContext, opened: Open) -> Response:
     return context.see(here, await preview.send_test(context, said))
 
 
+def _shown(said: Chosen | None, offered: Sequence[OfferedWrapping]) -> dict[str, str]:
+    """Returns what the fields show."""
+    options = said.options if said else Options()
+    return {
+        "wrapping_key": chosen_wrapping(options.wrapping_key, offered),
+        "from_name": options.from_name or "",
+        "message": options.message or "",
+    }
+
+
 async def _show(context: RequestContext, opened: Open) -> Response:
     said = await chosen(context, opened)
     language = preview.language_of(context, said) if said else context.language
     shown = None if said is None else await preview.letter_shown(context, said, language, None)
-    options = said.options if said else None
     wrappings = await offered_wrappings(context)
+    now = _shown(said, wrappings)
     response = await step(
         context,
         opened,
         "message",
         chosen=said,
         wrappings=wrappings,
-        wrapping=chosen_wrapping(
-            context.form["wrapping_key"] or (options.wrapping_key if options else None), wrappings
-        ),
-        from_name=(options.from_name if options else None) or "",
-        message=(options.message if options else None) or "",
+        wrapping=chosen_wrapping(context.form["wrapping_key"] or now["wrapping_key"], wrappings),
+        now=now,
         shown=shown,
         placeholders=await offered_placeholders(context),
         may_try=shown is not None and preview.may_try(context),

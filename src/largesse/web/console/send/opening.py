@@ -155,8 +155,8 @@ async def open_draft(context: RequestContext, draft_id: str | None = None, *, of
 
 
 async def change(context: RequestContext, opened: Open, **fields: object) -> None:
-    """Saves fields of the draft. Raises NotFound."""
-    await context.services.drafts.change(context.actor, opened.draft.id, **fields)
+    """Saves fields of the draft. Raises NotFound, and ReadAgain if they have changed since it was opened."""
+    await context.services.drafts.change(context.actor, opened.draft.id, opened.content, **fields)
 
 
 async def chosen(context: RequestContext, opened: Open) -> Chosen | None:
