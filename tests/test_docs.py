@@ -320,6 +320,7 @@ def test_samples_for_developers_fit_the_page(path: Path) -> None:
 def test_the_list_of_guides_leads_to_every_guide() -> None:
     for path in GUIDES:
         assert f"](guides/{path.name})" in PAGES["guide-developer"]
+        assert re.search(r"\nNext: .*\]\(.+\.md\).*\.\n$", path.read_text()) or path.stem == "going-live", path.name
 
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
