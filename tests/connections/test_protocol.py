@@ -242,6 +242,14 @@ def test_a_body_is_read_whatever_protocol_is_offered(service, wire, size: int, i
     assert [connection.answer().status for _ in range(3)] == [200, 200, 200]
 
 
+@pytest.mark.parametrize("path", ["/products?keyword=café", "/orders/é", f"/products?keyword={'x' * 65_600}"])
+def test_an_address_that_cannot_be_read_is_named(service, wire, path: str) -> None:
+    """As curl sends it: a person types it, and nothing encodes it."""
+    answer = wire(service.url).ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    check(answer, 400, "invalid-request")
+    assert answer.json["detail"].startswith("The address cannot be read: percent-encode what is not ASCII")
+
+
 def test_what_follows_the_head_of_a_connect_is_no_request(service, wire) -> None:
     connection = wire(service.url)
     check(

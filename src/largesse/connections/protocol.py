@@ -263,7 +263,11 @@ class Connection(HttpToolsProtocol):
             self._discard()
             return
         refusal = error.__context__
-        if not isinstance(refusal, InvalidRequest):
+        if isinstance(refusal or error, httptools.HttpParserInvalidURLError):
+            refusal = InvalidRequest(
+                "The address cannot be read: percent-encode what is not ASCII, such as `%C3%A9` for é, and send at most 65535 bytes."
+            )
+        elif not isinstance(refusal, InvalidRequest):
             refusal = InvalidRequest("The request cannot be read as HTTP/1.1.")
         if isinstance(refusal, _ManyChunks):
             self._refuses_late = True
