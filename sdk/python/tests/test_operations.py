@@ -211,7 +211,7 @@ def test_problems_have_their_classes(ask, question: Callable, error: type, statu
 
 
 def test_wrong_recipients_are_all_named(ask, world) -> None:
-    wrong = ["sam@example.com", "x@", "y@.example"]
+    wrong = ["sam@example.com", "Sam", "y@.example"]
     with pytest.raises(errors.InvalidRequest) as raised:
         ask(lambda c: c.send.gift(world.coffee, value=5, recipients=wrong, account_id=world.account))
     assert [one.pointer for one in raised.value.errors] == ["#/recipients/1/email", "#/recipients/2/email"]

@@ -161,11 +161,7 @@ function readPart(kind: string, value: unknown, faults: Faults, name: string, pu
   if (typeof part !== "object" || part === null || Array.isArray(part)) {
     return faults.add(name, `must be ${kind === "Recipient" ? "an address or an object with `email`" : "an object"}, not ${said(part)}.`);
   }
-  const members = readInputs(INPUTS[kind]!, part, faults, purpose, `${name}.`);
-  if (kind === "Recipient" && typeof members.email === "string" && !members.email.includes("@")) {
-    faults.add(`${name}.email`, "must be an email address.");
-  }
-  return members;
+  return readInputs(INPUTS[kind]!, part, faults, purpose, `${name}.`);
 }
 
 function readInteger(input: Input, value: unknown, faults: Faults, name: string): unknown {

@@ -14,7 +14,9 @@ export class LargesseError extends Error {
   attempts = 0;
 }
 
-/** One or several invalid arguments. Nothing was sent. `argument` names the first; `errors` has an error for each. */
+const MOST_LISTED = 100; // as many as the service lists
+
+/** One or several invalid arguments. Nothing was sent. `argument` names the first; `errors` has an error for each, the text the first 100. */
 export class InvalidArgument extends LargesseError {
   override name = "InvalidArgument";
   readonly argument: string;
@@ -30,7 +32,8 @@ export class InvalidArgument extends LargesseError {
   static ofAll(errors: readonly InvalidArgument[]): InvalidArgument {
     const [first] = errors as [InvalidArgument];
     if (errors.length === 1) return first;
-    const lines = errors.map((error) => `- ${error.message}`);
+    const lines = errors.slice(0, MOST_LISTED).map((error) => `- ${error.message}`);
+    if (errors.length > MOST_LISTED) lines.push(`- and ${errors.length - MOST_LISTED} more`);
     return new InvalidArgument(first.argument, [`${errors.length} arguments are wrong:`, ...lines].join("\n"), errors);
   }
 }

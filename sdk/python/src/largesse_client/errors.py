@@ -46,6 +46,8 @@ from typing import ClassVar
 
 import msgspec
 
+_MOST_LISTED = 100  # as many as the service lists
+
 
 class LargesseError(Exception):
     """The base class of all errors. `request_id` names the request in the service's log; None if none was sent."""
@@ -60,7 +62,7 @@ class LargesseError(Exception):
 class InvalidArgument(LargesseError, ValueError):
     """An invalid argument, which `argument` names. Nothing was sent.
 
-    If there are several, `errors` has an error for each, and the text lists them. `argument` is then the first.
+    If there are several, `errors` has an error for each, and the text lists the first 100. `argument` is then the first.
     """
 
     argument: str = ""
@@ -78,7 +80,9 @@ class InvalidArgument(LargesseError, ValueError):
         """Returns one error for all of these errors, of which there is at least one."""
         if len(errors) == 1:
             return errors[0]
-        error = cls("\n".join([f"{len(errors)} arguments are wrong:", *(f"- {one}" for one in errors)]))
+        listed = [f"- {one}" for one in errors[:_MOST_LISTED]]
+        more = [f"- and {len(errors) - _MOST_LISTED} more"] if len(errors) > _MOST_LISTED else []
+        error = cls("\n".join([f"{len(errors)} arguments are wrong:", *listed, *more]))
         error.argument, error.errors = errors[0].argument, tuple(errors)
         return error
 

@@ -137,11 +137,12 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             "quote_gift",
             product_id=product,
             value="10.001",
-            delivery={"recipients": [{"email": "sam@-example.com"}], "account_id": 2_000_000},
+            delivery={"recipients": [{"email": "sam@-example.com"}, {"email": "Sam"}], "account_id": 2_000_000},
         )
         assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [
             "- `value",
             "- `delivery.recipients[0].email",
+            "- `delivery.recipients[1].email",
             "- `delivery.account_id",
         ], told
         told = await tools.refusal(
@@ -149,7 +150,7 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             product_id=0,
             value="-1",
             country="GBR",
-            delivery={"recipients": [{"email": "Sam"}], "account_id": account},
+            delivery={"recipients": [{"email": " "}], "account_id": account},
         )
         wrong = ["product_id", "value", "country", "delivery.recipients[0].email"]
         assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [f"- `{name}" for name in wrong], told
