@@ -67,7 +67,7 @@ test("a gift is sent once, however often the step runs", async () => {
   const [found] = await run(searches.find_order.operation.perform, { inputData });
   assert.deepEqual([found.reference, found.sourceType, found.value], [placed.reference, "zapier", "5.0"]);
   await assert.rejects(run(creates.send_gift.operation.perform, { inputData: { ...inputData, email: "eve@example.com" } }), /differs in recipients/);
-  await assert.rejects(run(creates.send_gift.operation.perform, { inputData: { ...inputData, value: "5,00", email: "x" } }), /2 arguments are wrong/);
+  await assert.rejects(run(creates.send_gift.operation.perform, { inputData: { ...inputData, value: "5,00", message: "x".repeat(257) } }), /2 arguments are wrong/);
   assert.deepEqual(await run(searches.find_order.operation.perform, { inputData: { externalReference: reference() } }), []);
 });
 
