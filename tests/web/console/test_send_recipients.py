@@ -283,6 +283,25 @@ def test_two_columns_of_names_are_asked_about_unless_addresses_show_which_is_whi
     assert asked not in ada.text
 
 
+def test_an_old_window_replaces_nobody_whom_another_one_has_entered(service: Service, ada: Browser) -> None:
+    path = begin(ada, service)
+    ada.get(f"{path}/recipients")
+    assert ada.page.text.count('name="was_none" value="yes"') == 3, "pasted, from a file, and codes"
+    assert ada.submit(f"{path}/recipients", rows="zoe@x.com", was_none="yes").status_code == 303
+    others = "Another window has added recipients meanwhile. Nothing was saved: look at them, and try again."
+    for form, fields in (("recipients", {"rows": "bo@x.com,Bo"}), ("codes", {"quantity": "5"})):
+        ada.page = ada.submit(f"{path}/recipients", f"{path}/{form}", was_none="yes", **fields)
+        assert ada.page.status_code == 422
+        ada.says(others, "zoe@x.com 1 Ready")
+    ada.page = ada.upload(f"{path}/file", b"bo@x.com", was_none="yes")
+    ada.says(others, "zoe@x.com 1 Ready")
+    ada.page = ada.submit(f"{path}/recipients", rows="bo@x.com,Bo", was_none="yes")
+    assert ">bo@x.com,Bo</textarea>" in ada.page.text
+    assert 'name="taking" value="add" checked' in ada.page.text
+    assert ada.submit(f"{path}/recipients", rows="bo@x.com,Bo", taking="add").status_code == 303
+    ada.sees(f"{path}/recipients", "All 2 Ready 2")
+
+
 def test_a_recipient_is_added_after_another_window_started_over(service: Service, ada: Browser) -> None:
     path = draft(ada, service, "ann@example.com")
     ada.post(f"{path}/start-over")

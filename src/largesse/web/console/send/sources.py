@@ -20,6 +20,7 @@ from largesse.web.console.send.opening import Open, open_draft, step
 from largesse.web.console.send.recipients import column_name, columns_in, hidden_rows, refused, show_recipients
 
 _MOST_FILE_NAME = 100
+_OTHERS = text("Another window has added recipients meanwhile. Nothing was saved: look at them, and try again.")
 
 
 async def take_typed(context: RequestContext) -> Response:
@@ -41,6 +42,8 @@ async def take_file(context: RequestContext) -> Response:
 async def take_quantity(context: RequestContext) -> Response:
     """Sets the number of anonymous codes."""
     opened = await open_draft(context)
+    if (others := await _others(context, opened, "")) is not None:
+        return others
     quantity = context.form.number("quantity") or 0
     if not 1 <= quantity <= MAX_CODES:
         context.form.error("quantity", context.say("Type a whole number from 1 to 5000."))
@@ -92,8 +95,21 @@ async def start_over(context: RequestContext) -> Response:
     return context.see(f"{opened.path}/recipients")
 
 
+async def _others(context: RequestContext, opened: Open, tab: str) -> Response | None:
+    """Returns the page with the recipients that another window has entered since the page of the form showed none; None if there are none."""
+    content, rows = opened.content, context.services.drafts.rows
+    if "was_none" in context.form and (
+        content.code_quantity or (await rows.checked(opened.caller.principal, opened.draft)).rows
+    ):
+        return await show_recipients(context, opened, tab=tab, said=context.say(_OTHERS))
+    return None
+
+
 async def _take(context: RequestContext, opened: Open, field: str, data: bytes, name: str | None) -> Response:
     """Reads the sheet in `data`. As the form says, it replaces all rows, adds to them, or replaces the rows to fix."""
+    tab = "paste" if field == "rows" else "file"
+    if (others := await _others(context, opened, tab)) is not None:
+        return others
     taking = next((one for one in Taking if one.value == context.form["taking"]), Taking.REPLACE)
     try:
         unseen = await context.services.drafts.rows.take(
@@ -101,7 +117,7 @@ async def _take(context: RequestContext, opened: Open, field: str, data: bytes, 
         )
     except SheetRefused as refusal:
         context.form.error(field, refused(context, refusal))
-        return await show_recipients(context, opened, tab="paste" if field == "rows" else "file")
+        return await show_recipients(context, opened, tab=tab)
     names = ", ".join(column_name(context, *column) for column in unseen.unread)
     said = [context.say("Not read: %(columns)s.", columns=names)] if names else []
     if unseen.hidden:
