@@ -281,3 +281,10 @@ def test_a_day_that_the_language_leaves_open_is_refused_with_both() -> None:
     assert "3 April 2026 or 4 March 2026" in days["en"].errors["day"]
     fine = Form({"day": "31.12.2026", "american": "12/31/2026", "with_time": "2026-12-31 14:30"}, _said)
     assert (fine.day("day"), fine.day("american"), fine.day("with_time")) == (date(2026, 12, 31),) * 2 + (None,)
+
+
+def test_numbers_are_read_in_digits_of_any_script() -> None:
+    form = Form(
+        {"gifts": "\N{FULLWIDTH DIGIT ONE}\N{FULLWIDTH DIGIT ZERO}", "days": "\N{ARABIC-INDIC DIGIT SEVEN}"}, str
+    )
+    assert (form.number("gifts"), form.number("days")) == (10, 7)

@@ -21,7 +21,7 @@ import msgspec
 
 from largesse.base.email import EmailError, is_mistyped, normalise_email
 from largesse.base.i18n.languages import DEFAULT, Language, text
-from largesse.base.text import cleaned, trimmed, unfit
+from largesse.base.text import cleaned, plain_digits, trimmed, unfit
 from largesse.web.console.typed_times import EITHER_DAY, UNREAD_DAY, UNREAD_TIME, Either, Unread, read_day, read_time
 from largesse.web.kit.query import INT32, Whole
 
@@ -198,8 +198,8 @@ class Form:
         return Choice(offered).read(self, name)
 
     def number(self, name: str, highest: int = INT32) -> int | None:
-        """Returns a whole number from 0 to `highest`, such as an id or `1,000`; None for anything else."""
-        typed = trimmed(self[name])
+        """Returns a whole number from 0 to `highest`, such as an id, `1,000` or digits of any script; None for anything else."""
+        typed = plain_digits(trimmed(self[name]))
         return Whole(highest).read(_BETWEEN_THOUSANDS.sub("", typed) if _IN_THOUSANDS.fullmatch(typed) else typed)
 
     def time(self, name: str, zone: tzinfo) -> datetime | None:
