@@ -76,7 +76,7 @@ class Texts(NamedTuple):
 
 
 async def find_orders_mentioning(connection: Connection, email: str, customer_id: int | None) -> list[tuple[int, int]]:
-    """Returns customer and id of the orders, of one customer or of all, with that address in a text. Reads all orders."""
+    """Returns customer and id of each order with that address in a text, of one customer or of all. Reads all orders."""
     rows = await connection.fetch(_MENTIONING, email_key(email), customer_id)
     return [(row["customer_id"], row["id"]) for row in rows]
 
