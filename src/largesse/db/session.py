@@ -348,8 +348,9 @@ class Dialer:
             except (OSError, asyncpg.CannotConnectNowError, asyncpg.TargetServerAttributeNotMatched) as error:
                 refused = error
                 continue
-            # The server accepts no sessions for this database now.
-            except asyncpg.ObjectNotInPrerequisiteStateError as error:
+            # The server accepts no sessions for this database now, or its disk is too full to write its catalogue's file
+            # ("could not write init file"). Of a statement, the same errors are faults.
+            except (asyncpg.ObjectNotInPrerequisiteStateError, asyncpg.InternalServerError) as error:
                 refused = asyncpg.CannotConnectNowError(str(error))
                 continue
             # The login has lost the right to connect. Of a statement, the same error is a fault of ours.
