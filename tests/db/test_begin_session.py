@@ -11,7 +11,7 @@ from largesse.db.session import REQUESTS, Dialer
 async def test_a_session_that_the_server_fails_to_begin_is_no_fault_of_ours(
     database_url: str, beside: asyncpg.Connection
 ) -> None:
-    """Up to PostgreSQL 17 it says so of a full disk ("could not write init file"), and callers got 500."""
+    """PostgreSQL 15 says so of a full disk ("could not write init file"), and callers got 500."""
     if beside.get_server_version() < (17, 0):
         pytest.skip("triggers for logins came with PostgreSQL 17")
     await beside.execute(
