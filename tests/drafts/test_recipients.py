@@ -113,7 +113,8 @@ async def test_rows_to_fix_are_left_out_until_a_row_changes(house: House) -> Non
             actor, draft.id, await house.desk.rows.sheet(caller.principal, draft), draft.content.columns
         ),  # type: ignore[arg-type]
     ):
-        await house.desk.change(actor, draft.id, leaves_out=True)
+        seen = (await reread(house, caller, draft)).content
+        await house.desk.change(actor, draft.id, seen, leaves_out=True)
         await change
         assert not (await reread(house, caller, draft)).content.leaves_out
     left = await house.draft(caller, sheet(FILE), leaves_out=True)

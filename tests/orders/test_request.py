@@ -98,7 +98,7 @@ def test_blank_texts_are_as_if_left_out(blank: str) -> None:
     assert wanted.options == Options()
     assert wanted.recipients[0].name is None
     preset = Options(wrapping_key="gold", from_name="Ada", message="Hi")
-    assert wanted.or_else(preset, 7).options == preset
+    assert wanted.options.or_else(preset) == preset
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=30))

@@ -62,6 +62,7 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     wrapping_key: str | None = None
     from_name: str | None = None
     message: str | None = None
+    has_texts: bool = False  # the person saved the last three; until then a template's texts complete them
     send_at: datetime | None = None
     claim_by: datetime | None = None
     has_claim_by: bool = False  # the person set `claim_by`; until then the customer's default applies
@@ -74,7 +75,8 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
     def choice(self) -> request.Choice | None:
         """The chosen gift; None before one is chosen."""
         if self.template_id is not None:
-            return request.TemplateChoice(self.template_id)
+            kind = request.TextedTemplateChoice if self.has_texts else request.TemplateChoice
+            return kind(self.template_id)
         if self.collection_id is not None:
             return request.CollectionChoice(self.collection_id, self.value)
         if self.product_id is not None:
@@ -82,9 +84,9 @@ class DraftContent(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def chosen(self, choice: request.Choice) -> DraftContent:
-        """Returns the content with another gift. Texts and recipients stay."""
+        """Returns the content with another gift. Texts and recipients stay; a template completes empty texts."""
         nothing = msgspec.structs.replace(
-            self, product_id=None, collection_id=None, template_id=None, country=None, value=None
+            self, product_id=None, collection_id=None, template_id=None, country=None, value=None, has_texts=False
         )
         return msgspec.structs.replace(nothing, **msgspec.structs.asdict(choice))
 

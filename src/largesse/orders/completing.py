@@ -71,10 +71,15 @@ def _collection_gift(collection_id: int, country: str, price: Price, *, template
     )
 
 
-def with_template(spec: OrderSpec, template: Template, plan: str) -> OrderSpec:
-    """Returns `spec` completed from the template."""
-    options = Options(wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message)
-    return spec.or_else(options, template.expiry_after_days if plan == "enterprise" else None)
+def with_template(spec: OrderSpec, template: Template, plan: str, *, has_texts: bool) -> OrderSpec:
+    """Returns `spec` completed from the template. With `has_texts` it has all its texts, so that those left out stay empty."""
+    options = Options()
+    if not has_texts:
+        options = Options(wrapping_key=template.wrapping_key, from_name=template.from_name, message=template.message)
+    expiry_after_days = template.expiry_after_days if plan == "enterprise" else None
+    return msgspec.structs.replace(
+        spec, options=spec.options.or_else(options), expiry_after_days=spec.expiry_after_days or expiry_after_days
+    )
 
 
 def with_default(caller: Caller, spec: OrderSpec) -> OrderSpec:

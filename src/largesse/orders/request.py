@@ -86,6 +86,10 @@ class TemplateChoice(msgspec.Struct, frozen=True):
     template_id: int
 
 
+class TextedTemplateChoice(TemplateChoice, frozen=True):
+    """A template whose texts a person has seen in a form: those that they left empty stay empty."""
+
+
 Choice = ProductChoice | CollectionChoice | TemplateChoice
 
 
@@ -242,12 +246,22 @@ class SendTemplate(SendRequest, frozen=True, kw_only=True, rename="camel"):
         return TemplateChoice(self.template_id)
 
 
+class SendTextedTemplate(SendTemplate, frozen=True, kw_only=True, rename="camel"):
+    """A person's request, with all its texts. Callers of the API cannot send it."""
+
+    @property
+    def choice(self) -> Choice:
+        """The template, without its texts."""
+        return TextedTemplateChoice(self.template_id)
+
+
 def send_request(choice: Choice, send_at: datetime | None, **members: Any) -> SendRequest:
     """Returns the request to send `choice` at `send_at`, with these other members."""
     kinds: dict[type[Choice], type[SendRequest]] = {
         ProductChoice: SendGift,
         CollectionChoice: SendCollection,
         TemplateChoice: SendTemplate,
+        TextedTemplateChoice: SendTextedTemplate,
     }
     undecoded = msgspec.Raw(msgspec.json.encode(send_at))
     return kinds[type(choice)](**msgspec.structs.asdict(choice), send_at=undecoded, **members)
@@ -303,12 +317,6 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def recipient_count(self) -> int:
         """The number of distinct addresses. Letter case is ignored."""
         return len({email_key(recipient.email) for recipient in self.recipients})
-
-    def or_else(self, options: Options, expiry_after_days: int | None) -> OrderSpec:
-        """Returns this with the given texts and expiry for those left out."""
-        return msgspec.structs.replace(
-            self, options=self.options.or_else(options), expiry_after_days=self.expiry_after_days or expiry_after_days
-        )
 
 
 def read_send(request: SendRequest, principal: Principal, now: datetime) -> OrderSpec:

@@ -34,6 +34,7 @@ from largesse.orders.request import (
     SendGift,
     SendRequest,
     TemplateChoice,
+    TextedTemplateChoice,
     read_reference,
     read_send,
 )
@@ -220,7 +221,8 @@ class OrderService:
                 snapshot = await self._catalogue.of(caller)
                 template = await self._template(principal, choice)
                 gift = completing.gift_of_template(snapshot, principal, template)
-                return gift, completing.with_template(spec, template, principal.plan)
+                has_texts = isinstance(choice, TextedTemplateChoice)
+                return gift, completing.with_template(spec, template, principal.plan, has_texts=has_texts)
 
     async def gift_name(self, caller: Caller, gift: Gift) -> str:
         """Returns the name of a gift as the customer sees it; empty if the customer can no longer send it."""

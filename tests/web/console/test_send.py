@@ -146,6 +146,34 @@ def test_codes_are_handed_out_for_an_hour_and_each_reading_is_kept(service: Serv
     assert "Codes as a file" not in cem.read(f"{path}/sent")
 
 
+def test_texts_of_a_template_can_be_left_out(service: Service, ada: Browser) -> None:
+    """A field that was emptied had the template's text again, and that was sent."""
+    emptied = {"wrapping_key": "confetti", "from_name": "", "message": "", "then": "go"}
+    template = str(service.ids["templates"]["welcome"])
+    ada.get(f"/app/send/gift?template={template}")
+    path = ada.post("/app/send/gift", template=template).headers["location"].removesuffix("/recipients")
+    assert ada.submit(f"{path}/recipients", rows="zoe@example.com").status_code == 303
+    assert ada.submit(f"{path}/message", **emptied).status_code == 303
+    ada.get(f"{path}/message")
+    assert 'value="Acme"' not in ada.page.text
+    assert "&lt;b&gt;Hello" not in ada.page.text
+    ada.submit(f"{path}/delivery", when="now", account=str(service.ids["funding_accounts"]["gbp"]))
+    ada.get(f"{path}/review")
+    assert ada.post(f"{path}/place", quote=quote_in(ada)).headers["location"] == f"{path}/sent"
+    [order] = service.sql(
+        "SELECT template_id, wrapping_key, from_name, message FROM orders WHERE reference = $1", path.rpartition("/")[2]
+    )
+    assert tuple(order) == (int(template), "confetti", None, None)
+    # Another template gives its texts.
+    ada.get(f"/app/send/gift?template={template}")
+    path = ada.post("/app/send/gift", template=template).headers["location"].removesuffix("/recipients")
+    ada.submit(f"{path}/message", **emptied)
+    draft = path.rpartition("/")[2]
+    ada.get(f"/app/send/gift?template={template}&draft={draft}")
+    ada.post("/app/send/gift", template=template, draft=draft)
+    assert 'value="Acme"' in ada.get(f"{path}/message").text
+
+
 def test_collections_templates_and_amounts(service: Service, ada: Browser) -> None:
     assert "Welcome" in ada.read("/app/send?tab=templates")
     template, treats = service.ids["templates"]["welcome"], service.ids["collections"]["treats"]

@@ -45,9 +45,7 @@ async def take(context: RequestContext) -> Response:
     opened, form = await open_draft(context), context.form
     principal = opened.caller.principal
     accounts = await context.read(list_funding_accounts, principal) if names_account(principal.funding) else []
-    if (
-        opened.content.has_claim_by
-    ):  # otherwise nobody has saved this step, and the fields show defaults, which change by themselves
+    if opened.content.has_claim_by:  # until this step is saved, its fields show defaults, which change by themselves
         form.keep_others(_shown(context, opened), {str(one.id): one.name for one in accounts})
     send_at = None
     if opened.content.code_quantity is None:

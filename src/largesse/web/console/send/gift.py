@@ -178,7 +178,7 @@ async def take(context: RequestContext) -> Response:
     content = DraftContent().chosen(choice)
     if context.form["draft"]:
         opened = await open_draft(context, context.form["draft"])
-        names = ("product_id", "collection_id", "template_id", "country", "value")
+        names = ("product_id", "collection_id", "template_id", "country", "value", "has_texts")
         await change(context, opened, **{name: getattr(content, name) for name in names})
         return context.see(f"{opened.path}/recipients")
     draft = await context.services.drafts.begin(context.actor, caller.now, content)

@@ -106,9 +106,8 @@ async def take(context: RequestContext) -> Response:
         form.error("message", context.say(_UNKNOWN, placeholders=", ".join(unknown)))
     if form.errors:
         return await _show(context, opened)
-    await change(
-        context, opened, wrapping_key=said.wrapping_key, from_name=said.from_name or None, message=said.message or None
-    )
+    texts = {"wrapping_key": said.wrapping_key, "from_name": said.from_name or None, "message": said.message or None}
+    await change(context, opened, has_texts=True, **texts)
     if form["then"] == "try":
         return await _tried(context, await open_draft(context))
     return context.see(f"{opened.path}/{'message' if form['then'] == 'look' else 'delivery'}")
