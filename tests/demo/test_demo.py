@@ -160,6 +160,7 @@ def in_test_mode(welcome: str) -> None:
     assert ask(link, {})[0] == 200
 
 
+@pytest.mark.timeout(240)  # more than half a minute on a machine that has nothing else to do
 @pytest.mark.slow
 def test_its_history_is_what_the_service_would_have_made(tmp_path: Path) -> None:
     with demo(tmp_path, signal.SIGTERM, options=()) as welcome:
