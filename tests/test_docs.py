@@ -354,7 +354,7 @@ def test_decisions_are_numbered_without_gaps_and_listed() -> None:
 
 @of_each_document
 def test_decisions_are_named_by_their_numbers(path: Path) -> None:
-    for number, page in re.findall(r"\[decision (\d+)\]\((?:[\w/.]*/)?(\d{4})-", path.read_text()):
+    for number, page in re.findall(r"\[decision\s+(\d+)\]\((?:[\w/.]*/)?(\d{4})-", path.read_text()):
         assert int(number) == int(page), f"decision {number} leads to {page}"
 
 
