@@ -99,6 +99,8 @@ def test_blank_parts_of_a_list_take_no_time() -> None:
         ("a@x.com\tAda\tByron\t2\nb@x.com\tBob", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
         (" ; ;\n7;Byron;Ada;abyron@x.com;3", [("abyron@x.com", "Ada Byron", 3)]),
         ("a@x.com; Ada; 25.00\nb@x.com; Bob; 12,50", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
+        ("a@x.com; Ada; 8001\nb@x.com; Bob; 1000", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
+        ("a@x.com; Ada; 8001; 2\nb@x.com; Bob; 1000; 1", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
         ("a@x.com, 07700900123\nb@x.com, 07700900124", [("a@x.com", None, 1), ("b@x.com", None, 1)]),
         # Other programs copy invisible characters along.
         ("\u200ba@x.com\u200b\t\u200eAda\t\u200b2", [("a@x.com", "Ada", 2)]),

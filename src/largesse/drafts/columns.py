@@ -74,6 +74,7 @@ _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _THOUSANDS = re.compile(r"(?<=^[0-9])[\s'\u2019](?=[0-9]{3}(?![0-9]))")
 _DECIMALS = re.compile(r"([0-9]+)[.,]00?")
 _AMOUNT = re.compile(r"[0-9]+[.,][0-9]{2}")  # `25.00`: money, unless a heading says that it is a quantity
+_POSTCODE = re.compile(r"\d{4}")  # longer ones are no numbers of codes anyway
 _UMLAUT = re.compile("(?<=[aou])e")  # in `mueller` for `müller`, without accents
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
@@ -154,7 +155,7 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
         return columns
     for at in (2, sheet.width - 1):
         is_free = email < at < sheet.width and at not in columns.used
-        if is_free and _holds_numbers(sheet, at) and not all(map(_AMOUNT.fullmatch, _cells(sheet, at))):
+        if is_free and _holds_numbers(sheet, at) and not _holds_amounts_or_postcodes(_cells(sheet, at)):
             columns = msgspec.structs.replace(columns, quantity=at)
             break
     beside = 1 - email
@@ -273,6 +274,11 @@ def _holds_numbers(sheet: Sheet, at: int) -> bool:
     """Returns whether most cells of a column are numbers that people type as a quantity."""
     cells = _cells(sheet, at)
     return 2 * sum(_NUMBER.fullmatch(plain_quantity(cell)) is not None for cell in cells) > len(cells)
+
+
+def _holds_amounts_or_postcodes(cells: Collection[str]) -> bool:
+    """Returns whether all are like `25.00`, or different numbers of four digits: hardly anybody gets a thousand gifts."""
+    return all(map(_AMOUNT.fullmatch, cells)) or (len(set(cells)) > 1 and all(map(_POSTCODE.fullmatch, cells)))
 
 
 def _holds_names(sheet: Sheet, at: int) -> bool:
