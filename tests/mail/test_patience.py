@@ -5,6 +5,7 @@ import os
 
 import pytest
 from tests.mail.conftest import Office, PostOffice
+from tests.waiting import until
 
 from largesse.db.scope import OPERATOR
 from largesse.mail.mailer import DRAIN_S
@@ -107,6 +108,29 @@ async def test_what_another_worker_has_taken_over_can_be_taken_again_later(
     office.mailer = first
     await office.send()
     assert await office.states() == ["sent", "sent"]
+
+
+async def test_a_message_that_hangs_holds_up_no_others(
+    office: Office, mail_server: PostOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were leased together: another connection takes those behind it, and each arrives once."""
+    monkeypatch.setattr("largesse.mail.mailer.TURN_S", 0.2)
+    mail_server.ponders = {SAM}
+    leases = MessageLeases(office.database)
+    office.use(office.server.url, PATIENCE, leases=leases)
+    hanging = office.mailer
+    await office.order([(SAM, "Sam", 1), (KIM, None, 1), ("lee@example.com", None, 1)])
+    await office.fan_out()
+    step = asyncio.create_task(hanging.step())
+    await mail_server.is_asked.wait()
+    office.use(office.server.url, PATIENCE, leases=leases)
+    await until(office.mailer.step)
+    assert sorted(mail_server.recipients()) == [KIM, "lee@example.com"]
+    mail_server.released.set()
+    await asyncio.wait_for(step, 10)
+    await hanging.close()
+    assert await office.states() == ["sent"] * 3
+    assert sorted(mail_server.recipients()) == [KIM, "lee@example.com", SAM]
 
 
 async def test_stopping_waits_for_the_answer_under_way(office: Office, mail_server: PostOffice) -> None:

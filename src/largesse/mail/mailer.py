@@ -1,6 +1,7 @@
 """Sends the mail of a worker: takes due messages, hands them to the mail server one by one, and writes the outcomes."""
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import structlog
 
 from largesse.base import clock
 from largesse.base.email import Behaviour, behaviour_of, to_dial
-from largesse.db.pool import Database
+from largesse.db.pool import DATABASE_FAILED, Database
 from largesse.encryption.vault import Vault
 from largesse.jobs import metrics
 from largesse.jobs.job_loop import Schedule
@@ -29,7 +30,7 @@ _LATE = "451 4.7.1 Try again later (test lab)"
 LATE_S = 3600.0
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 50  # messages that a connection leases together
-_TURN_S = 30.0  # after this time a step gives its leases back, so that other workers can send the messages if the server is slow
+TURN_S = 10.0  # after this time a step leaves what it has not begun to other connections, as the server may be slow for one message
 _IDLE_S = 10.0  # an idle connection is closed after this time
 DRAIN_S = 20.0  # the longest that an ending worker waits for the current message
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # the pauses while the mail server is unavailable
@@ -88,9 +89,11 @@ class Mailer:
             return False
         unsent = deque(taken)
         away: str | None = None
+        leaving = asyncio.create_task(self._leave_to_others(unsent))
         try:
             away = await self._send_all(unsent)
         finally:
+            leaving.cancel()
             self._settle_doubts(is_trusted=False)
             if unsent:
                 await self._leases.give_back([message.lease for message in unsent], away)
@@ -112,11 +115,17 @@ class Mailer:
         if self._transport is not None:
             await self._transport.close()
 
+    async def _leave_to_others(self, unsent: deque[Message]) -> None:
+        """Gives back, when the turn is over, the messages behind the one under way: its answer may take minutes."""
+        await asyncio.sleep(TURN_S)
+        waiting = [unsent.pop().lease for _ in range(len(unsent) - 1)]
+        with contextlib.suppress(*DATABASE_FAILED):  # then the leases, which are no longer renewed, run out
+            await self._leases.give_back(waiting)
+
     async def _send_all(self, unsent: deque[Message]) -> str | None:
         """Sends the messages in `unsent` and removes each one that was sent. Returns why the mail server is unavailable, if it is."""
-        ends = clock.passed_s() + _TURN_S
         try:
-            while unsent and not self._draining and clock.passed_s() < ends:
+            while unsent and not self._draining:
                 if await self._leases.is_ours(unsent[0]):
                     await self._try(unsent[0])
                 else:  # otherwise the next `take` would find it held, and raise StillHeldError
