@@ -145,6 +145,7 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             "- `delivery.recipients[1].email",
             "- `delivery.account_id",
         ], told
+        assert "`errors`" not in told, told
         told = await tools.refusal(
             "quote_gift",
             product_id=0,

@@ -85,5 +85,9 @@ def with_readable_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitab
 
 
 def _as_arguments(text: str) -> str:
-    """Returns an error's text with the arguments of the tools in place of the members of the API and the arguments of the client."""
-    return _NAMED.sub(lambda found: _ARGUMENTS.get(found[0], found[0]), _POINTER.sub("- ", text))
+    """Returns an error's text with the arguments of the tools in place of the members of the API and the arguments of the client.
+
+    The errors that a problem lists in its member `errors` are lines below the first one.
+    """
+    text = _POINTER.sub("- ", text.replace("see `errors`", "see below"))
+    return _NAMED.sub(lambda found: _ARGUMENTS.get(found[0], found[0]), text)
