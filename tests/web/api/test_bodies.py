@@ -173,8 +173,6 @@ def test_an_address_that_almost_exists_is_named(service, problem, path: str, hin
         ("a%0Ab_c=1&a%0Ab_c=2", "The query parameter a%0Ab_c must be sent once."),
         ("&".join(f"p{n}=1" for n in range(51)), "A query must have at most 50 parameters."),
         ("keyword=%ff", "The query string cannot be read."),
-        ("keyword=%00", "`keyword` must not contain control characters."),
-        ("keyword=a%09b", "`keyword` must not contain control characters."),
     ],
 )
 def test_a_query_that_cannot_be_read_names_what_is_wrong(service, problem, query: str, said: str) -> None:

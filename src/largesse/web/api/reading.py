@@ -12,7 +12,6 @@ from msgspec import Meta
 
 from largesse.base.decoding import decode_body, decode_query, unknown_parameters
 from largesse.base.errors import InvalidRequest, Problem, Unauthorized
-from largesse.base.text import unfit_key
 from largesse.customers.authenticator import KEY_IN_TEXT
 from largesse.web.kit.asgi import Receive
 from largesse.web.kit.body import BODY_PAUSE_S, FREE_BYTES, BodyLimits, receive_body
@@ -86,15 +85,6 @@ def read_query(raw: bytes, shape: type[Any]) -> tuple[Any, Sequence[str]]:
 def _read_query_anew(raw: bytes, shape: type[Any]) -> tuple[Any, Sequence[str]]:
     query = _parse_query(raw)
     return decode_query(query, shape), unknown_parameters(query, shape)
-
-
-SEARCHED = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}  # no control characters
-
-
-def require_searchable(name: str, text: str) -> None:
-    """Raises InvalidRequest if a text to search for, in the parameter `name`, has control characters, as no stored text has them."""
-    if found := unfit_key(text):
-        raise InvalidRequest(f"`{name}` must not contain {found}.")
 
 
 # Callers repeat the same queries.

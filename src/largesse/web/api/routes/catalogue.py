@@ -21,7 +21,7 @@ from largesse.orders.options import ALIASES, WRAPPINGS
 from largesse.orders.request import DEFAULT_COUNTRY, Country
 from largesse.templates.store import Template, list_templates
 from largesse.web.api.operation import ID_IN_PATH, Call, Operation
-from largesse.web.api.reading import SEARCHED, PagingNewestFirst, require_searchable
+from largesse.web.api.reading import PagingNewestFirst
 from largesse.web.api.shapes import CollectionShape, ProductInFullShape, ProductShape, product_in_full, shaped
 from largesse.web.kit.asgi import Reply, encode_json
 from largesse.web.kit.services import Services
@@ -78,16 +78,7 @@ class ProductsQuery(ProductQuery, frozen=True):
     currency: Currency | None = None
     amount: Amount | UnsetType = UNSET  # not None, because `amount=null` is invalid
     keyword: (
-        Annotated[
-            str,
-            Meta(
-                max_length=200,
-                description="Words of the name, in any order",
-                examples=["coffee"],
-                extra_json_schema=SEARCHED,
-            ),
-        ]
-        | None
+        Annotated[str, Meta(max_length=200, description="Words of the name, in any order", examples=["coffee"])] | None
     ) = None
     page: Annotated[int, Meta(ge=1, le=1_000_000, description="1-based")] = 1
     limit: Annotated[int, Meta(ge=1, le=200, description="Products a page")] = 100
@@ -139,7 +130,6 @@ def _is_filtered(query: ProductsQuery) -> bool:
 
 def _filters(call: Call) -> tuple[int, str, str | None, Decimal | None, str | None]:
     query: ProductsQuery = call.query
-    require_searchable("keyword", query.keyword or "")
     currency, amount = _upper(query.currency), _exact(query.amount)
     return call.principal.customer_id, query.country.upper(), currency, amount, query.keyword
 
