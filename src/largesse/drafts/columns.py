@@ -74,7 +74,7 @@ _IDENTIFIER = re.compile(r"[^\W\d_]{0,3}[^\w\s]?\d[\d\W_]*")
 _THOUSANDS = re.compile(r"(?<=^[0-9])[\s'\u2019](?=[0-9]{3}(?![0-9]))")
 _DECIMALS = re.compile(r"([0-9]+)[.,]00?")
 _AMOUNT = re.compile(r"[0-9]+[.,][0-9]{2}")  # `25.00`: money, unless a heading says that it is a quantity
-_POSTCODE = re.compile(r"\d{4}")  # longer ones are no numbers of codes anyway
+_POSTCODE = re.compile(r"\d{4}")  # a longer number is no quantity anyway
 _UMLAUT = re.compile("(?<=[aou])e")  # in `mueller` for `müller`, without accents
 _SAMPLED_ROWS = 100
 _MOST_NAMES = 2
@@ -148,7 +148,7 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
     """Returns the columns of rows below the label "address, name, how many".
 
     The third column or else the last one is the quantity if it is after the address and most of its cells are numbers, so that wrong ones
-    are found. The other column beside the address is the name if it has letters.
+    are found, unless all are amounts or postcodes. The other column beside the address is the name if it has letters.
     """
     email = columns.email
     if columns.has_heading or email is None:
@@ -277,7 +277,7 @@ def _holds_numbers(sheet: Sheet, at: int) -> bool:
 
 
 def _holds_amounts_or_postcodes(cells: Collection[str]) -> bool:
-    """Returns whether all are like `25.00`, or different numbers of four digits: hardly anybody gets a thousand gifts."""
+    """Returns whether all cells are like `25.00`, or all are numbers of four digits and differ: hardly anybody gets a thousand gifts."""
     return all(map(_AMOUNT.fullmatch, cells)) or (len(set(cells)) > 1 and all(map(_POSTCODE.fullmatch, cells)))
 
 

@@ -30,7 +30,7 @@ _LATE = "451 4.7.1 Try again later (test lab)"
 LATE_S = 3600.0
 GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 50  # messages that a connection leases together
-TURN_S = 10.0  # after this time a step leaves what it has not begun to other connections, as the server may be slow for one message
+TURN_S = 10.0  # after this time a step leaves the messages it has not begun to other connections
 _IDLE_S = 10.0  # an idle connection is closed after this time
 DRAIN_S = 20.0  # the longest that an ending worker waits for the current message
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # the pauses while the mail server is unavailable
@@ -89,11 +89,13 @@ class Mailer:
             return False
         unsent = deque(taken)
         away: str | None = None
-        leaving = asyncio.create_task(self._leave_to_others(unsent))
+        is_over = asyncio.Event()
+        leaving = asyncio.create_task(self._leave_to_others(unsent, is_over))
         try:
             away = await self._send_all(unsent)
         finally:
-            leaving.cancel()
+            is_over.set()
+            await leaving
             self._settle_doubts(is_trusted=False)
             if unsent:
                 await self._leases.give_back([message.lease for message in unsent], away)
@@ -115,12 +117,14 @@ class Mailer:
         if self._transport is not None:
             await self._transport.close()
 
-    async def _leave_to_others(self, unsent: deque[Message]) -> None:
-        """Gives back, when the turn is over, the messages behind the one under way: its answer may take minutes."""
-        await asyncio.sleep(TURN_S)
-        waiting = [unsent.pop().lease for _ in range(len(unsent) - 1)]
-        with contextlib.suppress(*DATABASE_FAILED):  # then the leases, which are no longer renewed, run out
-            await self._leases.give_back(waiting)
+    async def _leave_to_others(self, unsent: deque[Message], is_over: asyncio.Event) -> None:
+        """Gives back the messages behind the current one if the step is not over after TURN_S: the answer may take minutes."""
+        try:
+            await asyncio.wait_for(is_over.wait(), TURN_S)
+        except TimeoutError:
+            waiting = [unsent.pop().lease for _ in range(len(unsent) - 1)]
+            with contextlib.suppress(*DATABASE_FAILED):  # the leases are no longer renewed, so they run out
+                await self._leases.give_back(waiting)
 
     async def _send_all(self, unsent: deque[Message]) -> str | None:
         """Sends the messages in `unsent` and removes each one that was sent. Returns why the mail server is unavailable, if it is."""
