@@ -270,7 +270,7 @@ def test_columns_that_are_not_read_are_named(service: Service, ada: Browser, row
 def test_two_columns_of_names_are_asked_about_unless_addresses_show_which_is_which(
     service: Service, ada: Browser
 ) -> None:
-    asked = "Several columns may have names. Choose which column has which."
+    asked = "Several columns may have names. Choose the ones to use."
     path = draft(ada, service, "ada.byron@example.com, Ada, Byron, 3")
     assert "Ada Byron ada.byron@example.com 3 Ready" in ada.text
     assert asked not in ada.text
