@@ -102,6 +102,15 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         DatabaseAddress.parse(url)
 
 
+@pytest.mark.parametrize("modes", ["sslmode=maybe", "sslmode=", "sslmode=require&sslmode=verify_full"])
+def test_an_unknown_sslmode_is_refused(modes: str) -> None:
+    assert DatabaseAddress.parse("postgresql://db/x?sslmode=verify-full").hosts == (
+        "postgresql://db/x?sslmode=verify-full",
+    )
+    with pytest.raises(ValueError, match=r"^must have one of these in `sslmode=`: disable, allow"):
+        DatabaseAddress.parse(f"postgresql://db/x?{modes}")
+
+
 @pytest.mark.parametrize(
     ("url", "told"),
     [

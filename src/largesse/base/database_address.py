@@ -12,6 +12,7 @@ from largesse.base.confidential import Confidential
 _SCHEMES = ("postgresql://", "postgres://")
 # The parameter that marks an address of PgBouncer: `postgresql://…/largesse?pgbouncer=true`.
 _PGBOUNCER = ("pgbouncer", "true")
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _Query = list[tuple[str, str]]
 
 
@@ -38,6 +39,8 @@ class DatabaseAddress(Confidential, frozen=True):
             ) from None
         except ValueError:
             raise ValueError("must look like postgresql://user:password@host:5432/database") from None
+        if not {value for name, value in kept if name == "sslmode"} <= set(_SSL_MODES):
+            raise ValueError(f"must have one of these in `sslmode=`: {', '.join(_SSL_MODES)}")
         return cls(tuple(hosts), is_pooled=kept != query)
 
 

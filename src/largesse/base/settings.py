@@ -271,7 +271,9 @@ class _Reader:
     def networks(self, name: str) -> tuple[Network, ...]:
         text = self.text(name, "")
         values = [part.strip() for part in text.split(",")]
-        malformed = SettingError(name, "must be a list of networks such as 127.0.0.0/8,10.0.0.0/8")
+        malformed = SettingError(
+            name, "must be a list of networks, each with its first address, such as 127.0.0.0/8,10.0.0.0/8"
+        )
         try:
             networks = tuple(parse_network(value) for value in values if value)
         except ValueError:
