@@ -296,5 +296,5 @@ async def end_approval(connection: Connection, customer_id: int, automation_id: 
 
 
 async def list_stuck(connection: Connection, place: Place) -> list[Row]:
-    """Returns the automations that wait for approval, but that nobody may approve: no administrator is left beside their person."""
+    """Returns the automations whose approval nobody can give: no administrator is left besides their person."""
     return await connection.fetch(_STUCK, *place)

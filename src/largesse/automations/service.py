@@ -110,7 +110,7 @@ async def change_automation(
 ) -> None:
     """Changes an automation, which belongs to the actor from then on. Raises NotFound, and AutomationFault for a fault of the rule.
 
-    A rule that its person saves unchanged keeps its approval. Raises ReadAgain if its rule is not that of `seen` any more.
+    An unchanged rule, saved by its own person, keeps its approval. Raises ReadAgain if the rule has changed since `seen` was read.
     """
     async with actor.transaction(Right.CONTACTS) as transaction:
         connection = transaction.connection

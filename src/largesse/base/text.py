@@ -152,7 +152,7 @@ _QUOTED = re.compile('="([^"]*)"')
 
 
 def without_apostrophe(text: str) -> str:
-    """Returns the text of a cell without the apostrophes that `plain_text` or `whole_number` added, and that of `="00123"`."""
+    """Returns a cell's text without the apostrophes that `plain_text` or `whole_number` added, and `00123` for `="00123"`."""
     if quoted := _QUOTED.fullmatch(text):
         return quoted[1]
     bare = text.removeprefix("'")

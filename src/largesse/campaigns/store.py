@@ -200,7 +200,7 @@ async def insert_campaign(
 async def change_campaign(
     connection: Connection, campaign: Campaign, rule: CampaignRule, reference: str, user_id: int
 ) -> None:
-    """Replaces the settings of a campaign that has given no gift yet, the reference of its draft, and its person."""
+    """Replaces the settings, the draft's reference and the person of a campaign that has given no gift yet."""
     key = (campaign.customer_id, campaign.id)
     await connection.execute(_CHANGE, *key, *_columns(rule), reference, user_id)
     await connection.execute(_DROP_LIST, *key)

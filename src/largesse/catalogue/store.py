@@ -84,7 +84,7 @@ PRODUCTS = Table(
     },
     match="saved.key = new.key",
     fixed=("is_digital", "currency"),
-    kept="saved.managed = 'office'",
+    protected="saved.managed = 'office'",
 )
 COLLECTIONS = Table(
     "collections",
@@ -103,7 +103,7 @@ COLLECTIONS = Table(
     },
     match="saved.key = new.key",
     fixed=("customer_id", "currency"),
-    kept="saved.of_people OR saved.managed = 'office'",
+    protected="saved.of_people OR saved.managed = 'office'",
 )
 
 

@@ -280,7 +280,7 @@ class _Reader:
         return pairs
 
     def customers(self, field: str, names: Names) -> tuple[int, ...] | None:
-        """Returns the customers that a product is sold to. None means all: the text names none."""
+        """Returns the customers that a product is sold to. Returns None, which means all, if the text names none."""
         parts = self._parts(field, MOST_CUSTOMERS, keys_in)
         found = self._each(
             field, parts, lambda part: self._known(field, part, names.customers, faults.UNKNOWN_CUSTOMER)

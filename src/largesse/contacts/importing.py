@@ -42,7 +42,7 @@ _HEADINGS: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 PARTS = tuple(_HEADINGS)
 _ALL_HEADINGS = frozenset().union(*_HEADINGS.values())
-# No address without its street.
+# The parts of an address that are read only if the file has a column for the street.
 _BELOW_STREET = ("address_number", "address_line", "address_2", "address_3", "address_region")
 OWN = "fields."
 _DATES = ("birthday", "start_date")
@@ -224,7 +224,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str],
 
 
 def _address(row: SheetRow, parts: Mapping[str, int]) -> str:
-    """Returns the lines of a postal address. The house number stands before or after the street, as its column does."""
+    """Returns the lines of a postal address. The house number is before or after the street, as the columns are."""
     first = sorted(at for part in ("address", "address_number") if (at := parts.get(part)) is not None)
     lines = [" ".join(filter(None, (_cell(row, at) for at in first)))]
     return "\n".join(filter(None, [*lines, *(_cell(row, parts.get(part)) for part in _LINES)]))

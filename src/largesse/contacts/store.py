@@ -127,7 +127,7 @@ _UPDATE = compose(
     """,
     new=_NEW,
 )
-# Replaces the key of an address by the id. It has no @, so it cannot equal an address.
+# Replaces an address's key by the contact's id. An id has no @, so it cannot equal an address.
 _FREE_KEYS = """
     UPDATE contacts SET email_key = id::text, external_id = NULL WHERE customer_id = $1 AND environment = $2 AND id = ANY($3::int[])
 """

@@ -254,20 +254,20 @@ CUSTOMERS = Table(
     "customers",
     {"key": "text", "name": "text", "plan": "text", "funding": "text", "managed": "text"},
     match="saved.key = new.key",
-    kept="saved.managed = 'office'",
+    protected="saved.managed = 'office'",
 )
 # If the back office manages a customer, its people, service accounts and funding accounts stay as they are.
 USERS = Table(
     "users",
     {"customer_id": "integer", "email": "text", "name": "text", "role": "text", "is_active": "boolean"},
     match="saved.customer_id = new.customer_id AND lower(saved.email) = lower(new.email)",
-    kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
+    protected="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
 SERVICE_ACCOUNTS = Table(
     "service_accounts",
     {"customer_id": "integer", "key": "text", "name": "text", "active": "boolean"},
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
-    kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
+    protected="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
 API_KEYS = Table(
     "api_keys",

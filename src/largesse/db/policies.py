@@ -2,9 +2,9 @@
 
 Every table with `customer_id` is listed here; a test fails if one is missing. `migrate` sets the policies (`grants`). `check` and `verify` compare.
 
-OFFICE has all rows of the tables that it reads. APP has only the rows of its transaction's scope (`largesse.db.scope`). Without a scope, a statement fails
-instead of finding no rows, as the setting is not an array. The other roles act across customers and have all rows. So has the owner of the tables, which
-needs a policy for it, as security is forced on a single server.
+OFFICE has all rows of the tables that it reads. APP has only the rows of its transaction's scope (`largesse.db.scope`). Without a scope, the setting
+is not an array, and a statement fails. The other roles act across customers and have all rows. So has the owner of the tables, which needs a
+policy for it, as security is forced on a single server.
 
 Tables without a customer are not listed: shared ones (products, currencies, the clock), those of the installation (keys, proofs, limits of guesses), and
 people with their credentials. A person may belong to several customers, and is identified before one is chosen. Their rows are found by the hash

@@ -204,7 +204,7 @@ class Session(asyncpg.Connection):
         self._has_opened = True
 
     async def act_for(self, scope: Scope) -> None:
-        """Sets the scope of the customer that a look-up has found, or the environments of the same customers, for the rest of the transaction."""
+        """Sets the scope for the rest of the transaction: the customer that a look-up has found, or a part of the present scope."""
         if self.scope == scope:
             return
         if self.scope is None or not (self.scope.actor is Actor.LOOKUP or self.scope.includes(scope)):

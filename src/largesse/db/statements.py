@@ -253,8 +253,8 @@ class Saved(msgspec.Struct, frozen=True):
 
     ids: list[int]
     created: list[bool]
-    unchanged: list[bool]  # rows that differ, but were not written
-    kept: list[bool]  # rows that existed and were not changed, different or not
+    unchanged: list[bool]  # protected rows that differ from the list
+    protected: list[bool]  # rows that existed and may not be changed
 
 
 class FixedColumn(Exception):
@@ -272,7 +272,7 @@ class Table(msgspec.Struct, frozen=True):
 
     `columns` maps each column to its SQL type. `match`, a condition on `saved` and `new`, finds the row. Columns in `fixed` cannot change
     once a row exists: another value is refused. Columns in `unwatched` are written with the row, but a difference only in them is no reason
-    to write it. Rows for which `kept`, a condition on `saved`, is true stay as they are.
+    to write it. `protected` is a condition on `saved`: rows for which it is true are never changed.
     """
 
     name: str
@@ -280,7 +280,7 @@ class Table(msgspec.Struct, frozen=True):
     match: str
     fixed: tuple[str, ...] = ()
     unwatched: tuple[str, ...] = ()
-    kept: str = "false"
+    protected: str = "false"
 
     @property
     def find(self) -> Fragment:
@@ -294,10 +294,10 @@ class Table(msgspec.Struct, frozen=True):
             differs = compose("ROW({old}) IS DISTINCT FROM ROW({new})", old=old, new=new)
         fixed = [compose(", saved.{name} AS {name}", name=identifier(name)) for name in self.fixed]
         return compose(
-            "SELECT saved.id AS saved_id, {differs} AS differs, {kept} AS kept{fixed} "
+            "SELECT saved.id AS saved_id, {differs} AS differs, {protected} AS protected{fixed} "
             "FROM {new} LEFT JOIN {table} AS saved ON {match} ORDER BY new.n",
             differs=differs,
-            kept=declared(self.kept),
+            protected=declared(self.protected),
             fixed=join(NOTHING, fixed),
             new=self._new,
             table=identifier(self.name),
@@ -349,7 +349,7 @@ class Table(msgspec.Struct, frozen=True):
         changed = [
             {**row, "saved_id": old["saved_id"]}
             for row, old in zip(rows, found, strict=True)
-            if old["saved_id"] is not None and old["differs"] and not old["kept"]
+            if old["saved_id"] is not None and old["differs"] and not old["protected"]
         ]
         if changed:
             await connection.execute(self.update, _json(changed))
@@ -364,13 +364,13 @@ class Table(msgspec.Struct, frozen=True):
         return Saved(
             [saved_id for saved_id in ids if saved_id is not None],
             [n in created for n in range(len(ids))],
-            [bool(old["saved_id"] and old["differs"] and old["kept"]) for old in found],
-            [bool(old["saved_id"] and old["kept"]) for old in found],
+            [bool(old["saved_id"] and old["differs"] and old["protected"]) for old in found],
+            [bool(old["saved_id"] and old["protected"]) for old in found],
         )
 
     def _check_fixed(self, place: int, row: Values, old: Row) -> None:
         for name in self.fixed:
-            if old["saved_id"] is not None and not old["kept"] and old[name] != row[name]:
+            if old["saved_id"] is not None and not old["protected"] and old[name] != row[name]:
                 raise FixedColumn(place, name, old[name])
 
 

@@ -181,9 +181,8 @@ class WorkerContext:
         self.wake = wake
         self.default_expiry_days = default_expiry_days
         self.shard_groups = ShardGroupRunner(database)
-        self.at_once: dict[
-            str, int
-        ] = {}  # how much a step takes, by its name, once it has learned how much takes too long
+        # How much a step takes at once, by the step's name, after it has once taken too long.
+        self.at_once: dict[str, int] = {}
         self._chains: Chains | None = None
 
     async def open_chains(self, connection: Connection) -> Chains:

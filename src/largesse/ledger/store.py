@@ -373,7 +373,7 @@ ACCOUNTS = Table(
     },
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
     fixed=("customer_id", "key", "kind", "currency", "environment"),
-    kept="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
+    protected="'office' = (SELECT managed FROM customers WHERE customers.id = saved.customer_id)",
 )
 
 

@@ -232,7 +232,7 @@ _GUESSES = """
 
 
 async def read_guesses(connection: Connection, vault: Vault, secret: bytes, host: str) -> MailedCodeGuesses:
-    """Returns the wrong answers to the mailed code with that name, of the network of `host` and of all."""
+    """Returns the wrong guesses at a mailed code: from the network of `host`, and from all networks."""
     network, named = network_of(host), b"guessed/" + secret
     key_of_all = (False, vault.networks.lookup(named))
     key = (False, vault.networks.lookup(b"%b/from/%b" % (named, network)))

@@ -55,7 +55,7 @@ def parse_code(text: str) -> bytes:
         raise CodeError("a code is 17 letters and digits")
     code = base64.b32decode(typed[:_CHARACTERS].encode("ascii").translate(_TO_STANDARD))
     if format_code(code)[-1] != typed[_CHARACTERS]:
-        raise CodeError("the check character does not fit")
+        raise CodeError("the check character is wrong")
     return code
 
 

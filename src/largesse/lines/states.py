@@ -143,13 +143,13 @@ class WrongMove(Exception):
 
 
 def expiry(claimed_at: datetime, order_days: int | None, default_days: int) -> datetime | None:
-    """Returns when a gift that was claimed at that time expires: after the days of the order, else of the installation. With 0 days, returns None."""
+    """Returns when a claimed gift expires: after the order's days, or the installation's if the order has none. Returns None for 0 days."""
     days = order_days if order_days is not None else default_days
     return claimed_at + timedelta(days=days) if days else None
 
 
 async def record_opened(connection: Connection, line: LineKey) -> None:
-    """Records that a person did something with the line's link, the first time. Call it inside a transaction."""
+    """Records the first time that a person uses the line's link. Call it inside a transaction."""
     opened_at = await connection.fetchval(_OPENED, *line)
     if opened_at is not None:
         await record_lifecycle(connection, GIFT_OPENED, line.customer_id, line.order_id, [line.number], opened_at)

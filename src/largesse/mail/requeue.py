@@ -78,7 +78,7 @@ async def count_given_up(actor: Actor, wanted: RequeueFilter, *, most: int | Non
         while rows := await wanted.fetch(
             transaction.connection, resending_store.CANDIDATES, after, _batch(most, found)
         ):
-            found += len(await _standing(transaction.connection, rows))
+            found += len(await _still_valid(transaction.connection, rows))
             after = rows[-1]["given_up_at"], rows[-1]["id"]
     return found
 
@@ -119,33 +119,33 @@ async def _make_due(connection: Connection, rows: Sequence[Row], *, rank: int) -
             [row["order_id"] for row in rows],
             *arguments(shard_group),
         )
-    standing = await _standing(connection, rows)
+    still_valid = await _still_valid(connection, rows)
     made = await count_changed(
         connection,
         resending_store.MAKE_DUE,
-        [row["customer_id"] for row, _ in standing],
-        [row["id"] for row, _ in standing],
-        [f"{{{','.join(map(str, numbers))}}}" for _, numbers in standing],
+        [row["customer_id"] for row, _ in still_valid],
+        [row["id"] for row, _ in still_valid],
+        [f"{{{','.join(map(str, numbers))}}}" for _, numbers in still_valid],
         rank,
         _DUE_TOGETHER,
         _DUE_GAP_S,
         SPREAD_S,
     )
-    await record_changes(connection, {(row["customer_id"], row["order_id"]) for row, _ in standing})
+    await record_changes(connection, {(row["customer_id"], row["order_id"]) for row, _ in still_valid})
     return made
 
 
-async def _standing(connection: Connection, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
-    """Returns the messages with lines whose codes are still valid, with these lines. Orders may be on nodes; messages are not."""
+async def _still_valid(connection: Connection, rows: Sequence[Row]) -> list[tuple[Row, list[int]]]:
+    """Returns each message that has lines that were not cancelled, with these lines. Orders may be on nodes; messages are not."""
     cancelled = await connection.fetch(
         resending_store.CANCELLED_LINES, [row["customer_id"] for row in rows], [row["order_id"] for row in rows]
     )
     gone = {tuple(line) for line in cancelled}
-    standing = [
+    still_valid = [
         (row, [n for n in sorted(row["line_numbers"]) if (row["customer_id"], row["order_id"], n) not in gone])
         for row in rows
     ]
-    return [(row, numbers) for row, numbers in standing if numbers]
+    return [(row, numbers) for row, numbers in still_valid if numbers]
 
 
 NEWEST = datetime(9999, 1, 1, tzinfo=UTC), 0

@@ -222,7 +222,7 @@ class Session:
         """Returns the server's answer once it has taken the text. Raises SMTPDataError with its refusal."""
         protocol = self._smtp.protocol
         if not isinstance(protocol, SMTPProtocol):
-            raise aiosmtplib.SMTPServerDisconnected("the connection was lost before the text")
+            raise aiosmtplib.SMTPServerDisconnected("the connection was lost before the message was sent")
         protocol.write(message.replace(b"\n.", b"\n..") + b".\r\n")  # the first line is a header
         answer = await protocol.read_response(timeout=self._patience.answer_s)
         if not _is_done(answer.code):

@@ -173,7 +173,7 @@ _NOT_ERASED = Fragment(
 
 
 def _due(condition: Fragment) -> Fragment:
-    """Returns SQL for the first $2 orders that ended $1 days ago or earlier. Leaves out those of $3, and those with a parcel that waits to be sent again."""
+    """Returns SQL for the first $2 orders that ended $1 days ago or earlier. Leaves out the orders $3, and orders with a parcel to send again."""
     return compose(
         """
         SELECT customer_id, order_id, codes FROM report_orders r

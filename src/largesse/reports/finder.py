@@ -314,7 +314,7 @@ async def _passing(
 ) -> Sequence[Row]:
     """Returns the first `limit` of these orders that pass the filter and have a word of each term, with their values for the sums."""
     said = wanted.group.said
-    # OFFSET makes the planner look up each candidate separately. It expects few orders of a word or group, and would read them all.
+    # OFFSET makes the planner look up each candidate separately. Otherwise it would read all orders of a word or group: it expects few.
     found_by = [compose(_HAS_WORD, at=at) for at, _ in enumerate(terms, 6 + len(said))]
     return await connection.fetch(
         compose(

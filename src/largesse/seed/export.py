@@ -80,7 +80,7 @@ class Exported(Confidential, frozen=True):
 
 
 async def export_seed(actor: Actor, output: Path | None = None) -> Exported:
-    """Reads the database as a seed file, and records that. With `output`, writes the file, and its pictures into the same folder.
+    """Exports the database as a seed file, and records the export in the audit log. With `output`, writes the file and, beside it, its pictures.
 
     Raises OperatorError if the file cannot be written, or would be larger than a seed file may be.
     """

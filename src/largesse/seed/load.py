@@ -161,7 +161,7 @@ class _Loader:
         saved = await self._save(customer_store.CUSTOMERS, customers, rows, "customer", _IN_OFFICE)
         self.customers = {customer.key: n for customer, n in zip(customers, saved.ids, strict=True)}
         self._known = [n for n, is_new in zip(saved.ids, saved.created, strict=True) if not is_new]
-        self._written = [customer for customer, is_kept in zip(customers, saved.kept, strict=True) if not is_kept]
+        self._written = [customer for customer, skip in zip(customers, saved.protected, strict=True) if not skip]
 
     async def save_users(self) -> None:
         removed = await customer_store.inactive_users(self._connection, self._known) if self._known else set()
@@ -176,11 +176,11 @@ class _Loader:
             for customer, user in owned
         ]
         saved = await self._save(customer_store.USERS, [user for _, user in owned], rows, "person", _CUSTOMER_IN_OFFICE)
-        found = zip(owned, saved.ids, rows, saved.created, saved.kept, strict=True)
-        for (customer, user), user_id, row, is_new, is_kept in found:
+        found = zip(owned, saved.ids, rows, saved.created, saved.protected, strict=True)
+        for (customer, user), user_id, row, is_new, skip in found:
             customer_id, is_active = self.customers[customer.key], bool(row["is_active"])
             was_removed = (customer_id, email_key(user.email)) in removed
-            if is_kept or (not is_new and is_active != was_removed):
+            if skip or (not is_new and is_active != was_removed):
                 continue
             if not is_new:  # as on the page People: nobody comes back to what they had
                 await unbind_user(
@@ -211,7 +211,7 @@ class _Loader:
     def _is_active(
         self, customer: Customer, one: User | ServiceAccount, name: str, inactive: set[tuple[int, str]]
     ) -> bool:
-        """Returns whether it is active: as the file says, otherwise as it is now, with a warning if it is inactive."""
+        """Returns whether the person or service account is active: as the file says, otherwise as now, with a warning if inactive."""
         if one.active is not None:
             return one.active
         is_off = (self.customers[customer.key], name) in inactive
@@ -293,11 +293,11 @@ class _Loader:
         saved = await self._save(ledger_store.ACCOUNTS, accounts, rows, "funding account", _CUSTOMER_IN_OFFICE)
         assigned = [
             (self.customers[customer.key], account_id, self.service_accounts[customer.key, key])
-            for (customer, account), account_id, is_kept in zip(owned, saved.ids, saved.kept, strict=True)
-            if not is_kept
+            for (customer, account), account_id, skip in zip(owned, saved.ids, saved.protected, strict=True)
+            if not skip
             for key in account.service_accounts or ()
         ]
-        written = [account_id for account_id, is_kept in zip(saved.ids, saved.kept, strict=True) if not is_kept]
+        written = [account_id for account_id, skip in zip(saved.ids, saved.protected, strict=True) if not skip]
         await ledger_store.assign(self._connection, written, assigned)
         for (_, account), account_id, is_new in zip(owned, saved.ids, saved.created, strict=True):
             if is_new and account.balance_minor:

@@ -317,7 +317,7 @@ def _text_or_nothing(content: object, path: str | None) -> str | None:
     """Returns a text; None if it is empty, or if there is none. Raises ValueError for anything else, such as a PIN that has lost its zeros as a number."""
     found = None if path is None else _at(content, path)
     if found is not None and not isinstance(found, str):
-        raise ValueError("it is no text")
+        raise ValueError("it is not text")
     return found or None
 
 

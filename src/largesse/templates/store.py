@@ -112,5 +112,5 @@ TEMPLATES = Table(
     match="saved.customer_id = new.customer_id AND saved.key = new.key",
     # The gift's name when the template was saved: if only that changes, a load does not save the template again.
     unwatched=("gift_name",),
-    kept="saved.of_people",
+    protected="saved.of_people",
 )

@@ -221,8 +221,8 @@ class StateConflict(Problem, slug="state-conflict"):
 class ReferenceUsed(Problem, slug="reference-used"):
     """The `external_reference` belongs to another order.
 
-    `order_reference` names that order. `differences` names the arguments that differ, and `service_account` if another one placed it. It is
-    empty if the differences could not be found out.
+    `order_reference` names that order. `differences` names the arguments that differ, and `service_account` if another service account placed
+    the order. It is empty if the differences are unknown.
     """
 
     order_reference: str | None = None

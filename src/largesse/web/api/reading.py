@@ -94,7 +94,7 @@ _read_query_once = cast(
 
 
 def ignored_headers(headers: Headers, method: str) -> Sequence[str]:
-    """Returns the headers of a request that its caller may believe to work: those of idempotency, with a POST."""
+    """Returns the headers of a POST that have no effect although its caller may rely on them: those of idempotency."""
     return headers.ignored if method == "POST" else ()
 
 

@@ -269,7 +269,7 @@ class Guard:
         return response
 
     async def _carry_out(self, context: PageContext, place: str) -> Response:
-        """Calls the handler, again as long as others change what it has read, unless the form applies to another place or the person must first prove who they are."""
+        """Calls the handler, again if somebody changed what it had read. Refuses a form of another place, and asks for step-up where it is due."""
         if self._route.is_of_customer and context.place != place:
             return self._switched(context)
         if (refusal := await take_proof(context)) is not None:
