@@ -2,7 +2,7 @@
 
 An amount is accepted only if it has one meaning. A mark between digits is a decimal mark or separates thousands. If both are possible
 (`1,000`), the language decides. If the language does not decide either, the amount is refused.
-Babel's `parse_decimal` is not used: it reads `1,000` in German as 1, takes `1.0.0`, exponents and any digits.
+Babel's `parse_decimal` is not used: it reads `1,000` in German as 1, takes `1.0.0` and exponents.
 """
 
 import re
@@ -14,7 +14,7 @@ from babel.numbers import format_decimal, get_currency_name, get_currency_symbol
 
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language, text
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_minor
-from largesse.base.text import trimmed
+from largesse.base.text import plain_digits, trimmed
 
 # Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.
 LONGEST_AMOUNT = 40
@@ -24,6 +24,7 @@ _SHORT_NAMES = {
     "GBP": ("pound", "pounds", "Pfund", "livre", "livres"),
     "USD": ("dollar", "dollars"),
     "CHF": ("franc", "francs", "Franken"),
+    "JPY": ("yen", "yens", "円"),
 }
 # A person who types one of these means the account's currency. In a file, it may mean another currency.
 _SHARED = frozenset({"$", "\N{YEN SIGN}", "dollar", "dollars", "franc", "francs"})
@@ -36,8 +37,8 @@ _NOT_POSITIVE = text("“%(typed)s” is not above zero. Type an amount such as 
 _TOO_LARGE = text("“%(typed)s” is more than %(most)s, the largest amount.")
 _TOO_FINE = text("“%(typed)s” has more decimals than %(currency)s allows. Type an amount such as %(example)s.")
 _UNCLEAR = text("“%(typed)s” can mean %(large)s or %(small)s. If you mean %(large)s, type %(plain)s.")
-_OTHER_CURRENCY = text(
-    "“%(found)s” is not a sign for %(currency)s. Type an amount in %(currency)s, such as %(example)s."
+_OTHER_SIGN = text(
+    "“%(found)s” does not belong in an amount in %(currency)s. Type the amount in digits, such as %(example)s."
 )
 
 _GROUPS = r"[1-9][0-9]{0,2}(?:(?P<mark>[.,' ])[0-9]{3})(?:(?P=mark)[0-9]{3})*"
@@ -48,6 +49,9 @@ _TYPED = re.compile(
     r"(?P<before>[^0-9.,']*)(?P<number>[0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})?(?P<after>[^0-9.,']*)"
 )
 _SPACES = re.compile(r"\s")
+_FULL_WIDTH = str.maketrans(
+    "\uff0c\uff0e\uff0d\uffe5", ",.-\N{YEN SIGN}"
+)  # as Japanese and Chinese keyboards write them
 _APOSTROPHES = re.compile("[\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}]")
 _MINUS = re.compile("[-\N{MINUS SIGN}\N{EN DASH}()]")
 
@@ -116,7 +120,7 @@ def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
     if not typed:
         raise UnreadableAmount(_MISSING, example=example)
     shown = typed if len(typed) <= LONGEST_AMOUNT else f"{typed[:LONGEST_AMOUNT]}…"
-    parts = _TYPED.fullmatch(normal_marks(typed))
+    parts = _TYPED.fullmatch(normal_marks(plain_digits(typed).translate(_FULL_WIDTH)))
     read = readings(parts["number"]) if parts and len(typed) <= LONGEST_AMOUNT else _NOTHING
     if parts is None or read == _NOTHING:
         raise UnreadableAmount(_NO_AMOUNT, typed=shown, example=example)
@@ -126,7 +130,7 @@ def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
         if sign and currency == ANY_CURRENCY:
             raise UnreadableAmount(_NO_AMOUNT, typed=shown, example=example)
         if sign and not is_sign(sign, currency):
-            raise UnreadableAmount(_OTHER_CURRENCY, found=sign, currency=currency, example=example)
+            raise UnreadableAmount(_OTHER_SIGN, found=sign, currency=currency, example=example)
     amount = _decided(read, shown, currency, language)
     if amount > MAX_AMOUNT:
         most = language.amount(to_minor(MAX_AMOUNT, currency), currency)
