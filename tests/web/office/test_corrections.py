@@ -44,6 +44,8 @@ def test_what_somebody_proposed_who_left_can_only_be_declined(service: Service, 
     fay_id = service.sql("SELECT id FROM staff WHERE email_key = 'fay@largesse.example'")[0][0]
     owner, member = staff_in(service, "owner"), f"/office/staff/{fay_id}"
     assert owner.submit(member, f"{member}/deactivate").status_code == 303
+    shown = max_.get(one).text
+    assert ("may no longer correct balances" in shown, "Approve and post" in shown) == (True, False)
     refused = max_.submit(one, f"{one}/approve")
     assert (refused.status_code, "may no longer correct balances" in refused.text) == (409, True)
     assert balance(service) == before

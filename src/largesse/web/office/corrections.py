@@ -1,6 +1,6 @@
 """Corrections by two people: one proposes it on the page of an account, and another approves or declines it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,12 +9,11 @@ from starlette.responses import Response
 from largesse.base.errors import InsufficientBalance
 from largesse.base.i18n.languages import text
 from largesse.customers.actor import Actor
-from largesse.customers.staff_roles import StaffRight
-from largesse.db.pool import Connection
+from largesse.customers.staff_roles import STAFF_RIGHTS, StaffRight
 from largesse.db.scope import OFFICE
 from largesse.ledger import corrections
 from largesse.ledger.corrections_store import find_correctable, find_correction, list_corrections, list_waiting
-from largesse.staff.service import list_staff
+from largesse.staff.service import ListedStaff, list_staff
 from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Choice, Text
 from largesse.web.office.context import OfficeContext
@@ -35,6 +34,7 @@ STATES: Mapping[str, tuple[str, str]] = {
     "expired": ("still", text("Expired")),
 }
 _CLOSED = text("The account is closed. Open it again first.")
+_PROPOSER_LEFT = text("Who proposed this correction may no longer correct balances. Decline it, and propose it again.")
 
 
 async def show(context: OfficeContext) -> Response:
@@ -42,7 +42,7 @@ async def show(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         waiting = await list_waiting(connection, _SHOWN)
         found = await list_corrections(connection, context.parameters.number("before"), _SHOWN + 1)
-        words = await _words(context, connection)
+        words = _words(context, await list_staff(connection))
     more = found[_SHOWN - 1].id if len(found) > _SHOWN else None
     return context.page("corrections.html", waiting=waiting, corrections=found[:_SHOWN], more=more, **words)
 
@@ -106,9 +106,11 @@ async def one(context: OfficeContext, wrong: str = "", status: int | None = None
     async with context.database.connection(OFFICE) as connection:
         correction = await find_correction(connection, context.number("correction"))
         account = await find_correctable(connection, correction.account_id)
-        words = await _words(context, connection)
+        staff = await list_staff(connection)
     may_change = context.person.may(StaffRight.MONEY) and correction.state == "waiting"
     is_own = correction.proposed_by == context.person.person_id
+    correcting = {one.id for one in staff if one.is_active and one.role in STAFF_RIGHTS[StaffRight.MONEY]}
+    has_left = correction.state == "waiting" and correction.proposed_by not in correcting
     after_minor = account.balance_minor + correction.change_minor
     return context.page(
         "correction.html",
@@ -116,10 +118,11 @@ async def one(context: OfficeContext, wrong: str = "", status: int | None = None
         correction=correction,
         account=account,
         wrong=wrong,
+        proposer_left=context.say(_PROPOSER_LEFT) if has_left else "",
         is_above_balance=correction.state == "waiting" and account.kind == "funding" and after_minor < 0,
         may_decide=may_change and not is_own,
         may_withdraw=may_change and is_own,
-        **words,
+        **_words(context, staff),
     )
 
 
@@ -145,9 +148,7 @@ async def _decide(context: OfficeContext, decide: Callable[[Actor, int], Awaitab
     except corrections.OwnCorrection:
         wrong = context.say("You proposed this correction. Somebody else has to decide.")
     except corrections.ProposerLeft:
-        wrong = context.say(
-            "Who proposed this correction may no longer correct balances. Decline it, and propose it again."
-        )
+        wrong = context.say(_PROPOSER_LEFT)
     except corrections.CorrectionEnded:
         wrong = context.say("This correction was decided or expired meanwhile.")
     except InsufficientBalance:
@@ -161,9 +162,9 @@ async def _decide(context: OfficeContext, decide: Callable[[Actor, int], Awaitab
     return await one(context, wrong, 409)
 
 
-async def _words(context: OfficeContext, connection: Connection) -> dict[str, Any]:
+def _words(context: OfficeContext, staff: Sequence[ListedStaff]) -> dict[str, Any]:
     return {
-        "names": {one.id: one.name for one in await list_staff(connection)},
+        "names": {one.id: one.name for one in staff},
         "kinds": {kind: context.say(word) for kind, word in SHORT_KINDS.items()},
         "states": {state: (kind, context.say(word)) for state, (kind, word) in STATES.items()},
     }
