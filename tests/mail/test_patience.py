@@ -165,28 +165,6 @@ async def test_stopping_waits_no_longer_than_it_says(office: Office, mail_server
     assert mail_server.recipients() == [SAM]
 
 
-async def test_stopping_costs_a_message_nothing_that_the_server_does_not_have_yet(office: Office) -> None:
-    arrived = asyncio.Event()
-
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        arrived.set()
-        await reader.read()
-        writer.close()
-
-    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
-    port = silent.sockets[0].getsockname()[1]
-    office.use(f"smtp://127.0.0.1:{port}", drain_s=0.2)
-    await office.order([(SAM, "Sam", 1)])
-    await office.fan_out()
-    step = asyncio.create_task(office.mailer.step())
-    await arrived.wait()
-    office.mailer.drain()
-    await asyncio.wait_for(step, 10)
-    assert await office.database.fetchval(OPERATOR, "SELECT attempts FROM messages") == 0
-    assert await free(office) == 1
-    silent.close()
-
-
 async def free(office: Office) -> int:
     """How many pending messages nobody has leased."""
     count: int = await office.database.fetchval(

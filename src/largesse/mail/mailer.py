@@ -32,7 +32,7 @@ GIVE_UP_AFTER_S = 3 * 86400.0
 _AT_ONCE = 50  # messages that a connection leases together
 TURN_S = 10.0  # after this time a step leaves the messages it has not begun to other connections
 _IDLE_S = 10.0  # an idle connection is closed after this time
-DRAIN_S = 20.0  # the longest that an ending worker waits for the current message
+DRAIN_S = 20.0  # the longest that an ending worker waits for the answer to a text
 _REST = Schedule(first_s=1.0, factor=2.0, cap_s=30.0)  # the pauses while the mail server is unavailable
 
 log = structlog.get_logger(__name__)
@@ -103,7 +103,7 @@ class Mailer:
         return True
 
     def drain(self) -> None:
-        """Starts no more messages, and gives leased ones back. Waits for the current one for a limited time.
+        """Starts no more messages, and gives leased ones back. Waits for the answer to a text for a limited time.
 
         A message without an answer by then may have been accepted, but is sent again.
         """
@@ -197,8 +197,6 @@ class Mailer:
 
     async def _allow(self, message: Message) -> None:
         """Checks the message once more before its last bytes. Raises NotNowError unless it may be sent."""
-        if self._draining:
-            raise NotNowError("the worker is ending")
         await self._leases.allow(message, self._last)
 
     def _write_letter(self, message: Message) -> bytes:

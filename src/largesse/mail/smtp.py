@@ -28,6 +28,7 @@ _CLOSING = 421  # the server is about to end the connection (RFC 5321, 3.8)
 _START_INPUT = 354
 _NOT_POSSIBLE = 553
 _QUIT_S = 5.0
+_BREAK_OFF_S = 1.0  # how long an ending worker waits for a server that does not have the text yet
 _MAX_ON_ONE_CONNECTION = 500  # messages: many servers end a connection after some hundreds
 _STOPPED = "the worker stopped before the mail server had answered"
 _REASON_CHARACTERS = 500
@@ -126,9 +127,11 @@ class Session:
             )
             await smtp.connect(timeout=patience.greeting_s)
             await _greet(smtp)
-        except (SMTPException, OSError, ValueError) as error:
+        except BaseException as error:
             if smtp is not None:
                 smtp.close()
+            if not isinstance(error, (SMTPException, OSError, ValueError)):  # our side broke it off
+                raise
             cause: BaseException = error
             while isinstance(cause.__cause__, OSError):
                 cause = cause.__cause__  # the library wraps the error of the socket
@@ -152,8 +155,9 @@ class Session:
             if not 400 <= error.code < 600:  # after that, it is unknown which command the next answer is for
                 self.break_off()
                 return Handover(self.stage, None, f"the mail server gave an unexpected answer ({error.code})")
+            handover = Handover(self.stage, error.code, error.message)
             await self._reset()
-            return Handover(self.stage, error.code, error.message)
+            return handover
         except SMTPNotSupported:
             return Handover(RCPT, _NOT_POSSIBLE, "5.6.7 the mail server takes no international addresses")
         except ValueError:
@@ -231,6 +235,7 @@ class Session:
 
     async def _reset(self) -> None:
         """Resets the session after a refused message, or closes the connection if the reset fails."""
+        self.stage = MAIL
         try:
             await self._smtp.rset()
         except (SMTPException, OSError):
@@ -296,7 +301,7 @@ class SmtpTransport:
         self._session: Session | None = None
         self.opened = 0  # the number of connections opened so far
         self._used_at = 0.0
-        self._ends: float | None = None  # when to break off, by the event loop's clock
+        self._is_ending = False
         self._limit: asyncio.Timeout | None = None  # the timeout of the current handover
 
     @property
@@ -318,22 +323,28 @@ class SmtpTransport:
         If an idle connection has ended, or the server takes no more over one that has taken messages, the message is sent over a new one,
         unless the server may have taken it.
         """
+
+        async def allow_now() -> None:
+            await allow()
+            self._go_on()
+
         try:
-            async with asyncio.timeout_at(self._ends) as self._limit:
-                return await self._hand_over(sender, recipient, message, allow)
+            async with asyncio.timeout(None) as self._limit:
+                return await self._hand_over(sender, recipient, message, allow_now)
         except TimeoutError:
-            session, self._session = self._session, None
-            if session is None or session.stage != DOT:
+            is_sent, self._session = self._waits_for_answer, None
+            if not is_sent:
                 raise MailServerAwayError(_STOPPED) from None
             return Handover(DOT, None, _STOPPED)
         finally:
             self._limit = None
 
     def hurry(self, longest_s: float) -> None:
-        """Breaks off the current message at that time, because the worker ends."""
-        self._ends = asyncio.get_running_loop().time() + longest_s
+        """Sends no more texts, because the worker ends. Waits `longest_s` for the answer to one, and a second for a server that does not have it yet."""
+        self._is_ending = True
         if self._limit is not None:
-            self._limit.reschedule(self._ends)
+            wait_s = longest_s if self._waits_for_answer else _BREAK_OFF_S
+            self._limit.reschedule(asyncio.get_running_loop().time() + wait_s)
 
     async def close(self) -> None:
         """Ends the connection, if there is one."""
@@ -341,7 +352,16 @@ class SmtpTransport:
         if session is not None:
             await session.close()
 
+    @property
+    def _waits_for_answer(self) -> bool:
+        return self._session is not None and self._session.stage == DOT
+
+    def _go_on(self) -> None:
+        if self._is_ending:
+            raise MailServerAwayError(_STOPPED)
+
     async def _hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
+        self._go_on()
         if self._session is not None:
             was_trusted = self.is_trusted
             handover = await self._try(self._session, sender, recipient, message, allow)
@@ -349,6 +369,7 @@ class SmtpTransport:
                 await self.close()
             elif not handover.ends_connection or handover.may_have_been_taken:
                 return handover
+            self._go_on()
         self._session = await Session.open(self._server, self._patience)
         self.opened += 1
         return await self._try(self._session, sender, recipient, message, allow)
