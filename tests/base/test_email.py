@@ -5,7 +5,7 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from largesse.base.email import _PLAIN, EmailError, normalise_email
+from largesse.base.email import _PLAIN, EmailError, normalise_email, pasted_email
 
 # Texts near what the quick way accepts, and over its edges.
 labels = st.text("aZ09-", min_size=1, max_size=5) | st.sampled_from(
@@ -134,3 +134,28 @@ def test_what_is_kept_of_an_address(text: str, kept: str) -> None:
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(EmailError):
         normalise_email(text)
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        " ada@example.com\xa0",
+        "Ada Byron <ada@example.com>",
+        "<mailto:ada@example.com>;",
+        "MAILTO:ada@example.com",
+        "\u201cada@example.com\u201d,",
+        '"ada@example.com".',
+        "ada@exam\u200bple.com",
+    ],
+)
+def test_a_pasted_address_is_read_without_what_is_around_it(pasted: str) -> None:
+    assert pasted_email(pasted) == "ada@example.com"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    ["", "ada", "ada@example", "ada @example.com", "a@example.com, b@example.com", "a@b@example.com", "<" * 600],
+)
+def test_what_is_not_one_address_is_refused_as_before(pasted: str) -> None:
+    with pytest.raises(EmailError):
+        pasted_email(pasted)

@@ -72,7 +72,7 @@ def test_each_rule_is_told_of_each_cell() -> None:
     ]
     assert {problem.kind for row in found.rows for problem in row.problems} == set(PROBLEMS)
     assert found.recipients == (OrderRecipient("b@example.com", "Fine", 1000),)
-    assert found.rows[2].problems[0].message == "The address has no @. It looks like name@example.com."
+    assert found.rows[2].problems[0].message == "The @ is missing, as in name@example.com."
 
 
 def test_rows_to_fix_may_be_left_out() -> None:

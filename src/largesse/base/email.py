@@ -19,6 +19,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from largesse.base.text import trimmed
+
 if TYPE_CHECKING:
     from email_validator import ValidatedEmail
 
@@ -32,6 +34,14 @@ _LONGEST_PLAIN = 200
 MAX_EMAIL = 254  # characters; RFC 5321, section 4.5.3.1.3, without the brackets
 # A local part without quotes, brackets or other characters that could end it early. The library checks the rest.
 _BARE = re.compile(r"[^\s\x00-\x1f\x7f\"(),:;<>@\[\\\]\ud800-\udfff]+")
+# One address as people paste it: `Ada <ada@example.com>`, `mailto:ada@example.com`, `"ada@example.com".`
+_PASTED = re.compile(
+    r"""(?:[^<>@]*<)?[\s"'\u2018\u201c\u201e\xab(]*(?:mailto:)?"""
+    r"""(?P<address>[^\s<>@,;:"()\u201c-\u201e\xab\xbb]+@[^\s<>@,;:"()\u201c-\u201e\xab\xbb]+?)[\s"'\u2019\u201c\u201d\xbb)>.,;]*""",
+    re.IGNORECASE,
+)
+_HIDDEN = re.compile("[\xad\u200b\u2060\ufeff]")  # what pages put into long words so that they may break
+_LONGEST_PASTED = 2 * MAX_EMAIL
 _ANY_LOCAL, _ANY_DOMAIN = "x", "example.com"
 _DOMAINS = 2_000
 _SPECIAL = frozenset({"arpa", "invalid", "local", "localhost", "onion", "test"})
@@ -62,6 +72,18 @@ def normalise_email(text: str) -> str:
     if max(len(local.encode()), len(local_part.encode())) + most_bytes >= MAX_EMAIL:
         return _judge(text).normalized  # the library counts exactly
     return f"{local_part}@{normalised}"
+
+
+def pasted_email(text: str) -> str:
+    """Returns the normalised address in a field for one, without what people paste around it and the marks inside that nobody sees. Raises EmailError."""
+    plain = trimmed(text)
+    try:
+        return normalise_email(plain)
+    except EmailError:
+        found = _PASTED.fullmatch(_HIDDEN.sub("", plain)) if len(plain) <= _LONGEST_PASTED else None
+        if found is None:
+            raise
+        return normalise_email(trimmed(found["address"]))
 
 
 def _judge(text: str) -> ValidatedEmail:

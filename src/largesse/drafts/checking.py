@@ -17,7 +17,7 @@ from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderR
 PROBLEMS = {
     "email_missing": "The e-mail address is missing.",
     "email_long": f"The e-mail address has more than {MAX_EMAIL} characters.",
-    "email_no_at": "The address has no @. It looks like name@example.com.",
+    "email_no_at": "The @ is missing, as in name@example.com.",
     "email_two_at": "The address has more than one @.",
     "email_comma": "The part after @ has a comma where a dot belongs.",
     "email_space": "The address has a space in it.",

@@ -219,8 +219,10 @@ def _turned(name: str) -> str:
 
 _AT = re.compile(r"\s*(?:\(at\)|\[at\]|\{at\}|\s+at\s+|\uff20)\s*", re.IGNORECASE)
 _ROUND = " \t\"'<>()[].,;:"
-# The characters that word processors write instead of an apostrophe and a hyphen.
-_PLAIN_SIGNS = str.maketrans("\u2018\u2019\u02bc\u2010\u2011\u2012\u2013\u2014\u2212", "'''------")
+# The characters that word processors write instead of an apostrophe and a hyphen, and marks that nobody sees, which are removed.
+_PLAIN_SIGNS = str.maketrans(
+    "\u2018\u2019\u02bc\u2010\u2011\u2012\u2013\u2014\u2212", "'''------", "\xad\u200b\u2060\ufeff"
+)
 _MAILTO = re.compile(r"mailto:", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 _AND_MORE = re.compile(r"@\s*[^\s@]+\.[^\s@]+\s+[^\s.@]")  # an address, and a name after it

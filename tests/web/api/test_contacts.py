@@ -87,7 +87,7 @@ def test_lists_that_may_be_left_out_may_be_null() -> None:
         ({"name": "x" * 201}, "`name` must have at most 200 characters."),
         ({"fields": {"no": "x", "cost": "1"}}, "`fields`: There is no such field of your own: cost, no."),
         ({"groups": [str(number) for number in range(21)]}, "`groups`"),
-        ({"email": "nobody"}, "`email`: The address has no @."),
+        ({"email": "nobody"}, "`email`: The @ is missing"),
         ({"email": None}, "`email`"),
         ({"email": "TAKEN@example.com"}, "`email`: Another contact has this address."),
         ({"externalId": "taken"}, "`externalId`: Another contact has this id."),

@@ -239,6 +239,9 @@ def test_numbers_are_read_without_the_invisible_marks_that_programs_copy_along()
 def test_an_address_in_full_width_letters_is_not_one() -> None:
     form = Form({"email": "\uff41da@example.com", "fine": "ada@\uff45xample.com"}, say=str)
     assert (form.email("email"), form.email("fine"), list(form.errors)) == ("", "ada@example.com", ["email"])
+    form = Form({"email": "ada", "fine": "Ada <ada@example.com>"}, say=str)
+    assert (form.email("email"), form.email("fine")) == ("", "ada@example.com")
+    assert form.errors == {"email": "The @ is missing, as in name@example.com."}
 
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -1,6 +1,7 @@
 """Contacts: the list as pages and as a file, the forms that create, change and delete a contact, and texts for wrong values."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -8,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from largesse.base.email import EmailError, pasted_email
 from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import trimmed, whole_number
 from largesse.contacts import model, service
@@ -230,7 +232,7 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
     # Only a change of the box counts. Otherwise a form opened before the contact left would make them active again.
     if "was_left" not in form or form["left"] != form["was_left"]:
         said["is_active"] = form["left"] != "yes"
-    readers = (("email", model.read_email), ("birthday", model.read_birthday), ("start_date", model.read_start_date))
+    readers = (("email", _read_email), ("birthday", model.read_birthday), ("start_date", model.read_start_date))
     for name, reader in readers:
         # What the form showed stays: its order is known, and a program may have saved a date that nobody can type, such as 0001-01-01.
         if contact is not None and form[name] == _dates_typed(context, contact).get(name):
@@ -250,6 +252,12 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
         field.key: form.text(f"{_FIELD}{field.key}", model.MAX_FIELD, required=False) or None for field in own
     }
     return ContactChange(**said)
+
+
+def _read_email(typed: str) -> str:
+    with suppress(EmailError):
+        typed = pasted_email(typed)
+    return model.read_email(typed)
 
 
 async def _values(context: RequestContext, contact: Contact) -> dict[str, str]:

@@ -19,9 +19,10 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
-from largesse.base.email import EmailError, is_mistyped, normalise_email
+from largesse.base.email import EmailError, is_mistyped, pasted_email
 from largesse.base.i18n.languages import DEFAULT, Language, text
 from largesse.base.text import cleaned, plain_digits, trimmed, unfit
+from largesse.drafts.mailboxes import fault_of
 from largesse.web.console.typed_times import EITHER_DAY, UNREAD_DAY, UNREAD_TIME, Either, Unread, read_day, read_time
 from largesse.web.kit.query import INT32, Whole
 
@@ -34,6 +35,19 @@ REQUIRED = text("Fill this in.")
 # Whole numbers as people of our languages write them: 1,000 and 1.000 and 1 000 and 1'000.
 _IN_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}([.,'\u2019\s])[0-9]{3}(?:\1[0-9]{3})*")
 _BETWEEN_THOUSANDS = re.compile(r"[^0-9]")
+# What is wrong with an address, by `fault_of`, and how to fix it.
+EMAIL_FAULTS = {
+    "email_no_at": text("The @ is missing, as in name@example.com."),
+    "email_two_at": text("There is more than one @."),
+    "email_comma": text("The part after @ has a comma."),
+    "email_space": text("There is a space in the address."),
+    "email_domain": text("The part after @ is incomplete."),
+    "email_dots": text("There is one dot too many."),
+    "email_sign": text(
+        "A sign before the @ does not belong in an address, such as \u2019 for an apostrophe. Type it again."
+    ),
+    "email_wrong": text("Type an e-mail address, such as name@example.com."),
+}
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
 _MOST_SAID = 60  # characters of a date that cannot be read
 CHANGED = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
@@ -64,13 +78,13 @@ class Email(msgspec.Struct, frozen=True):
 
     def read(self, form: Form, name: str) -> str:
         """Returns the normalised address; empty if it is not an e-mail address."""
-        value = trimmed(form[name])
+        typed = trimmed(form[name])
         try:
-            if not is_mistyped(value):
-                return normalise_email(value)
+            if not is_mistyped(email := pasted_email(typed)):
+                return email
         except EmailError:
             pass
-        form.error(name, form.say("Type an e-mail address, such as name@example.com." if value else REQUIRED))
+        form.error(name, form.say(EMAIL_FAULTS[fault_of(typed)] if typed else REQUIRED))
         return ""
 
 

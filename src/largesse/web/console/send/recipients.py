@@ -20,7 +20,7 @@ from largesse.ledger.store import list_funding_accounts
 from largesse.orders.recipients import MAX_CODES
 from largesse.reports.usage import earlier_gifts
 from largesse.web.console.context import RequestContext
-from largesse.web.console.form import Form
+from largesse.web.console.form import EMAIL_FAULTS, Form
 from largesse.web.console.send.opening import Chosen, Open, change, chosen, open_draft, step
 from largesse.web.kit.query import Whole
 from largesse.web.kit.security import OF_FORMS
@@ -74,16 +74,7 @@ ENCODINGS = {
 WRONG = {
     "email_missing": text("The e-mail address is missing."),
     "email_long": text("The e-mail address is too long: at most 254 characters."),
-    "email_no_at": text("The @ is missing, as in name@example.com."),
-    "email_two_at": text("There is more than one @."),
-    "email_comma": text("The part after @ has a comma."),
-    "email_space": text("There is a space in the address."),
-    "email_domain": text("The part after @ is incomplete."),
-    "email_dots": text("There is one dot too many."),
-    "email_sign": text(
-        "A sign before the @ does not belong in an address, such as \u2019 for an apostrophe. Type it again."
-    ),
-    "email_wrong": text("Type an e-mail address, such as name@example.com."),
+    **EMAIL_FAULTS,
     "email_in_list": text("“%(detail)s” is not an e-mail address."),
     "email_more": text("“%(detail)s” is in the same row. Add it here after a comma, or leave it out."),
     "name_long": text("The name is too long: at most 200 characters."),
