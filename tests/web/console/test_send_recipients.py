@@ -278,9 +278,14 @@ def test_two_columns_of_names_are_asked_about_unless_addresses_show_which_is_whi
     ada.says(asked, "Not read: Column 3 (“Byron”)", "Ada ada@example.com 3 Ready")
     assert '<details class="panel reading" open>' in ada.page.text
     assert "data-at-once" not in ada.page.text, "both columns are chosen before the list is read again"
+    update, go_on = '<button type="submit"{}>Update the list', '<a class="button {}" href="{}/message">Continue with 1'
+    assert update.format("") in ada.page.text, "the question comes first"
+    assert go_on.format("quiet", path) in ada.page.text
     ada.submit(f"{path}/recipients", f"{path}/reading", email="0", name="1", name_2="2", quantity="3")
     ada.sees(f"{path}/recipients", "Ada Byron ada@example.com 3 Ready")
     assert asked not in ada.text
+    assert update.format(' class="quiet"') in ada.page.text
+    assert go_on.format("", path) in ada.page.text
 
 
 def test_an_old_window_replaces_nobody_whom_another_one_has_entered(service: Service, ada: Browser) -> None:
