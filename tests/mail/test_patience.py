@@ -5,6 +5,7 @@ import os
 
 import pytest
 from tests.mail.conftest import Office, PostOffice
+from tests.mail.stubborn import running
 from tests.waiting import until
 
 from largesse.db.scope import OPERATOR
@@ -50,12 +51,29 @@ async def test_what_may_have_been_taken_is_tried_again_later_and_not_at_once(
     assert await office.states() == ["sent", "pending", "sent"]
     row = await office.database.fetchrow(OPERATOR, "SELECT attempts, reason FROM messages WHERE email = $1", SAM)
     assert row is not None
-    assert (row["attempts"], row["reason"]) == (1, "the connection broke (SMTPReadTimeoutError)")
+    assert (row["attempts"], row["reason"]) == (1, "the mail server did not answer after the text")
     mail_server.hangs.clear()
     await office.advance(40)
     await office.send()
     assert mail_server.recipients().count(SAM) == 2
     assert await office.states() == ["sent"] * 3
+
+
+async def test_a_server_that_does_not_answer_gets_its_time_once(office: Office) -> None:
+    """Over a connection that has sent before; a connection that the server has ended is made anew at once."""
+    async with running(RCPT={SAM: "hang", "lee@example.com": "close"}) as server:
+        office.use(server.url, SmtpTimeouts(5, 5, 0.3, 5, 5))
+        await office.order([(KIM, None, 1)])
+        await office.send_order([(SAM, "Sam", 1)])
+        assert (server.got, server.connections) == ([KIM], 1)
+        await office.order([(KIM, None, 1)])
+        await office.send_order([("lee@example.com", None, 1)])
+        assert (server.got, server.connections) == ([KIM, KIM], 3)
+    rows = await office.database.fetch(OPERATOR, "SELECT reason FROM messages WHERE state = 'pending' ORDER BY id")
+    assert [row["reason"] for row in rows] == [
+        "the mail server did not answer before the text",
+        "the mail server ended the connection before the text",
+    ]
 
 
 async def test_a_lease_that_ran_out_is_not_taken_anew_by_its_own_process(

@@ -63,6 +63,7 @@ class Handover(msgspec.Struct, frozen=True):
     stage: str
     code: int | None
     text: str
+    timed_out: bool = False
 
     @property
     def taken(self) -> bool:
@@ -167,7 +168,10 @@ class Session:
             return Handover(RCPT, _NOT_POSSIBLE, "5.1.3 the address cannot be mailed to")
         except (SMTPException, OSError) as error:
             self.break_off()
-            return Handover(self.stage, None, f"the connection broke ({type(error).__name__})")
+            is_slow = isinstance(error, TimeoutError)
+            broken = "did not answer" if is_slow else "ended the connection"
+            when = "after" if self.stage == DOT else "before"
+            return Handover(self.stage, None, f"the mail server {broken} {when} the text", timed_out=is_slow)
         except BaseException:  # our side broke it off
             self.break_off()
             raise
@@ -321,7 +325,7 @@ class SmtpTransport:
         exception is passed on.
 
         If an idle connection has ended, or the server takes no more over one that has taken messages, the message is sent over a new one,
-        unless the server may have taken it.
+        unless the server may have taken it, or did not answer in time: it would have its whole time again.
         """
 
         async def allow_now() -> None:
@@ -367,7 +371,7 @@ class SmtpTransport:
             handover = await self._try(self._session, sender, recipient, message, allow)
             if was_trusted and handover.may_mean_the_connection:
                 await self.close()
-            elif not handover.ends_connection or handover.may_have_been_taken:
+            elif not handover.ends_connection or handover.may_have_been_taken or handover.timed_out:
                 return handover
             self._go_on()
         self._session = await Session.open(self._server, self._patience)
