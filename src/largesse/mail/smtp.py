@@ -14,7 +14,14 @@ from typing import Self
 import aiosmtplib
 import msgspec
 from aiosmtplib.email import quote_address
-from aiosmtplib.errors import SMTPDataError, SMTPException, SMTPHeloError, SMTPNotSupported, SMTPResponseException
+from aiosmtplib.errors import (
+    SMTPDataError,
+    SMTPException,
+    SMTPHeloError,
+    SMTPNotSupported,
+    SMTPResponseException,
+    SMTPTimeoutError,
+)
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.base import clock
@@ -63,7 +70,7 @@ class Handover(msgspec.Struct, frozen=True):
     stage: str
     code: int | None
     text: str
-    timed_out: bool = False
+    timed_out: bool = False  # the server did not answer for as long as `SmtpTimeouts` says
 
     @property
     def taken(self) -> bool:
@@ -168,7 +175,7 @@ class Session:
             return Handover(RCPT, _NOT_POSSIBLE, "5.1.3 the address cannot be mailed to")
         except (SMTPException, OSError) as error:
             self.break_off()
-            is_slow = isinstance(error, TimeoutError)
+            is_slow = isinstance(error, SMTPTimeoutError)
             broken = "did not answer" if is_slow else "ended the connection"
             when = "after" if self.stage == DOT else "before"
             return Handover(self.stage, None, f"the mail server {broken} {when} the text", timed_out=is_slow)
@@ -330,7 +337,7 @@ class SmtpTransport:
 
         async def allow_now() -> None:
             await allow()
-            self._go_on()
+            self._require_not_ending()
 
         try:
             async with asyncio.timeout(None) as self._limit:
@@ -360,12 +367,12 @@ class SmtpTransport:
     def _waits_for_answer(self) -> bool:
         return self._session is not None and self._session.stage == DOT
 
-    def _go_on(self) -> None:
+    def _require_not_ending(self) -> None:
         if self._is_ending:
             raise MailServerAwayError(_STOPPED)
 
     async def _hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
-        self._go_on()
+        self._require_not_ending()
         if self._session is not None:
             was_trusted = self.is_trusted
             handover = await self._try(self._session, sender, recipient, message, allow)
@@ -373,7 +380,7 @@ class SmtpTransport:
                 await self.close()
             elif not handover.ends_connection or handover.may_have_been_taken or handover.timed_out:
                 return handover
-            self._go_on()
+            self._require_not_ending()
         self._session = await Session.open(self._server, self._patience)
         self.opened += 1
         return await self._try(self._session, sender, recipient, message, allow)
