@@ -21,12 +21,19 @@ class Stubborn:
     connections: int = 0
     url: str = ""
     is_stuck: asyncio.Event = field(default_factory=asyncio.Event)  # it hangs
+    talks: dict[asyncio.Task[None] | None, asyncio.StreamWriter] = field(default_factory=dict)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.talks[asyncio.current_task()] = writer
         with contextlib.suppress(EOFError, ConnectionError):
             await _Conversation(self, reader, writer).hold()
         writer.close()
+
+    async def end(self) -> None:
+        for writer in self.talks.values():
+            writer.transport.abort()
+        await asyncio.gather(*filter(None, self.talks))
 
 
 @dataclass
@@ -38,7 +45,7 @@ class _Conversation:
 
     async def hold(self) -> None:
         await self._reach(GREETING)
-        while line := (await self.reader.readline()).decode().strip():
+        while line := (await self.reader.readline()).decode(errors="replace").strip():
             match line[:4].upper():
                 case "EHLO" | "HELO":
                     await self._reach(EHLO)
@@ -86,3 +93,4 @@ async def running(**fails: dict[str, str]) -> AsyncIterator[Stubborn]:
     stubborn.url = f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     yield stubborn
     server.close()
+    await stubborn.end()

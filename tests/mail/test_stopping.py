@@ -7,8 +7,9 @@ from tests.mail.conftest import Office, PostOffice
 from tests.mail.stubborn import STAGES, TEXT, running
 
 from largesse.db.scope import OPERATOR
+from largesse.mail.away import MailServerAwayError
 from largesse.mail.server import MailServer
-from largesse.mail.smtp import DOT, MailServerAwayError, SmtpTransport
+from largesse.mail.smtp import DOT, SmtpTransport
 
 SAM, KIM = "sam@example.com", "kim@example.com"
 

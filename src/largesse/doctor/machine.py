@@ -2,12 +2,9 @@
 
 import os
 import resource
-import socket
 import ssl
 import stat
 from collections.abc import Sequence
-
-from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPTimeoutError
 
 from largesse.base.errors import OperatorError
 from largesse.base.settings import Settings
@@ -20,8 +17,9 @@ from largesse.doctor.checks import CheckResult, error, ok, warning
 from largesse.encryption.master_keys import KeyRecord, is_sealed, list_master_keys, prove_master_key
 from largesse.encryption.vault import Vault, is_key_to_be_generated, load_vault, master_key_file
 from largesse.installation import open_database
+from largesse.mail.away import MailServerAwayError
 from largesse.mail.server import MailServer
-from largesse.mail.smtp import MailServerAwayError, Session, SmtpTimeouts
+from largesse.mail.smtp import Session, SmtpTimeouts
 from largesse.suppliers.description import read_descriptions
 from largesse.suppliers.service import opened
 from largesse.suppliers.store import list_naming
@@ -81,42 +79,28 @@ async def check_mail_server(url: str | None, patience: SmtpTimeouts = _PATIENCE)
     try:
         session = await Session.open(server, patience)
     except MailServerAwayError as away:
-        return [error(_NAME, f"{where} takes no mail: {_reason(away)}.")]
+        return [error(_NAME, f"{where} takes no mail: {away}{_advice(away)}.")]
     how = "encrypted" if session.is_encrypted else "not encrypted"
     login = ", and takes the login" if server.username else ""
     letters = "any letters" if session.takes_international else "ASCII letters alone before the @"
     try:
         await session.ask_for_nothing()
     except MailServerAwayError as away:
-        return [error(_NAME, f"{where} ended the conversation: {_reason(away)}.")]
+        return [error(_NAME, f"{where} ended the conversation: {away}.")]
     finally:
         await session.close()
     return [ok(_NAME, f"{where} answers, {how}{login}. It takes addresses of {letters}.")]
 
 
-def _reason(away: MailServerAwayError) -> str:
-    """Returns the reason, and what to do about it if known."""
-    match cause := away.__cause__:
+def _advice(away: MailServerAwayError) -> str:
+    """Returns what to do about the reason, as the end of its sentence."""
+    match away.__cause__:
         case ssl.SSLCertVerificationError():
-            return (
-                f"its certificate is not trusted ({cause.verify_message}); SSL_CERT_FILE may name your own authority's"
-            )
+            return "; SSL_CERT_FILE may name your own authority's"
         case ssl.SSLError():
-            return "it does not speak TLS there; say smtp:// with ?starttls=, or another port"
-        case SMTPAuthenticationError():
-            return f"it refuses the login ({cause.code})"
-        case socket.gaierror():
-            return "there is no host with that name"
-        case ConnectionRefusedError():
-            return "nobody listens there"
-        case TimeoutError() | SMTPTimeoutError():
-            return "it does not answer"
-        case SMTPException() if type(cause) is SMTPException and "auth" in str(cause).lower():
-            return "it takes no login with a user name and a password (AUTH PLAIN, LOGIN or CRAM-MD5)"
-        case SMTPException() if "STARTTLS" in str(cause):
-            return "it does not offer STARTTLS, which is required"
+            return "; say smtp:// with ?starttls=, or another port"
         case _:
-            return str(away)
+            return ""
 
 
 _MASTER_KEY_NAME = "LARGESSE_MASTER_KEY"

@@ -18,10 +18,11 @@ from largesse.jobs import metrics
 from largesse.jobs.job_loop import Schedule
 from largesse.mail import letter as letters
 from largesse.mail import requeue
+from largesse.mail.away import MailServerAwayError
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.messages import UNREADABLE, Message
 from largesse.mail.outcomes import Fault, MessageLeases, NotNowError, Sent, rule_of
-from largesse.mail.smtp import Handover, MailServerAwayError, SmtpTransport
+from largesse.mail.smtp import Handover, SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
 # Invented answers of a mail server for test lab addresses, and the delay of late mail in seconds.
@@ -229,7 +230,7 @@ class Mailer:
         self._resting_until = clock.passed_s() + rest_s
         metrics.MAILS.labels("server_away").inc()
         log.warning("mail.server_away", error=str(away), again_in_s=round(rest_s, 1))
-        return f"the mail server is away ({away})"
+        return f"the mail server takes no mail: {away}"
 
     def _tell(self, sent: Sent, started: float) -> None:
         """Writes, logs and counts an outcome."""

@@ -25,6 +25,7 @@ from aiosmtplib.errors import (
 from aiosmtplib.protocol import SMTPProtocol
 
 from largesse.base import clock
+from largesse.mail.away import MailServerAwayError, as_text, cause_of, why
 from largesse.mail.server import MailServer
 
 Allow = Callable[[], Awaitable[None]]
@@ -38,16 +39,10 @@ _QUIT_S = 5.0
 _BREAK_OFF_S = 1.0  # how long an ending worker waits for a server that does not have the text yet
 _MAX_ON_ONE_CONNECTION = 500  # messages: many servers end a connection after some hundreds
 _STOPPED = "the worker stopped before the mail server had answered"
-_REASON_CHARACTERS = 500
 _UNSAFE = re.compile(r'[\s<>"\x00-\x1f\x7f]')
-_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 # A server that is gone answers no probes: its connection ends after 80 s. A slow one answers them, and gets the time of `SmtpTimeouts`.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 5))
-
-
-class MailServerAwayError(Exception):
-    """The mail server cannot be reached or used. The text says why."""
 
 
 class SmtpTimeouts(msgspec.Struct, frozen=True):
@@ -102,7 +97,7 @@ class Handover(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """The code and the server's words for people, without bytes that cannot be stored."""
-        return _NOT_TEXT.sub(" ", f"{self.code or ''} {self.text}").strip()[:_REASON_CHARACTERS]
+        return as_text(self.code, self.text)
 
 
 class Session:
@@ -140,11 +135,8 @@ class Session:
                 smtp.close()
             if not isinstance(error, (SMTPException, OSError, ValueError)):  # our side broke it off
                 raise
-            cause: BaseException = error
-            while isinstance(cause.__cause__, OSError):
-                cause = cause.__cause__  # the library wraps the error of the socket
-            more = cause.code if isinstance(cause, SMTPResponseException) else getattr(cause, "verify_message", "")
-            raise MailServerAwayError(f"{type(cause).__name__} {more}".strip()) from cause
+            cause = cause_of(error)
+            raise MailServerAwayError(why(cause)) from cause
         return cls(smtp, patience)
 
     async def hand_over(self, sender: str, recipient: str, message: bytes, allow: Allow) -> Handover:
@@ -190,7 +182,7 @@ class Session:
         try:
             await self._smtp.noop()
         except (SMTPException, OSError) as error:
-            raise MailServerAwayError(type(error).__name__) from error
+            raise MailServerAwayError(why(error)) from error
 
     @property
     def is_encrypted(self) -> bool:

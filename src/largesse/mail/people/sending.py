@@ -14,9 +14,10 @@ from largesse.encryption.vault import Vault
 from largesse.jobs.job_loop import Schedule
 from largesse.jobs.outbox import mail_thank_you
 from largesse.mail import store
+from largesse.mail.away import MailServerAwayError
 from largesse.mail.outcomes import Fault, rule_of
 from largesse.mail.people import writing
-from largesse.mail.smtp import MailServerAwayError, SmtpTransport
+from largesse.mail.smtp import SmtpTransport
 from largesse.notes.service import MAIL_PAUSE_S
 from largesse.notes.store import has_unmailed
 
