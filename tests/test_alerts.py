@@ -93,6 +93,14 @@ CASES = {
             f'largesse_mails_total{{{WORKER},outcome="sent"}}': "0+10x30",
         },
     ),
+    "LargesseMailFailing": Case(
+        20,
+        {f'largesse_mails_total{{{WORKER},outcome="server_failed"}}': "0x4 1 1 2 2 3+1x40"},
+        {
+            f'largesse_mails_total{{{WORKER},outcome="server_failed"}}': "0+1x80",
+            f'largesse_mails_total{{{WORKER},outcome="sent"}}': "0+1x80",
+        },
+    ),
     "LargesseMailRefused": Case(
         25,
         {f'largesse_mails_total{{{WORKER},outcome="server_refused"}}': "0x5 1x30"},
@@ -198,6 +206,7 @@ def test_alerts_fire_and_are_quiet(tmp_path: Path) -> None:
         at = case.after
         tests.append(unit_test(f"{alert} fires", alert, case.fires, range(at, at + 1), fires=True))
         tests.append(unit_test(f"{alert} is quiet", alert, case.quiet, range(at + 5), fires=False))
+    tests += mail_stops()
     # With no process left there is no series at all.
     tests.append(unit_test("nothing runs", "LargesseNoWorker", {}, range(6, 7), fires=True))
     told = {"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests}
@@ -206,6 +215,19 @@ def test_alerts_fire_and_are_quiet(tmp_path: Path) -> None:
         ["promtool", "test", "rules", tmp_path / "tests.yml"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def mail_stops() -> list[dict[str, object]]:
+    """A server that puts off every recipient fires it, too; one recipient who is put off, or a server that is right again, does not."""
+    failed, retry, sent = (
+        f'largesse_mails_total{{{WORKER},outcome="{outcome}"}}' for outcome in ("server_failed", "retry", "sent")
+    )
+    few, right_again = {retry: "0 1 2 2 3 3 3 3 4x60"}, {failed: "0 1 2 3x60", sent: "0x5 1x60"}
+    return [
+        unit_test("all are put off", "LargesseMailFailing", {retry: "0+5x60"}, range(30, 31), fires=True),
+        unit_test("one is put off", "LargesseMailFailing", few, range(61), fires=False),
+        unit_test("it is right again", "LargesseMailFailing", right_again, range(61), fires=False),
+    ]
 
 
 @contextmanager

@@ -91,6 +91,8 @@ async def running(**fails: dict[str, str]) -> AsyncIterator[Stubborn]:
     stubborn = Stubborn(dict(fails))
     server = await asyncio.start_server(stubborn.talk, "127.0.0.1", 0)
     stubborn.url = f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    yield stubborn
-    server.close()
-    await stubborn.end()
+    try:
+        yield stubborn
+    finally:
+        server.close()
+        await stubborn.end()

@@ -21,10 +21,12 @@ from largesse.mail import requeue
 from largesse.mail.away import MailServerAwayError
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.messages import UNREADABLE, Message
-from largesse.mail.outcomes import Fault, MessageLeases, NotNowError, Sent, rule_of
+from largesse.mail.outcomes import Fault, MessageLeases, NotNowError, Sent, fault_of
 from largesse.mail.smtp import Handover, SmtpTransport
 
 SCHEDULE = Schedule(first_s=30.0, factor=2.0, cap_s=3600.0)
+# For a message that the server may have taken: each further try may be one more copy.
+UNANSWERED = Schedule(first_s=30.0, factor=8.0, cap_s=12 * 3600.0)
 # Invented answers of a mail server for test lab addresses, and the delay of late mail in seconds.
 _BOUNCED = "550 5.1.1 The address does not exist (test lab)"
 _LATE = "451 4.7.1 Try again later (test lab)"
@@ -62,7 +64,7 @@ class Mailer:
         leases: MessageLeases | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
-        for outcome in ("server_away", "server_refused"):
+        for outcome in ("sent", "retry", "server_away", "server_failed", "server_refused"):
             metrics.MAILS.labels(outcome)  # exported from the start, as 0
         self._leases = leases or MessageLeases(database)
         self._vault = vault
@@ -179,7 +181,7 @@ class Mailer:
     def _judge(self, message: Message, handover: Handover, started: float) -> None:
         """Writes the outcome of a message, or leaves an unclear refusal open until the connection takes another message."""
         assert self._transport is not None
-        fault = rule_of(handover).fault if handover.refused else None
+        fault = fault_of(handover)
         if fault is Fault.UNSURE:
             if not self._transport.is_trusted:
                 self._doubts.append((message, handover, started))
@@ -239,7 +241,8 @@ class Mailer:
         seconds = clock.passed_s() - started
         outcome = sent.state
         if sent.state == "pending":
-            outcome = "server_refused" if sent.fault == Fault.SERVER else "retry"
+            has_failed = sent.stage is not None and (sent.code or 0) < 500
+            outcome = "retry" if sent.fault != Fault.SERVER else "server_failed" if has_failed else "server_refused"
         metrics.MAILS.labels(outcome).inc()
         metrics.MAIL_SECONDS.observe(seconds)
         if message.attempts == 0 and sent.state in {"sent", "captured"}:
@@ -251,7 +254,9 @@ class Mailer:
             order_id=message.order_id,
             attempt=message.attempts + 1,
             outcome=outcome,
+            stage=sent.stage,
             code=sent.code,
+            reason=sent.reason if sent.code is None else None,  # the server's words may name the recipient
             fault=sent.fault,
             duration_ms=round(seconds * 1000),
             retry_in_s=round(sent.delay_s) or None,
@@ -269,5 +274,6 @@ def judge(message: Message, handover: Handover, fault: Fault | None) -> Sent:
     elif message.age_s > GIVE_UP_AFTER_S:
         state = "exhausted"
     else:
-        delay_s = SCHEDULE.delay_s(message.attempts + 1)
-    return Sent(message, state, delay_s, handover.code, reason, fault)
+        schedule = UNANSWERED if handover.may_have_been_taken else SCHEDULE
+        delay_s = schedule.delay_s(message.attempts + 1)
+    return Sent(message, state, delay_s, handover.code, reason, fault, stage=handover.stage)

@@ -43,6 +43,7 @@ class Sent(Confidential, frozen=True):
     code: int | None = None  # the reply code of the mail server
     reason: str | None = None
     fault: str | None = None  # the cause of a refusal: recipient or server
+    stage: str | None = None  # where the handover to the mail server ended
     subject: str = ""
     captured: bytes | None = None
     claims: bool = False  # whether it goes to a test lab address that claims its gift when the mail is captured
@@ -125,6 +126,19 @@ class Fault(StrEnum):
     UNSURE = "unsure"  # the recipient if the same connection takes another message, else the server
 
 
+def fault_of(handover: Handover) -> Fault | None:
+    """Returns whose fault it is that a message was not taken. None if it was, or if the server only says to come back later for this recipient."""
+    if handover.code is None:
+        return Fault.SERVER
+    if handover.refused:
+        return rule_of(handover).fault
+    if handover.taken:
+        return None
+    is_plain = handover.stage == DOT and not _LATER.match(handover.text)
+    is_ours = handover.ends_connection or handover.stage in {MAIL, DATA} or is_plain
+    return Fault.SERVER if is_ours or handover.text.startswith("4.3.") else None
+
+
 class Rule(msgspec.Struct, frozen=True):
     """One row of the table. None or empty fields match anything. `status` is the start of the enhanced code."""
 
@@ -196,6 +210,8 @@ RULES = (
 
 # The enhanced code: at the beginning of a line, or at its end, where qmail writes it.
 _STATUS = re.compile(r"^(5\.\d{1,3}\.\d{1,3})\b|\(#(5\.\d{1,3}\.\d{1,3})\)", re.MULTILINE)
+
+_LATER = re.compile(r"4\.\d{1,3}\.\d{1,3}\b")
 
 
 def rule_of(handover: Handover) -> Rule:

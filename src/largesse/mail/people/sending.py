@@ -15,7 +15,7 @@ from largesse.jobs.job_loop import Schedule
 from largesse.jobs.outbox import mail_thank_you
 from largesse.mail import store
 from largesse.mail.away import MailServerAwayError
-from largesse.mail.outcomes import Fault, rule_of
+from largesse.mail.outcomes import Fault, fault_of
 from largesse.mail.people import writing
 from largesse.mail.smtp import SmtpTransport
 from largesse.notes.service import MAIL_PAUSE_S
@@ -139,8 +139,8 @@ class PeopleMailer:
             return "away"
         if handover.taken:
             return "sent"
-        fault = rule_of(handover).fault if handover.refused else None
-        if fault is Fault.SERVER:
+        fault = fault_of(handover)
+        if fault is Fault.SERVER and not handover.may_have_been_taken:
             return "away"
         return "refused" if fault is Fault.RECIPIENT else "again"
 
