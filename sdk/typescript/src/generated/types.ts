@@ -563,9 +563,9 @@ export interface RecipientDelivery {
   codeCount: number;
   /** `scheduled` (not due yet), `pending` (due, or to be tried again), `held` (until a mail server is set), `sent`, `captured` (staging), `bounced` (refused for good), `exhausted` (given up: not taken for three days) or `cancelled` (with its codes); `manual` in a code batch, whose codes went to the caller */
   state: string;
-  /** What the mail server said, when it did not take it; or why it is held */
+  /** Why it was not delivered: what the mail server said, after its reply code, or in other words what happened, such as that it does not answer */
   reason: string | null;
-  /** Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or refuses whatever it is given, which is tried again */
+  /** Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to, fails or refuses whatever it is given, which is tried again */
   fault: string | null;
   /** When it was, or is, due first */
   dueAt: string;

@@ -166,12 +166,16 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
         ),
     ]
     reason: Annotated[
-        str | None, Meta(description="What the mail server said, when it did not take it; or why it is held")
+        str | None,
+        Meta(
+            description="Why it was not delivered: what the mail server said, after its reply code, or in other words what "
+            "happened, such as that it does not answer"
+        ),
     ]
     fault: Annotated[
         str | None,
         Meta(
-            description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to or "
+            description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to, fails or "
             "refuses whatever it is given, which is tried again",
             examples=["server"],
         ),
