@@ -99,38 +99,37 @@ class Worker:
             Loop("renew_messages", self._renew_messages, every_s=lease_s / 3),
             *more,
         ]
-        self._people_mailer: PeopleMailer | None = None
-        if settings.smtp_url is not None:
-            self._people_mailer = _people_mailer(database, settings, vault, settings.smtp_url)
-            self._supporting += [
-                Loop("mail_people", self._people_mailer.step, every_s=_MAIL_PEOPLE_EVERY_S),
-                Loop("renew_people_mail", self._people_mailer.renew, every_s=lease_s / 3),
-            ]
+        self._people_mailers = _people_mailers(database, settings, vault)
+        self._mailing_people = [
+            Loop("mail_people", mailer.step, every_s=_MAIL_PEOPLE_EVERY_S) for mailer in self._people_mailers
+        ]
+        self._supporting += [
+            Loop("renew_people_mail", mailer.renew, every_s=lease_s / 3) for mailer in self._people_mailers
+        ]
         self._work: list[asyncio.Task[None]] = []
         self._support: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         allow_files(OPEN_FILES)
-        self._work = [asyncio.create_task(loop.run()) for loop in self._working]
+        self._work = [asyncio.create_task(loop.run()) for loop in [*self._working, *self._mailing_people]]
         self._support = [asyncio.create_task(loop.run()) for loop in self._supporting]
         log.info("worker.started")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         log.info("worker.draining")
-        for loop in self._working:
+        for loop in [*self._working, *self._mailing_people]:
             loop.stop()
-        for mailer in self._mailers:
+        mailers: list[Mailer | PeopleMailer] = [*self._mailers, *self._people_mailers]
+        for mailer in mailers:
             mailer.drain()
         self._deliverer.drain()
         await _end(self._work, _LONGEST_STEP_S)
         await self._deliverer.close()
-        await asyncio.gather(*(mailer.close() for mailer in self._mailers))
+        await asyncio.gather(*(mailer.close() for mailer in mailers))
         for loop in self._supporting:
             loop.stop()
         await _cancel(self._support)
-        if self._people_mailer is not None:
-            await self._people_mailer.close()
         await self._transport.close()
         for supplier in self._suppliers:
             await supplier.close()
@@ -142,7 +141,7 @@ class Worker:
         loops = {
             News.ORDERS: self._on_orders,
             News.OUTBOX: self._working,
-            News.EVERYTHING: [*self._working, *self._supporting],
+            News.EVERYTHING: [*self._working, *self._mailing_people, *self._supporting],
         }
         for loop in loops[news]:
             loop.waker.wake()
@@ -188,11 +187,13 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
         _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
 
 
-def _people_mailer(database: Database, settings: Settings, vault: Vault, smtp_url: str) -> PeopleMailer:
-    transport = SmtpTransport(MailServer.from_url(smtp_url))
-    return PeopleMailer(
-        database, vault, transport, public_url=by_name(settings.public_url), mail_from=settings.mail_from
-    )
+def _people_mailers(database: Database, settings: Settings, vault: Vault) -> list[PeopleMailer]:
+    """Returns two if the mail server allows it: one address that it hangs on must not hold up all links to sign in."""
+    if settings.smtp_url is None:
+        return []
+    server = MailServer.from_url(settings.smtp_url)
+    urls = {"public_url": by_name(settings.public_url), "mail_from": settings.mail_from}
+    return [PeopleMailer(database, vault, SmtpTransport(server), **urls) for _ in range(min(2, server.connections))]
 
 
 def _mailers(

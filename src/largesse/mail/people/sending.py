@@ -2,6 +2,7 @@
 
 from email.utils import parseaddr
 
+import msgspec
 import structlog
 
 from largesse.base import clock
@@ -11,10 +12,12 @@ from largesse.db.pool import DATABASE_FAILED, Connection, Database, Row
 from largesse.db.scope import WORKER
 from largesse.db.statements import members_of
 from largesse.encryption.vault import Vault
+from largesse.jobs import metrics
 from largesse.jobs.job_loop import Schedule
 from largesse.jobs.outbox import mail_thank_you
 from largesse.mail import store
 from largesse.mail.away import MailServerAwayError
+from largesse.mail.mailer import DRAIN_S
 from largesse.mail.outcomes import Fault, fault_of
 from largesse.mail.people import writing
 from largesse.mail.smtp import SmtpTransport
@@ -25,6 +28,15 @@ SCHEDULE = Schedule(first_s=60.0, factor=4.0, cap_s=4 * 3600.0)
 MOST_ATTEMPTS = 6
 
 _log = structlog.get_logger(__name__)
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """What became of an attempt: `sent`, `outdated`, `refused` for good, `again` if it must be tried again, `away` if the mail server is at fault, or `stopped` with the worker."""
+
+    outcome: str
+    stage: str | None = None
+    code: int | None = None
+    reason: str | None = None  # why, in our words
 
 
 class PeopleMailer:
@@ -40,9 +52,12 @@ class PeopleMailer:
         self._mail_from = mail_from
         self._sender = to_dial(parseaddr(mail_from)[1])
         self._sending: Row | None = None
+        self._draining = False
 
     async def step(self) -> bool:
         """Sends one due mail. Returns whether there was one. If the process dies meanwhile, the mail is sent again."""
+        if self._draining:
+            return False
         async with self._database.transaction(WORKER) as connection:
             row = await connection.fetchrow(store.TAKE_PEOPLE_MAILS)
             if row is not None:
@@ -50,9 +65,9 @@ class PeopleMailer:
         if row is None:
             await self._transport.close()
             return False
-        outcome, self._sending = "again", row
+        tried, self._sending = Tried("again"), row
         try:
-            outcome = await self._write_and_send(row)
+            tried = await self._write_and_send(row)
         except DATABASE_FAILED:
             raise
         except Exception:  # noqa: BLE001 - logged; it must not stop the others
@@ -60,10 +75,14 @@ class PeopleMailer:
         finally:
             self._sending = None
         # Mail is given up after three days while the mail server cannot be reached, or refuses mail for a reason of its own.
-        is_tried = row["attempts"] >= MOST_ATTEMPTS and (row["is_old"] or outcome != "away")
-        if outcome not in {"again", "away"} or is_tried:
+        is_tried = row["attempts"] >= MOST_ATTEMPTS and (row["is_old"] or tried.outcome != "away")
+        if tried.outcome == "stopped":
+            await self._give_back(row)
+        elif tried.outcome not in {"again", "away"} or is_tried:
             await self._end(row)
-        _log.info("people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], outcome=outcome)
+        _log.info(
+            "people_mail", id=row["id"], kind=row["kind"], attempt=row["attempts"], **msgspec.structs.asdict(tried)
+        )
         return True
 
     async def renew(self) -> bool:
@@ -72,6 +91,11 @@ class PeopleMailer:
             async with self._database.transaction(WORKER) as connection:
                 await _put_off(connection, self._sending)
         return False
+
+    def drain(self) -> None:
+        """Starts no more mail, and gives one back whose text is not sent yet. Waits for the answer to a text for a limited time."""
+        self._draining = True
+        self._transport.hurry(DRAIN_S)
 
     async def close(self) -> None:
         """Ends the connection to the mail server."""
@@ -90,10 +114,15 @@ class PeopleMailer:
             if not to["is_removed"] and await has_unmailed(connection, *notes):
                 await mail_thank_you(connection, row["user_id"], row["note_order_id"], MAIL_PAUSE_S)
 
-    async def _write_and_send(self, row: Row) -> str:
+    async def _give_back(self, row: Row) -> None:
+        """Lets another worker send a mail at once, as if it had not been tried."""
+        async with self._database.transaction(WORKER) as connection:
+            await connection.execute(store.RETRY_PEOPLE_MAIL, row["id"], row["attempts"] - 1, 0.0)
+
+    async def _write_and_send(self, row: Row) -> Tried:
         async with self._database.transaction(WORKER) as connection:
             mail = await self._read(connection, row)
-        return "outdated" if mail is None else await self._send(mail)
+        return Tried("outdated") if mail is None else await self._send(mail)
 
     async def _read(self, connection: Connection, row: Row) -> writing.PeopleMail | None:
         """Returns the mail of a row, with a new link; None if it is no longer due, or the person was removed."""
@@ -130,19 +159,24 @@ class PeopleMailer:
         )
         return f"{self._public_url}/app/link/{secret}"
 
-    async def _send(self, mail: writing.PeopleMail) -> str:
-        """Sends a mail. Returns the outcome: `sent`, `refused` for good, `again` if it must be tried again, or `away` if the mail server is at fault."""
+    async def _send(self, mail: writing.PeopleMail) -> Tried:
         written = mail.content or writing.write(mail, self._mail_from, clock.now())
         try:
             handover = await self._transport.hand_over(self._sender, to_dial(mail.email), written, _always)
-        except MailServerAwayError:
-            return "away"
+        except MailServerAwayError as error:
+            if not self._draining:
+                metrics.MAILS.labels("server_away").inc()
+            return Tried("stopped" if self._draining else "away", reason=str(error))
         if handover.taken:
-            return "sent"
+            return Tried("sent")
         fault = fault_of(handover)
+        outcome = "refused" if fault is Fault.RECIPIENT else "again"
+        if fault is Fault.SERVER:
+            metrics.MAILS.labels("server_refused" if handover.refused else "server_failed").inc()
         if fault is Fault.SERVER and not handover.may_have_been_taken:
-            return "away"
-        return "refused" if fault is Fault.RECIPIENT else "again"
+            outcome = "away"
+        reason = handover.reason if handover.code is None else None  # the server's words may name the recipient
+        return Tried(outcome, handover.stage, handover.code, reason)
 
 
 async def _put_off(connection: Connection, row: Row) -> None:
