@@ -94,7 +94,8 @@ WAITING = """
     SELECT (SELECT count(*) FROM (SELECT FROM top_ups WHERE state = 'waiting' AND environment = 'production' LIMIT $1) AS w) AS top_ups,
            (SELECT count(*) FROM (SELECT FROM voucher_waits WHERE NOT is_test LIMIT $1) AS w) AS vouchers,
            (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS w) AS held,
-           (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing
+           (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing,
+           (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'pending' AND fault = 'server' LIMIT $1) AS w) AS put_off
 """
 # The installation is new unless its first customer was opened more than $1 days ago.
 FIRST_STEPS = """
@@ -131,6 +132,7 @@ class Waiting(NamedTuple):
     vouchers: int
     held: int
     failing: int
+    put_off: int  # mail that waits because the mail server fails
 
 
 class FirstSteps(NamedTuple):

@@ -25,6 +25,7 @@ from largesse.reports.usage import NEW_DAYS
 from largesse.staff.store import (
     MOST_COUNTED,
     Days,
+    Waiting,
     read_days,
     read_first_steps,
     read_server,
@@ -73,8 +74,9 @@ async def show(context: OfficeContext) -> Response:
     async with context.database.connection(OFFICE) as connection:
         days = await read_days(connection)  # first, as by an index it would look up each group of each customer
         await plan_by_index(connection)
-        steps, items = await _steps(context, connection), await _items(context, connection)
-        checks = [*await _processes(context, connection), *await _queues(context, connection)]
+        waiting = await read_waiting(connection)
+        steps, items = await _steps(context, connection), await _items(context, connection, waiting)
+        checks = [await _processes(context, connection), _mail(context, waiting), *await _queues(context, connection)]
         server = await read_server(connection)
     said = context.say(
         "PostgreSQL %(version)s, %(size)s MiB, revision %(revision)s",
@@ -144,8 +146,8 @@ def _figures(context: OfficeContext, days: Days) -> list[Figure]:
     return figures
 
 
-async def _items(context: OfficeContext, connection: Connection) -> list[Item]:
-    waiting, ngettext = await read_waiting(connection), context.ngettext
+async def _items(context: OfficeContext, connection: Connection, waiting: Waiting) -> list[Item]:
+    ngettext = context.ngettext
     top_ups = ngettext(
         "%(count)s top-up waits for its payment", "%(count)s top-ups wait for their payments", waiting.top_ups
     )
@@ -200,15 +202,26 @@ def _open(context: OfficeContext, path: str) -> str:
     return path if is_theirs else ""
 
 
-async def _processes(context: OfficeContext, connection: Connection) -> list[Check]:
-    """Returns the checks of database connections and of mail. A missing worker shows in the checks of queues."""
+async def _processes(context: OfficeContext, connection: Connection) -> Check:
+    """Returns the check of database connections. A missing worker shows in the checks of queues."""
     count = dict(await read_sessions(connection)).get(REQUESTS.name, 0)
-    has_server, captures = context.can_mail, context.services.captures
     more = context.ngettext("%(count)s connection to the database", "%(count)s connections to the database", count)
-    processes = _check(context, context.say("Processes"), bool(count), more, bad=context.say("None"))
-    said = context.say("A mail server is set") if has_server else context.say("No mail server is set: mail is held")
-    said = context.say("Mail is captured, and leaves nowhere") if captures else said
-    return [processes, _check(context, context.say("Mail"), has_server or captures, said, bad=context.say("Held"))]
+    return _check(context, context.say("Processes"), bool(count), more, bad=context.say("None"))
+
+
+def _mail(context: OfficeContext, waiting: Waiting) -> Check:
+    name, count = context.say("Mail"), waiting.put_off
+    if context.services.captures:
+        return _check(context, name, True, context.say("Mail is captured, and leaves nowhere"), bad="")
+    if not context.can_mail:
+        return _check(context, name, False, context.say("No mail server is set: mail is held"), bad=context.say("Held"))
+    said = context.say("A mail server is set")
+    if count:
+        said = context.ngettext(
+            "The mail server fails: %(count)s mail waits", "The mail server fails: %(count)s mails wait", count
+        )
+    more = context.say("%(said)s, or more", said=said) if count == MOST_COUNTED else said
+    return _check(context, name, not count, more, bad=context.say("Failing"))
 
 
 async def _queues(context: OfficeContext, connection: Connection) -> list[Check]:
