@@ -144,7 +144,7 @@ class PinEntry:
         attempt = Attempt(code, read_typed_pin(form.get("pin", "")), host, customer_id)
         claim = await self._services.claiming.claim(attempt, chosen_tag(request))
         if claim.outcome is Outcome.REFUSED:
-            return self._layout.page(request, "refused.html", status=403)
+            return self._layout.page(request, "problem.html", status=403, problem="refused")
         if claim.outcome is Outcome.SLOWED:
             raise TooManyRequests("Too many wrong codes and PINs came from your network.", retry_after_s=claim.wait_s)
         if claim.outcome is Outcome.WITHDRAWN:

@@ -176,7 +176,7 @@ def _templates(tag: str) -> jinja2.Environment:
 
 _YEAR_S = 365 * 24 * 3600
 _RETRY_AFTER_S = 5  # longer than for programs, because people wait longer
-_TEMPLATES: dict[type[Problem], str] = {NotFound: "unknown.html", TooLarge: "long.html", TooManyRequests: "slowed.html"}
+_PROBLEMS: dict[type[Problem], str] = {NotFound: "unknown", TooLarge: "long", TooManyRequests: "slowed"}
 
 
 class Layout:
@@ -245,8 +245,8 @@ class Layout:
 
     def wrong(self, request: Request, problem: Problem) -> Response:
         """Returns the page of a problem."""
-        template = _TEMPLATES.get(type(problem), "trouble.html")
-        response = self.page(request, template, status=problem_type(type(problem)).status)
+        status = problem_type(type(problem)).status
+        response = self.page(request, "problem.html", status=status, problem=_PROBLEMS.get(type(problem)))
         response.headers.update(headers_of(problem))
         if isinstance(problem, Unavailable):
             response.headers["Retry-After"] = str(_RETRY_AFTER_S)
