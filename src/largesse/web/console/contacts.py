@@ -202,7 +202,13 @@ async def change(context: RequestContext) -> Response:
 
 async def ask_removal(context: RequestContext) -> Response:
     """Asks whether to delete a contact. Raises NotFound."""
-    return context.page("contacts/remove_contact.html", contact=await _contact(context))
+    contact = await _contact(context)
+    said = context.say(
+        "Everything you keep about %(name)s as a contact is deleted for good. Gifts that were sent stay as they are.",
+        name=contact.name or contact.email,
+    )
+    no = f"/app/contacts/{contact.id}"
+    return context.page("question.html", said=said, yes=(f"{no}/remove", context.say("Delete the contact")), no=no)
 
 
 async def remove(context: RequestContext) -> Response:

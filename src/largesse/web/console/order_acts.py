@@ -262,7 +262,14 @@ async def ask_codes(context: RequestContext) -> Response:
         context.principal, order["service_account_id"], order["user_id"]
     ):
         raise NotFound("There is no batch of codes with that reference.")
-    return context.page("ask_codes.html", order=order)
+    said = context.say(
+        "The codes and PINs of order %(reference)s are shown, and it is recorded that you read them.",
+        reference=order["external_reference"] or order["reference"],
+    )
+    no = f"/app/orders/{order['reference']}"
+    return context.page(
+        "question.html", said=said, yes=(f"{no}/codes", context.say("Show the codes")), no=no, button=""
+    )
 
 
 async def show_codes(context: RequestContext) -> Response:

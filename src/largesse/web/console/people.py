@@ -102,9 +102,15 @@ async def ask_role(context: RequestContext) -> Response:
     role = context.query("role")
     if context.number("user") != context.person.user_id or role not in ROLES or role == ADMIN:
         return context.see("/app/people")
-    return context.page(
-        "own_role.html", user_id=context.person.user_id, role=role, role_name=context.say(ROLE_NAMES[role])
+    said = context.say(
+        "Your role becomes %(role)s immediately. You can no longer manage people, API keys, webhooks and accounts. Only another administrator "
+        "can make you an administrator again.",
+        role=context.say(ROLE_NAMES[role]),
     )
+    path = f"/app/people/{context.person.user_id}/role"
+    yes = path, context.say("Change my role"), {"role": role, "sure": "yes"}
+    question = context.say("Change your own role?")
+    return context.page("question.html", question=question, said=said, yes=yes, no="/app/people")
 
 
 async def give_role(context: RequestContext) -> Response:

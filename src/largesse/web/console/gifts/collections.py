@@ -85,7 +85,12 @@ async def claim(context: RequestContext) -> Response:
 async def ask_removal(context: RequestContext) -> Response:
     """Asks whether to remove the customer's own collection. Raises NotFound."""
     _, collection = await _own(context)
-    return context.page("gifts/remove_collection.html", collection=collection)
+    said = context.say(
+        "Nobody can send the collection %(name)s any more, nor templates that use it. Recipients who have not chosen yet can still choose from it.",
+        name=collection.name,
+    )
+    no = f"/app/collections/{collection.id}"
+    return context.page("question.html", said=said, yes=(f"{no}/remove", context.say("Delete the collection")), no=no)
 
 
 async def remove(context: RequestContext) -> Response:
