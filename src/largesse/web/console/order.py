@@ -72,7 +72,7 @@ _SHOWN = {"wrapping_key", "from_name", "message"}  # options that the page shows
 ENTRIES = Names({"order": text("Order"), "refund": text("Refund"), "correction": text("Correction")})
 _COLUMNS = (
     *(text("Number"), text("Name"), text("E-mail address"), text("Codes"), text("Codes claimed")),
-    *(text("Codes cancelled"), text("State"), text("Mailed at (UTC)"), text("Mail server's answer")),
+    *(text("Codes cancelled"), text("State"), text("Mailed at (UTC)"), text("Why it was not delivered")),
 )
 
 
