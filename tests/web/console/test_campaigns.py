@@ -97,7 +97,7 @@ def test_a_campaign_is_set_reserved_given_paused_and_ended(service: Service, ada
     [link] = re.findall(r'data-copy="([^"]+)"', main_of(ada))
     assert link.startswith("https://gifts.example/claim/campaign/")
     assert '<svg class="qr"' in main_of(ada) or "qr" in main_of(ada)
-    ada.says("0 of 4", "Nobody yet.")
+    ada.says("0 of 4", "Nobody has taken a gift yet. Share the link above.")
     visit(service, link.rpartition("/")[2], "zoe@sub.acme.example")
     ada.sees(path, "1 of 4", "zoe@sub.acme.example", "Unclaimed")
     assert ada.post(f"{path}/pause").status_code == 303
