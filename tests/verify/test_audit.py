@@ -25,7 +25,7 @@ from largesse.main import open_services
 from largesse.orders.request import SendCollection, SendGift, SendTemplate
 from largesse.seed.load import load_seed
 from largesse.seed.reading import demo_seed
-from largesse.verify.audit import CHECKS, RULES, audit, audit_snapshot
+from largesse.verify.audit import CHECKS, RULES, SEALED_OPEN, audit, audit_snapshot
 from largesse.verify.chains import RULES as CHAIN_RULES
 from largesse.verify.check import Progress
 from largesse.verify.orders import EVENTS_KEPT_DAYS
@@ -33,7 +33,6 @@ from largesse.verify.programmes import AUTOMATIONS
 from largesse.verify.references import IDS_GO_ON
 from largesse.verify.reports import REPORTS
 from largesse.verify.rights import SCHEMA_IS_RELEASED
-from largesse.verify.sealed import SEALED_OPEN
 
 MASTER_KEY = "ab" * 32
 OTHER_KEY = "cd" * 32
