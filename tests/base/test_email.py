@@ -5,7 +5,7 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from largesse.base.email import _PLAIN, EmailError, normalise_email, pasted_email
+from largesse.base.email import _PLAIN, EmailError, normalise_email, pasted_email, typed_key
 
 # Texts near what the quick way accepts, and over its edges.
 labels = st.text("aZ09-", min_size=1, max_size=5) | st.sampled_from(
@@ -149,7 +149,7 @@ def test_what_is_no_address(text: str) -> None:
     ],
 )
 def test_a_pasted_address_is_read_without_what_is_around_it(pasted: str) -> None:
-    assert pasted_email(pasted) == "ada@example.com"
+    assert (pasted_email(pasted), typed_key(pasted)) == ("ada@example.com", "ada@example.com")
 
 
 @pytest.mark.parametrize(

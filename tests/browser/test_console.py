@@ -20,7 +20,7 @@ def member(browser: Any, demo: Any, admin: Any) -> dict[str, Any]:
     inviting = browser.new_context(java_script_enabled=False, locale="en-GB", storage_state=admin)
     page = inviting.new_page()
     page.goto(f"{demo.url}/app/people")
-    page.get_by_label("E-mail address").fill("browser@acme.example")
+    page.get_by_label("E-mail address").fill("Bo <browser@acme.example>")  # as pasted: no browser refuses it
     page.get_by_role("main").get_by_role("button", name="Invite", exact=True).click()
     link = page.locator("code.secret").inner_text()
     invited = browser.new_context(java_script_enabled=False, locale="de-DE")

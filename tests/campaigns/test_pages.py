@@ -121,7 +121,7 @@ def test_the_answer_is_the_same_for_those_who_are_invited_and_others(service: Se
     texts = []
     for email in ("ann@list.example", "bob@list.example"):
         visitor = Visitor(service, listed)
-        asked = visitor.ask(email)
+        asked = visitor.ask(f"Ann <{email}>")
         work(service)
         page = visitor.get("/code")
         refused = visitor.type("000000" if code_of(service, email) != "000000" else "000001")

@@ -132,7 +132,7 @@ def typed_key(text: str) -> str:
     """Returns the `email_key` of an address as somebody types it: orders and contacts hold its normal form."""
     typed = text.strip()
     try:
-        return email_key(normalise_email(typed))
+        return email_key(pasted_email(typed))
     except EmailError:  # such as an address of the test lab, or the placeholder of an erased one
         return email_key(typed)
 

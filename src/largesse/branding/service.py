@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from largesse.base.email import EmailError, normalise_email
+from largesse.base.email import EmailError, pasted_email
 from largesse.base.errors import existing
 from largesse.base.text import free_key, unfit
 from largesse.branding import model, store
@@ -201,7 +201,7 @@ def _email(typed: str) -> str | None:
     if not typed.strip():
         return None
     try:
-        email = normalise_email(typed)
+        email = pasted_email(typed)
     except EmailError:
         raise model.BrandFault(reply_to="must be an e-mail address") from None
     # RFC 6532: mail with such a header can only be sent to addresses of the same kind.

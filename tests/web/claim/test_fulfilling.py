@@ -213,7 +213,7 @@ def test_who_waits_is_mailed_when_it_is_ready(
     wrong = recipient.post(f"{path}/email", key=form_of(page)["key"], email="nobody")
     assert wrong.status_code == 422
     assert "This does not look right." in wrong.text
-    assert recipient.post(f"{path}/email", key=form_of(page)["key"], email="sam@example.com").status_code == 303
+    assert recipient.post(f"{path}/email", key=form_of(page)["key"], email="Sam <sam@example.com>").status_code == 303
     assert 'name="email"' not in recipient.get(path).text
     assert [stock("coffee", [name], value).served for name, value in (("OTHER", "25"), ("READY-1", "5"))] == [0, 1]
     assert "READY-1" in recipient.get(path).text, "and no voucher of another value"

@@ -104,7 +104,7 @@ class Forms(HTMLParser):
             self._take(tag, given, self._form)
 
     def _take(self, tag: str, given: dict[str, str | None], form: Form) -> None:
-        kind = (given.get("type") or "text") if tag == "input" else tag
+        kind = (given.get("inputmode") or given.get("type") or "text") if tag == "input" else tag
         name = given.get("name") or ""
         is_known = any(one.name == name for one in form.fields)
         if kind == "submit" or (kind in {"checkbox", "radio"} and (is_known or "checked" not in given)):

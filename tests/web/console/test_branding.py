@@ -28,7 +28,7 @@ __all__ = ["WORLD"]
 TEXTS = {
     "colour": "#ffdd00",
     "sender_name": "Acme Gifts",
-    "reply_to": "people@acme.example",
+    "reply_to": "Acme <people@acme.example>",
     "subject": "{sender} thought of you",
     "footer": "Acme Ltd\n1 High Street",
 }

@@ -31,7 +31,7 @@ def ada(service: Service) -> str:
 
 
 def test_with_a_password_one_gets_in_and_out(service: Service, browser: Browser, ada: str) -> None:
-    assert enter(browser, ada.upper(), PASSWORD) == 303
+    assert enter(browser, f"Ada <{ada.upper()}>", PASSWORD) == 303
     assert "Acme Ltd" in browser.read("/app")
     [user] = [u for u in service.client("hr").get("/users").json() if u["email"] == ada]
     assert user["lastLoginDate"] is not None

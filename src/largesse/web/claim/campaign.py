@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from largesse.base.email import EmailError, normalise_email
+from largesse.base.email import EmailError, pasted_email
 from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day, zones_of
 from largesse.campaigns.model import CODE_LASTS, State
@@ -42,7 +42,7 @@ class CampaignPages:
         token, form = request.path_params["campaign"], await read_form(request)
         typed = trimmed(form.get("email", ""))
         try:
-            email = normalise_email(typed)
+            email = pasted_email(typed)
         except EmailError:
             seen = await self._services.visiting.see(token)
             error = "invalid" if typed else "required"

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from largesse.base.confidential import Confidential
-from largesse.base.email import EmailError, normalise_email
+from largesse.base.email import EmailError, pasted_email
 from largesse.base.errors import InvalidRequest, NotFound, TooManyRequests
 from largesse.base.text import trimmed
 from largesse.base.zones import last_whole_day
@@ -368,7 +368,7 @@ def _typed_email(form: Mapping[str, str], errors: dict[str, str], *, is_required
             errors["email"] = "required"
         return None
     try:
-        return normalise_email(text)
+        return pasted_email(text)
     except EmailError:
         errors["email"] = "invalid"
         return None

@@ -27,6 +27,8 @@ from largesse.web.kit.problems import problem_of
 from largesse.web.kit.query import require_fit_path
 from largesse.web.kit.refusal_log import PROBLEM
 
+# Not type="email": that has browsers refuse what people paste, such as `Ada <ada@example.com>`, before `pasted_email` can read it.
+_EMAIL_INPUT = Markup('type="text" inputmode="email" autocapitalize="none" spellcheck="false"')
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 LONG_TEXT = 32_768  # texts with more characters are sent in parts
@@ -146,6 +148,7 @@ def page_templates(
     """
     environment = template_environment(folder, language, catalogues)
     environment.filters.update(filters)
+    environment.globals["email_input"] = _EMAIL_INPUT
     return environment
 
 
