@@ -13,6 +13,7 @@ from tests.catalogue.conftest import CountingDatabase, add_curated, add_voucher,
 from largesse.base.errors import Unavailable
 from largesse.catalogue.cache import Catalogue, load_own, load_snapshot
 from largesse.catalogue.model import Collection, Product
+from largesse.catalogue.products import Filters
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR
 from largesse.web.api.shapes import CatalogueInJson
@@ -180,7 +181,7 @@ class TestLoading:
             """,
         )
         snapshot = await load_snapshot(other, SERIALIZER)
-        last = msgspec.json.decode(snapshot.serialized_products(1, "IE", page=50, limit=200))
+        last = msgspec.json.decode(snapshot.serialized_products(1, Filters("IE"), page=50, limit=200))
         assert len(last) == 200
         assert {item["name"] for item in last} == {f"Voucher {n}" for n in range(9801, 10_001)}
 

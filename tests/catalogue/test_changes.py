@@ -17,6 +17,7 @@ from tests.catalogue.conftest import (
 )
 
 from largesse.catalogue.cache import Catalogue, load_snapshot
+from largesse.catalogue.products import Filters
 from largesse.catalogue.snapshot import Snapshot
 from largesse.db.pool import Connection
 from largesse.db.scope import OPERATOR
@@ -42,11 +43,10 @@ def seen(snapshot: Snapshot) -> dict[str, Any]:
         found[f"countries {customer_id}"] = snapshot.countries(customer_id)
         found[f"collections {customer_id}"] = snapshot.serialized_collections(customer_id)
         for country in COUNTRIES:
-            own = found[f"{customer_id} {country}"] = list(snapshot.products(customer_id, country))
+            own = found[f"{customer_id} {country}"] = list(snapshot.products(customer_id, Filters(country)))
             found[f"currencies {customer_id} {country}"] = snapshot.currencies(customer_id, country)
             for filters in ((None, None, None), ("GBP", None, None), (None, 20, None), ("EUR", 12, "b")):
-                currency, amount, keyword = filters
-                told = snapshot.serialized_products(customer_id, country, currency, amount, keyword, page=1, limit=50)
+                told = snapshot.serialized_products(customer_id, Filters(country, *filters), page=1, limit=50)
                 found[f"{customer_id} {country} {filters}"] = told
             for product in own:
                 assert snapshot.product(product.id, country, customer_id) == product
@@ -163,19 +163,22 @@ class TestWhatIsRead:
     ) -> None:
         await add_many(other, 300)
         before = await catalogue.at(await version_in(other))
-        before.serialized_products(1, "GB", limit=200)
-        before.serialized_products(1, "GB", page=2, limit=200)
+        before.serialized_products(1, Filters("GB"), limit=200)
+        before.serialized_products(1, Filters("GB"), page=2, limit=200)
         await other.execute("UPDATE products SET name = 'Other' WHERE key = 'many 7'")
         after = await catalogue.at(await version_in(other))
-        assert before.products(1, "GB")[6].name == "Voucher 7"
-        assert after.products(1, "GB")[6].name == "Other"
-        same = [one is two for one, two in zip(before.products(1, "GB"), after.products(1, "GB"), strict=True)]
+        assert before.products(1, Filters("GB"))[6].name == "Voucher 7"
+        assert after.products(1, Filters("GB"))[6].name == "Other"
+        same = [
+            one is two
+            for one, two in zip(before.products(1, Filters("GB")), after.products(1, Filters("GB")), strict=True)
+        ]
         assert same.count(False) == 1
         serializer = catalogue._serializer
         assert isinstance(serializer, CountingSerializer)
         serializer.products = 0
-        after.serialized_products(1, "GB", limit=200)
-        after.serialized_products(1, "GB", page=2, limit=200)
+        after.serialized_products(1, Filters("GB"), limit=200)
+        after.serialized_products(1, Filters("GB"), page=2, limit=200)
         assert serializer.products == 1
 
     async def test_a_change_of_what_no_snapshot_has_makes_no_new_product(
@@ -206,7 +209,7 @@ class TestWhatIsRead:
         before = await catalogue.at(await version_in(other))
         await add_many(other, count)
         after = await catalogue.at(await version_in(other))
-        assert len(after.products(1, "GB")) == count
+        assert len(after.products(1, Filters("GB"))) == count
         assert after.follows(before) is follows
 
     async def test_the_last_thousand_versions_say_what_they_changed(
@@ -224,14 +227,14 @@ class TestWhatIsRead:
         assert await other.fetchval("SELECT count(*) FROM catalogue_changes") == 1_000
         after = await catalogue.at(await version_in(other))
         assert after.follows(before)
-        assert [one.name for one in after.products(1, "GB")] == ["Name 1000"]
+        assert [one.name for one in after.products(1, Filters("GB"))] == ["Name 1000"]
         await other.execute(
             "DO $$ BEGIN FOR n IN 1 .. 1001 LOOP UPDATE products SET name = 'No ' || n; END LOOP; END $$"
         )
         assert await other.fetchval("SELECT count(*) FROM catalogue_changes") == 1_000
         last = await catalogue.at(await version_in(other))
         assert not last.follows(after)
-        assert [one.name for one in last.products(1, "GB")] == ["No 1001"]
+        assert [one.name for one in last.products(1, Filters("GB"))] == ["No 1001"]
 
     @pytest.mark.parametrize(
         "change", ["UPDATE products SET name = name WHERE false", "DELETE FROM collections WHERE false"]
@@ -251,5 +254,5 @@ class TestWhatIsRead:
         while not loading.done():
             await asyncio.sleep(0)
             turns += 1
-        assert len((await loading).products(1, "GB")) == 10_000
+        assert len((await loading).products(1, Filters("GB"))) == 10_000
         assert turns > 10_000 / 50

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from largesse.base.errors import NotFound
 from largesse.base.money import to_number
 from largesse.catalogue.model import Collection, Product
+from largesse.catalogue.products import Filters
 from largesse.catalogue.snapshot import Snapshot
 from largesse.web.api.shapes import CatalogueInJson
 
@@ -43,8 +44,11 @@ def snapshot(products: list[Product] | None = None, collections: list[Collection
     return Snapshot.of(1, products or [], collections or [], CatalogueInJson("https://gifts.example"))
 
 
-def product_ids(shop: Snapshot, customer_id: int = ACME, country: str = "GB", **arguments: Any) -> list[int]:
-    return [item["id"] for item in msgspec.json.decode(shop.serialized_products(customer_id, country, **arguments))]
+def product_ids(
+    shop: Snapshot, customer_id: int = ACME, country: str = "GB", page: int = 1, limit: int = 100, **filters: Any
+) -> list[int]:
+    found = shop.serialized_products(customer_id, Filters(country, **filters), page, limit)
+    return [item["id"] for item in msgspec.json.decode(found)]
 
 
 def collection_ids(shop: Snapshot, customer_id: int = ACME, **arguments: Any) -> list[int]:
@@ -102,7 +106,7 @@ class TestProducts:
         assert shop.product(3, "GB", ACME) is mine
         assert msgspec.json.decode(shop.serialized_product(3, "GB", ACME))["totalPrice"] == 52.14
         assert msgspec.json.decode(shop.serialized_product(3, "IE", ACME))["totalPrice"] == 48.45
-        assert shop.serialized_product(1, "GB", ACME) == shop.serialized_products(ACME, "GB", limit=1)[1:-1]
+        assert shop.serialized_product(1, "GB", ACME) == shop.serialized_products(ACME, Filters("GB"), limit=1)[1:-1]
 
     @pytest.mark.parametrize(
         ("keyword", "found"),

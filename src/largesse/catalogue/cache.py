@@ -8,7 +8,6 @@ import asyncio
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import NamedTuple
 
 from largesse.base.batching import Batcher
@@ -17,7 +16,7 @@ from largesse.base.errors import Unavailable
 from largesse.base.recently_used import RecentlyUsed
 from largesse.catalogue.listing import Serializer
 from largesse.catalogue.model import Collection, Product, ProductReader, collection_from_row
-from largesse.catalogue.products import ProductsBuilder
+from largesse.catalogue.products import Filters, ProductsBuilder
 from largesse.catalogue.snapshot import Collections, Snapshot
 from largesse.customers.authenticator import Caller
 from largesse.db.fragments import Fragment, compose
@@ -219,17 +218,9 @@ class Catalogue:
             own = await self._own_reads.submit((principal.customer_id, principal.environment))
         return snapshot.with_own(own.collections)
 
-    async def prepare(
-        self,
-        snapshot: Snapshot,
-        customer_id: int,
-        country: str,
-        currency: str | None = None,
-        amount: Decimal | None = None,
-        keyword: str | None = None,
-    ) -> None:
+    async def prepare(self, snapshot: Snapshot, customer_id: int, filters: Filters) -> None:
         """Computes the products and currencies of `snapshot` for some filters. Raises Unavailable if too many wait."""
-        await self.finish(customer_id, snapshot.preparing(customer_id, country, currency, amount, keyword))
+        await self.finish(customer_id, snapshot.preparing(customer_id, filters))
 
     async def finish(self, customer_id: int, steps: Steps[Result]) -> Result:
         """Returns the result of a computation over a snapshot, which runs in slices if it takes long. Raises Unavailable if too many wait."""

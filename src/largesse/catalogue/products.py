@@ -21,7 +21,6 @@ from largesse.catalogue.sorted_chunks import CHUNK, SortedChunks
 
 Value = TypeVar("Value")
 Items = SortedChunks[ProductItem]
-Filters = tuple[str, str | None, Decimal | None, str | None]  # country, currency, amount, keyword
 
 # Bounds of the cached results, in bytes, in items, and in number. They need bounds, as callers choose the filters.
 _PAGES_BYTES = 16 * 2**20
@@ -31,6 +30,15 @@ _MAX_CACHED = 1_000
 _BY_ID = attrgetter("id")
 _CURRENCY = attrgetter("currency")
 _NONE: Items = SortedChunks()
+
+
+class Filters(NamedTuple):
+    """Selects the products of a country: those that can be sent for `amount`, in major units, or less, and with the words of `keyword` in their name."""
+
+    country: str
+    currency: str | None = None
+    amount: Decimal | None = None
+    keyword: str | None = None
 
 
 class _Buckets(Generic[Value]):
@@ -142,7 +150,7 @@ class Products:
             return cached.serialized
         start = (page - 1) * limit
         items = found[start : start + limit]
-        serialized = self._serializer.listed([item.serialized(filters[0]) for item in items])
+        serialized = self._serializer.listed([item.serialized(filters.country) for item in items])
         if items:  # empty pages are not stored: callers may ask for any number of them
             self._memory.pages.put(key, _Page(found, serialized))
         return serialized
@@ -235,7 +243,7 @@ class Products:
         if cached is not None and cached.source is found and cached.own is own:
             return cached.whole
         whole = found
-        for item in _passing([item for item in own if item.product.sold_in(filters[0])], filters):
+        for item in _passing([item for item in own if item.product.sold_in(filters.country)], filters):
             whole = whole.put(item)
         self._memory.extended.put((customer_id, filters), _Extended(found, own, whole))
         return whole

@@ -13,7 +13,7 @@ from largesse.base.errors import NotFound
 from largesse.base.recently_used import RecentlyUsed
 from largesse.catalogue.listing import CollectionItem, ProductItem, Serialized, Serializer, costing_at_most, in_currency
 from largesse.catalogue.model import Collection, Product
-from largesse.catalogue.products import Products, ProductsBuilder, finish
+from largesse.catalogue.products import Filters, Products, ProductsBuilder, finish
 
 _PAGES_BYTES = 16 * 2**20
 _MAX_CACHED = 1_000
@@ -102,44 +102,18 @@ class Snapshot:
             raise NotFound(f"There is no product {product_id} available in {country}.")
         return serialized
 
-    def serialized_products(
-        self,
-        customer_id: int,
-        country: str,
-        currency: str | None = None,
-        amount: Decimal | None = None,
-        keyword: str | None = None,
-        page: int = 1,
-        limit: int = 100,
-    ) -> Serialized:
-        """Returns a page (1-based) of the customer's products in `country`, by id, serialized.
+    def serialized_products(self, customer_id: int, filters: Filters, page: int = 1, limit: int = 100) -> Serialized:
+        """Returns a page (1-based) of the customer's products, by id, serialized."""
+        return self._products.serialized_page(customer_id, filters, page, limit)
 
-        `amount`, in major units, selects products that can be sent for that or less; `keyword` those with its words in their name.
-        """
-        return self._products.serialized_page(customer_id, (country, currency, amount, keyword), page, limit)
+    def products(self, customer_id: int, filters: Filters) -> Sequence[Product]:
+        """Returns the customer's products, by id."""
+        return _ProductsOf(self._products.find_all(customer_id, filters))
 
-    def products(
-        self,
-        customer_id: int,
-        country: str,
-        currency: str | None = None,
-        amount: Decimal | None = None,
-        keyword: str | None = None,
-    ) -> Sequence[Product]:
-        """Returns the customer's products in `country`, by id, by the filters of `serialized_products`."""
-        return _ProductsOf(self._products.find_all(customer_id, (country, currency, amount, keyword)))
-
-    def preparing(
-        self,
-        customer_id: int,
-        country: str,
-        currency: str | None = None,
-        amount: Decimal | None = None,
-        keyword: str | None = None,
-    ) -> Steps[bool]:
+    def preparing(self, customer_id: int, filters: Filters) -> Steps[bool]:
         """Computes what `products`, `serialized_products` and `currencies` will return. Returns True."""
-        yield from self._products.filtering(customer_id, (country, currency, amount, keyword))
-        yield from self._products.counting(country)
+        yield from self._products.filtering(customer_id, filters)
+        yield from self._products.counting(filters.country)
         return True
 
     def countries(self, customer_id: int) -> list[str]:

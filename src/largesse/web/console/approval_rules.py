@@ -10,6 +10,7 @@ from largesse.approvals.store import list_rules
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import text
 from largesse.base.text import has_words, search_words
+from largesse.catalogue.products import Filters
 from largesse.customers.customer_store import list_currencies
 from largesse.customers.members import MOST_PEOPLE, list_members
 from largesse.ledger.accounts import MOST_ACCOUNTS
@@ -151,7 +152,7 @@ async def _gifts(context: RequestContext) -> tuple[dict[int, str], dict[int, str
     catalogue, customer_id, keyword = context.services.catalogue, context.person.customer_id, _keyword(context)
     products: dict[int, str] = {}
     for country in snapshot.countries(customer_id):
-        wanted = customer_id, country, None, None, keyword or None
+        wanted = customer_id, Filters(country, keyword=keyword or None)
         await catalogue.prepare(snapshot, *wanted)
         products |= {one.id: one.name for one in snapshot.products(*wanted)[: MOST_OFFERED + 1]}
     words = search_words(keyword)

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from largesse.base.i18n.languages import text
 from largesse.base.text import folded
 from largesse.catalogue.model import Product
+from largesse.catalogue.products import Filters
 from largesse.catalogue.snapshot import Snapshot
 from largesse.contacts.model import Contact
 from largesse.contacts.store import Filter, list_contacts
@@ -132,7 +133,7 @@ async def _products(
     countries = sorted(snapshot.countries(customer_id), key=lambda country: (country != DEFAULT_COUNTRY, country))
     seen: set[int] = set()
     for country in countries[:_MOST_COUNTRIES]:
-        wanted = (customer_id, country, None, None, words)
+        wanted = customer_id, Filters(country, keyword=words)
         await context.services.catalogue.prepare(snapshot, *wanted)
         for product in islice(snapshot.products(*wanted), MOST_OF_KIND):
             if product.id not in seen and _fits(words, product.name):

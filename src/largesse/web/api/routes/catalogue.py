@@ -14,6 +14,7 @@ from largesse.base.errors import NotFound
 from largesse.base.money import MAX_AMOUNT
 from largesse.branding.service import read_brand
 from largesse.catalogue.model import NOTHING_SAID
+from largesse.catalogue.products import Filters
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import read_details
 from largesse.customers.restrictions import READ
@@ -128,10 +129,10 @@ def _is_filtered(query: ProductsQuery) -> bool:
     return bool(query.currency or query.amount is not UNSET or query.keyword)
 
 
-def _filters(call: Call) -> tuple[int, str, str | None, Decimal | None, str | None]:
+def _filters(call: Call) -> tuple[int, Filters]:
     query: ProductsQuery = call.query
-    currency, amount = _upper(query.currency), _exact(query.amount)
-    return call.principal.customer_id, query.country.upper(), currency, amount, query.keyword
+    filters = Filters(query.country.upper(), _upper(query.currency), _exact(query.amount), query.keyword)
+    return call.principal.customer_id, filters
 
 
 async def _product(services: Services, call: Call) -> Reply:

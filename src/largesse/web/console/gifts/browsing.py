@@ -12,6 +12,7 @@ from largesse.base.errors import NotFound
 from largesse.base.money import to_decimal
 from largesse.catalogue.model import NOTHING_SAID, Product, gift_price
 from largesse.catalogue.model import Collection as GiftCollection
+from largesse.catalogue.products import Filters
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import read_details
 from largesse.customers.roles import Right
@@ -34,9 +35,10 @@ async def products_found(
 ) -> Sequence[Product]:
     """Returns the products that match the search, those with an id in `first` before the others. Ignores unknown filter values."""
     catalogue, country = context.services.catalogue, country_asked(context, snapshot, customer_id)
-    await catalogue.prepare(snapshot, customer_id, country)
+    await catalogue.prepare(snapshot, customer_id, Filters(country))
     currency, keyword = context.query("currency").upper() or None, context.query("q").strip() or None
-    wanted = customer_id, country, currency, _most(context, currencies_in(snapshot, customer_id, country)), keyword
+    most = _most(context, currencies_in(snapshot, customer_id, country))
+    wanted = customer_id, Filters(country, currency, most, keyword)
     await catalogue.prepare(snapshot, *wanted)
     found, kind = snapshot.products(*wanted), context.query("kind")
     kinds = {kind == "digital"} if kind in {"digital", "physical"} else {True, False}

@@ -14,6 +14,7 @@ from largesse.base.i18n.languages import LANGUAGES, language_of_country, text
 from largesse.base.money import canonical
 from largesse.catalogue import service
 from largesse.catalogue.model import Collection, Product, can_become
+from largesse.catalogue.products import Filters
 from largesse.catalogue.snapshot import Snapshot
 from largesse.catalogue.store import OwnCollection, read_details
 from largesse.web.claim.pages import Previews
@@ -298,7 +299,8 @@ async def _show(
     keyword = context.form["q"].strip()[:100]
     known = (snapshot.product(one, terms.country, customer_id) for one in ticked)
     first = [product for product in known if product is not None and fits(product)]
-    catalogue, wanted = context.services.catalogue, (customer_id, terms.country, terms.currency, None, keyword or None)
+    catalogue = context.services.catalogue
+    wanted = customer_id, Filters(terms.country, terms.currency, keyword=keyword or None)
     await catalogue.prepare(snapshot, *wanted)
     others = await catalogue.finish(customer_id, _fitting(snapshot.products(*wanted), known_ids, fits))
     return context.page(
