@@ -10,7 +10,7 @@ from largesse.base.errors import InvalidRequest, NotFound
 from largesse.customers.actor import Actor
 from largesse.customers.staff_roles import StaffRight
 from largesse.db.pool import Connection, Row
-from largesse.db.statements import plan_by_index
+from largesse.db.statements import members_of, plan_by_index
 from largesse.fulfilment import stock_store
 from largesse.fulfilment.store import read_references
 
@@ -114,13 +114,9 @@ async def list_taken(connection: Connection, product_id: int, before: int | None
     references = await read_references(connection, rows)
     return [
         TakenNumber(
-            row["id"],
-            row["value_minor"],
-            row["customer"],
-            references.get((row["customer_id"], row["order_id"]), ""),
-            row["number"],
-            row["handed_at"],
-            row["added_at"],
+            **members_of(TakenNumber, row),
+            order_reference=references.get((row["customer_id"], row["order_id"]), ""),
+            line=row["number"],
         )
         for row in rows
     ]

@@ -168,18 +168,7 @@ class Receivable(msgspec.Struct, frozen=True):
 async def list_receivables(connection: Connection, customer: str | None = None) -> list[Receivable]:
     """Returns what each customer owes who was ever invoiced, sorted by customer. Includes customers who owe nothing now."""
     rows = await connection.fetch(_RECEIVABLES, customer)
-    return [
-        Receivable(
-            row["customer"],
-            row["name"],
-            row["environment"],
-            row["currency"],
-            row["owed_minor"] + row["settled_minor"],
-            row["settled_minor"],
-            row["owed_minor"],
-        )
-        for row in rows
-    ]
+    return [Receivable(**row, ordered_minor=row["owed_minor"] + row["settled_minor"]) for row in rows]
 
 
 class OwedAmount(msgspec.Struct, frozen=True):
