@@ -14,12 +14,13 @@ from tests.plans import rows_read
 from tests.webhooks.conftest import Receiver, World, principal, receiver, world
 
 from largesse.base.errors import InvalidRequest
-from largesse.db.pool import Connection
+from largesse.db.pool import Connection, Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
 from largesse.events import store
 from largesse.events.kinds import ORDER_CREATED, Sampled
 from largesse.events.store import START, StreamedEvent, read_cursor, read_stream, record_event
+from largesse.webhooks import delivery_store
 from largesse.webhooks.queues import fan_out
 
 __all__ = ["principal", "receiver", "world"]
@@ -72,6 +73,25 @@ async def test_a_page_reads_no_other_events(world: World) -> None:
         for statement, position in ((store._NEWEST, store._PAST_ALL), (store._AFTER, 0), (store._AFTER, 2000)):
             page = *of_customer, position, 100, store.DAYS
             assert await rows_read(connection, Role.APP, "events", statement, *page) == 100
+
+
+@pytest.mark.skipif(IS_DISTRIBUTED, reason="what a node reads is not among what its coordinator explains")
+async def test_the_event_of_an_order_is_found_without_reading_the_others(database: Database) -> None:
+    async with database.connection(OPERATOR) as connection:
+        await connection.execute(
+            """
+            INSERT INTO events (order_id, customer_id, environment, event, body, created_at, fanned_out_at)
+            SELECT n, 1, 'production', 'order.created', '', now() - n * interval '1 second', CASE WHEN n > 10 THEN now() END
+            FROM generate_series(1, 20000) AS n
+            """
+        )
+        await connection.execute("ANALYZE events")
+        at = await connection.fetchval("SELECT created_at FROM events WHERE order_id = 500")
+        for role, statement, arguments in (
+            (Role.APP, delivery_store._EVENT_OF_ORDER, (1, at, 500)),
+            (Role.OPERATOR, store._BODIES, (1, 500, "order.created", at)),
+        ):
+            assert await rows_read(connection, role, "events", statement, *arguments) <= 11
 
 
 async def test_an_event_that_is_committed_late_comes_after_those_that_were_read(world: World) -> None:
