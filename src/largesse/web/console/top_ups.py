@@ -84,7 +84,7 @@ async def list_all(context: RequestContext) -> Response:
     rows = [
         (one, spelled_reference(one.reference), *_shown_state(context, one)) for one in found if one.account_id in seen
     ]
-    return context.page("top_ups.html", rows=rows)
+    return context.page("top_ups.html", rows=rows, may_pay_in=context.person.may(Right.MOVE_FUNDS))
 
 
 async def cancel(context: RequestContext) -> Response:
