@@ -28,7 +28,9 @@ from tests.faults.proxy import Proxy
 
 from largesse.db import migrate
 from largesse.db.embedded import EmbeddedServer
+from largesse.db.pipeline import Statement
 from largesse.db.pool import Database
+from largesse.db.session import Session
 from largesse.encryption.vault import Vault
 
 # What collecting makes stays until the end: looking through it for garbage again and again took a quarter of the time.
@@ -298,3 +300,17 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     database = await Database.connect(database_url, max_connections=8)
     yield database
     await database.close()
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many statements each round trip took that sends several."""
+    trips: list[int] = []
+    send_together = Session.send_together
+
+    async def count(session: Session, *statements: Statement) -> Any:
+        trips.append(len(statements))
+        return await send_together(session, *statements)
+
+    monkeypatch.setattr(Session, "send_together", count)
+    return trips

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import asyncpg
 import pytest
@@ -11,10 +10,8 @@ from tests.chained import loaded
 from tests.closing import closing
 from tests.distributed import IS_DISTRIBUTED
 
-from largesse.db.pipeline import Statement
 from largesse.db.pool import Connection, Database
 from largesse.db.scope import OPERATOR, Scope
-from largesse.db.session import Session
 from largesse.ledger import own_accounts as statements
 from largesse.ledger.own_accounts import OwnAccountCache, OwnAccounts, OwnKey, find_own_accounts, own_accounts
 
@@ -100,16 +97,8 @@ async def test_processes_that_start_together_spend_no_id_without_a_row(database:
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="a coordinator is sent BEGIN as a message of its own")
 async def test_a_look_up_takes_one_round_trip_whether_accounts_are_missing_or_not(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, trips: list[int]
 ) -> None:
-    trips: list[int] = []
-    send_together = Session.send_together
-
-    async def count(session: Session, *statements: Statement) -> Any:
-        trips.append(len(statements))
-        return await send_together(session, *statements)
-
-    monkeypatch.setattr(Session, "send_together", count)
     async with started(database) as cache:
         created = await cache.find(KEYS[0])
     assert len(trips) == 1

@@ -12,10 +12,8 @@ from tests.orders.builder import build_order, open_session
 from largesse.base.errors import BudgetExceeded, InvalidRequest, Unauthorized
 from largesse.customers.authenticator import person_calls
 from largesse.customers.principal import Principal
-from largesse.db.pipeline import Statement
 from largesse.db.pool import Database
 from largesse.db.scope import OPERATOR
-from largesse.db.session import Session
 from largesse.ledger.own_accounts import OwnAccounts, own_accounts
 from largesse.orders.order import Order, Placed
 from largesse.orders.placer import Placer
@@ -135,17 +133,8 @@ async def test_an_order_is_by_a_service_account_or_by_a_person(desk: Desk, place
 
 @pytest.mark.skipif(IS_DISTRIBUTED, reason="a coordinator is sent BEGIN as a message of its own")
 async def test_what_a_budget_has_left_is_read_with_the_locks_once_it_is_known_that_there_is_one(
-    desk: Desk, placer: Placer, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, placer: Placer, trips: list[int]
 ) -> None:
-    trips: list[int] = []
-    send_together = Session.send_together
-
-    async def count(session: Session, *statements: Statement) -> Any:
-        trips.append(len(statements))
-        return await send_together(session, *statements)
-
-    monkeypatch.setattr(Session, "send_together", count)
-
     async def place() -> list[int]:
         trips.clear()
         await placer.place(await desk.order(ADA))
