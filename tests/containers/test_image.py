@@ -10,7 +10,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ import httpx
 import pytest
 from tests.demo.test_demo import paste
 from tests.faults.installation import WORLD
+from tests.worker.test_metrics import free_port
 
 from largesse import __version__
 
@@ -137,12 +137,6 @@ def image() -> Iterator[Image]:
         run(*BUILDAH, "rm", container)
         if built == IMAGE:
             run(*BUILDAH, "rmi", IMAGE, f"{IMAGE}-base")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.long

@@ -21,11 +21,6 @@ NOW = datetime(2030, 1, 2, 9, tzinfo=UTC)
 ENDS = NOW + timedelta(hours=1)
 
 
-@pytest.fixture
-def vault() -> Vault:
-    return Vault([bytes(range(32))])
-
-
 def test_what_it_is_about_comes_back_until_it_ends(vault: Vault) -> None:
     cookie = seal_cookie(vault, "visit", b"7/1", ENDS)
     assert "7/1" not in cookie
