@@ -98,6 +98,8 @@ def test_blank_parts_of_a_list_take_no_time() -> None:
         ("ada.byron@x.com, Ada, Byron, 3", [("ada.byron@x.com", "Ada Byron", 3)]),
         ("a@x.com\tAda\tByron\t2\nb@x.com\tBob", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),
         (" ; ;\n7;Byron;Ada;abyron@x.com;3", [("abyron@x.com", "Ada Byron", 3)]),
+        ("a@x.com, Ada, 25,00\nb@x.com, Bob, 12,50", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
+        ("a@x.com,25,00\nb@x.com,30\nc@x.com", [("a@x.com", None, 1), ("b@x.com", None, 1), ("c@x.com", None, 1)]),
         ("a@x.com; Ada; 25.00\nb@x.com; Bob; 12,50", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         ("a@x.com; Ada; 8001\nb@x.com; Bob; 1000", [("a@x.com", "Ada", 1), ("b@x.com", "Bob", 1)]),
         ("a@x.com; Ada; 8001; 2\nb@x.com; Bob; 1000; 1", [("a@x.com", "Ada", 2), ("b@x.com", "Bob", 1)]),

@@ -148,14 +148,15 @@ def as_labelled(sheet: Sheet, columns: Columns) -> Columns:
     """Returns the columns of rows below the label "address, name, how many".
 
     The third column or else the last one is the quantity if it is after the address and most of its cells are numbers, so that wrong ones
-    are found, unless all are amounts or postcodes. The other column beside the address is the name if it has letters.
+    are found, unless all are amounts, also ones divided at their comma, or postcodes. The other column beside the address is the name if it has letters.
     """
     email = columns.email
     if columns.has_heading or email is None:
         return columns
     for at in (2, sheet.width - 1):
         is_free = email < at < sheet.width and at not in columns.used
-        if is_free and _holds_numbers(sheet, at) and not _holds_amounts_or_postcodes(_cells(sheet, at)):
+        holds_others = _holds_amounts_or_postcodes(_cells(sheet, at)) or _divides_amounts(sheet, at)
+        if is_free and _holds_numbers(sheet, at) and not holds_others:
             columns = msgspec.structs.replace(columns, quantity=at)
             break
     beside = 1 - email
@@ -279,6 +280,15 @@ def _holds_numbers(sheet: Sheet, at: int) -> bool:
 def _holds_amounts_or_postcodes(cells: Collection[str]) -> bool:
     """Returns whether all cells are like `25.00`, or all are numbers of four digits and differ: hardly anybody gets a thousand gifts."""
     return all(map(_AMOUNT.fullmatch, cells)) or (len(set(cells)) > 1 and all(map(_POSTCODE.fullmatch, cells)))
+
+
+def _divides_amounts(sheet: Sheet, at: int) -> bool:
+    """Returns whether a column is one half of amounts whose comma was read as a separator: `25,00`."""
+    for left in (at - 1, at):
+        pairs = [row.cells[left : left + 2] for row in sheet.rows if "".join(row.cells[left + 1 : left + 2])]
+        if pairs and all(_AMOUNT.fullmatch(",".join(pair)) for pair in pairs):
+            return True
+    return False
 
 
 def _holds_names(sheet: Sheet, at: int) -> bool:
