@@ -182,7 +182,7 @@ def test_of_a_workbook_the_sheet_with_most_addresses_is_taken_and_another_chosen
     )
     ada.get(f"{path}/recipients")
     assert ada.upload(f"{path}/file", data, file_name="people<b>.xlsx").status_code == 303
-    ada.sees(f"{path}/recipients", "File: people<b>.xlsx", "Sheet Staff 2 of 4", "Columns email, name")
+    ada.sees(f"{path}/recipients", "File: people<b>.xlsx", "Sheet Staff 2 of 4", "Read: email, name")
     ada.says("Zoë, K zoe@x.com 1 Ready")
     # A row that is edited stays so while another sheet is looked at.
     save(ada, path, number=["3"], email=["bob@x.com"], name=["Bob"], quantity=["1"])
