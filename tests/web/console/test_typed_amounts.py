@@ -58,3 +58,14 @@ def test_amounts_of_the_back_office(service: Service, currency: str, typed: str,
     assert owner.submit(f"/office/money/accounts/{account}/correct", **correction).status_code == 303
     proposed = "SELECT amount_minor FROM corrections WHERE account_id = $1"
     assert [tuple(row) for row in service.sql(proposed, account)] == [(minor,)]
+
+
+@pytest.mark.parametrize(("value", "status"), [("499", 422), ("500", 303), ("10,000", 303), ("10,001", 422)])
+def test_an_amount_outside_the_range_of_a_gift_names_the_range(
+    service: Service, ada: Browser, value: str, status: int
+) -> None:
+    ramen = str(service.ids["products"]["ramen"])
+    answer = ada.submit("/app/templates", name="Mine", product=ramen, country="JP", value=value, wrapping_key="gold")
+    assert answer.status_code == status
+    assert ("Type an amount from JP¥500 to JP¥10,000." in answer.text) is (status == 422)
+    assert (f'value="{value}"' in answer.text) is (status == 422)

@@ -80,9 +80,18 @@ async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tup
     try:
         gift, _ = await context.services.drafts.gift(caller, draft)
     except InvalidRequest:
-        context.form.error("value", context.say("It cannot be sent for this amount."))
+        context.form.error("value", _wrong_amount(context, picked))
         return choice, None
     return choice, gift
+
+
+def _wrong_amount(context: RequestContext, picked: Picked) -> str:
+    offered = picked.product.range_minor if picked.product else None
+    typed = typed_amount(context, "value", picked.currency)
+    if offered is None or offered[0] <= typed <= offered[1]:
+        return context.say("It cannot be sent for this amount.")
+    least, most = (context.language.amount(minor, picked.currency) for minor in offered)
+    return context.say("Type an amount from %(least)s to %(most)s.", least=least, most=most)
 
 
 def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
