@@ -1,14 +1,14 @@
 """Says in plain words why the mail server cannot be reached or used."""
 
 import os
-import re
 import socket
 import ssl
 
 from aiosmtplib.errors import SMTPAuthenticationError, SMTPException, SMTPResponseException
 
+from largesse.mail.mime import one_line
+
 _REASON_CHARACTERS = 500
-_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 # The first that matches decides.
 _WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
     (ssl.SSLError, "it does not speak TLS there"),
@@ -33,7 +33,7 @@ def cause_of(error: BaseException) -> BaseException:
 
 def as_text(code: int | None, said: str) -> str:
     """Returns a reply code and the server's words for people, without bytes that cannot be stored."""
-    return _NOT_TEXT.sub(" ", f"{code or ''} {said}").strip()[:_REASON_CHARACTERS]
+    return one_line(f"{code or ''} {said}")[:_REASON_CHARACTERS]
 
 
 def why(error: BaseException) -> str:
