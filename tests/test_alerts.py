@@ -109,6 +109,11 @@ CASES = {
             f'largesse_mails_total{{{WORKER},outcome="bounced"}}': "0+1x80",
         },
     ),
+    "LargesseMailUnreadable": Case(
+        11,
+        {f'largesse_mail_put_off{{{WORKER},fault="service"}}': "1x20"},
+        {f'largesse_mail_put_off{{{WORKER},fault="service"}}': "0x20"},
+    ),
     "LargesseMailHeld": Case(
         11,
         {f"largesse_mail_held{{{WORKER}}}": "1x20", f"largesse_mail_held{{{SERVE}}}": "0x20"},
@@ -223,9 +228,16 @@ def mail_stops() -> list[dict[str, object]]:
         f'largesse_mails_total{{{WORKER},outcome="{outcome}"}}' for outcome in ("server_failed", "retry", "sent")
     )
     few, right_again = {retry: "0 1 2 2 3 3 3 3 4x60"}, {failed: "0 1 2 3x60", sent: "0x5 1x60"}
+    put_off, away = (
+        f'largesse_mail_put_off{{{WORKER},fault="server"}}',
+        f'largesse_mails_total{{{WORKER},outcome="server_away"}}',
+    )
+    one_waits, all_wait = {put_off: "0 1x180", failed: "0 1x180"}, {put_off: "0 1x60", away: "0+1x60"}
     return [
         unit_test("all are put off", "LargesseMailFailing", {retry: "0+5x60"}, range(30, 31), fires=True),
         unit_test("one is put off", "LargesseMailFailing", few, range(61), fires=False),
+        unit_test("one waits", "LargesseMailFailing", one_waits, range(20, 180, 40), fires=True),
+        unit_test("it is away", "LargesseMailFailing", all_wait, range(61), fires=False),
         unit_test("it is right again", "LargesseMailFailing", right_again, range(61), fires=False),
     ]
 

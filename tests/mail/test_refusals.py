@@ -359,9 +359,11 @@ async def test_a_message_that_cannot_be_decrypted_stops_no_other(office: Office)
     await office.database.execute(OPERATOR, f"UPDATE lines SET sealed = sealed || 'x' {of_odd}", odd)
     await office.send()
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[KIM]]
-    told = "SELECT state, reason, attempts FROM messages " + of_odd
+    told = "SELECT state, reason, fault, attempts FROM messages " + of_odd
     [row] = await office.database.fetch(OPERATOR, told, odd)
-    assert tuple(row) == ("pending", "The mail could not be written.", 1)
+    assert tuple(row) == ("pending", "The mail could not be written.", "service", 1), (
+        "the mail server has no part in it"
+    )
     await office.database.execute(OPERATOR, f"UPDATE lines SET sealed = $2 {of_odd}", odd, sealed)
     await office.advance(3590)
     await office.send()
@@ -380,7 +382,10 @@ async def test_a_message_that_cannot_be_written_stops_no_other(office: Office, m
         return write(one, mail_from, at=at)
 
     monkeypatch.setattr(letter, "write", fail)
+    refused, unreadable = (metrics.MAILS.labels(outcome)._value for outcome in ("server_refused", "unreadable"))
+    before = refused.get(), unreadable.get()
     await office.send_order([(SAM, "Sam", 1), (KIM, None, 1)])
+    assert (refused.get(), unreadable.get()) == (before[0], before[1] + 1)
     assert [envelope.rcpt_tos for envelope in office.server.got] == [[KIM]]
     monkeypatch.setattr(letter, "write", write)
     await office.advance(60)

@@ -104,6 +104,27 @@ async def test_what_was_given_up_after_three_days_has_three_more(office: Office)
     assert await office.states() == ["sent"]
 
 
+async def test_what_waits_for_a_server_goes_out_when_asked_for_unless_it_leaves_already(office: Office) -> None:
+    """One that the server may have taken is tried again after up to 12 hours, though the server is repaired."""
+    office.server.says = {SAM: "hang up", KIM: "450 4.2.1 full"}
+    await office.send_order([(SAM, None, 1), (KIM, None, 1)])
+    office.server.says = {}
+    await office.send()
+    assert office.server.got == []
+    waiting = RequeueFilter(LONG_AGO, states=["pending"])
+    execute = office.database.execute
+    await execute(OPERATOR, "UPDATE messages SET leased_until = clock_now() + interval '15 seconds'")
+    assert (
+        await count_given_up(await office.operator(), waiting),
+        await requeue(await office.operator(), waiting),
+    ) == (0, 0)
+    await execute(OPERATOR, "UPDATE messages SET leased_until = '-infinity'")
+    assert await requeue(await office.operator(), RequeueFilter(LONG_AGO, states=["held"])) == 0
+    assert await requeue(await office.operator(), waiting) == 1
+    await office.send()
+    assert office.server.recipients() == [SAM], "Kim's waits because of Kim"
+
+
 async def test_what_is_held_goes_out_when_asked_for(office: Office) -> None:
     url = office.server.url
     office.use(None)

@@ -11,7 +11,7 @@ from largesse.cli.running import HELP, Commands, acting_operator, operator_actor
 from largesse.cli.tables import customer_option, format_options, show
 from largesse.db.scope import OPERATOR
 from largesse.installation import open_vault
-from largesse.mail.requeue import RequeueFilter, count_given_up, requeue
+from largesse.mail.requeue import STATES, RequeueFilter, count_given_up, requeue
 from largesse.webhooks.service import rotate_secret
 from largesse.webhooks.store import find_subscription, list_every_subscription
 
@@ -66,17 +66,25 @@ def mail() -> None:
 @click.option(
     "--reason",
     metavar="WORDS",
-    help="Only what was given up with these words in the mail server's answer, whatever their case, such as '530'.",
+    help="Only mail with these words in the mail server's answer, whatever their case, such as '530'.",
+)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES),
+    help="Only mail in this state; repeat it for several. `pending` is what waits for its next try.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say how many messages that would be.")
-async def mail_requeue(since: str, reason: str | None, dry_run: bool) -> None:
-    """Send again the mail that bounced, was given up after three days, or is held.
+async def mail_requeue(since: str, reason: str | None, states: tuple[str, ...], dry_run: bool) -> None:
+    """Send again the mail that bounced, was given up after three days, is held, or waits for its next try.
 
     Each message goes out as before, without codes cancelled since, and has three days to be taken. Skips mail
     that was sent again meanwhile. Repeating the command sends nothing twice.
     """
     start = read_since(since)
-    wanted = RequeueFilter(start, None if reason is None else read_printable(reason, 500, argument="--reason"))
+    words = None if reason is None else read_printable(reason, 500, argument="--reason")
+    wanted = RequeueFilter(start, words, states=states or STATES)
     async with operator_actor() as actor:
         if dry_run:
             click.echo(f"Messages that would be sent again: {await count_given_up(actor, wanted):,}")

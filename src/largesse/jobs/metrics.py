@@ -16,6 +16,11 @@ WEBHOOK_DELAY_SECONDS = Histogram(
 )
 MAILS = Counter("largesse_mails", "Messages handed to the mail server, held or captured, by outcome.", ["outcome"])
 MAIL_HELD = Gauge("largesse_mail_held", "Messages held until a mail server is set; about, from 10,000 on.")
+MAIL_PUT_OFF = Gauge(
+    "largesse_mail_put_off",
+    "Messages that were not taken and wait for their next try; about, from 10,000 on.",
+    ["fault"],
+)
 MAIL_SECONDS = Histogram("largesse_mail_seconds", "Duration of handing over one message.")
 MAIL_LATENESS_SECONDS = Histogram(
     "largesse_mail_lateness_seconds",

@@ -157,7 +157,7 @@ class Mailer:
             )
             is_old = message.age_s > GIVE_UP_AFTER_S
             state, delay_s = ("exhausted", 0.0) if is_old else ("pending", SCHEDULE.delay_s(message.attempts + 1))
-            self._tell(Sent(message, state, delay_s, reason=UNREADABLE, fault=Fault.SERVER), started)
+            self._tell(Sent(message, state, delay_s, reason=UNREADABLE, fault=Fault.SERVICE), started)
 
     async def _send(self, message: Message) -> None:
         """Sends one message, and writes its outcome if it is known yet."""
@@ -243,12 +243,13 @@ class Mailer:
         if sent.state == "pending":
             has_failed = sent.stage is not None and (sent.code or 0) < 500
             outcome = "retry" if sent.fault != Fault.SERVER else "server_failed" if has_failed else "server_refused"
+            outcome = "unreadable" if sent.fault == Fault.SERVICE else outcome
         metrics.MAILS.labels(outcome).inc()
         metrics.MAIL_SECONDS.observe(seconds)
         if message.attempts == 0 and sent.state in {"sent", "captured"}:
             metrics.MAIL_LATENESS_SECONDS.observe((clock.now() - message.due_at).total_seconds())
         log.log(
-            logging.WARNING if sent.fault == Fault.SERVER else logging.INFO,
+            logging.WARNING if sent.fault in {Fault.SERVER, Fault.SERVICE} else logging.INFO,
             "mail.message",
             message_id=message.lease.key,
             order_id=message.order_id,

@@ -20,6 +20,7 @@ from largesse.db.sharding import arguments
 from largesse.db.statements import plan_by_index
 from largesse.encryption.vault import Vault
 from largesse.events.store import record_changes
+from largesse.jobs import metrics
 from largesse.jobs.leases import Lease, Queue, Terms, held_columns
 from largesse.lines.codes import asked_code, claim_link, open_code
 from largesse.mail import store
@@ -165,6 +166,7 @@ async def take(
         else:
             messages.append(message)
     if unreadable:
+        metrics.MAILS.labels("unreadable").inc(len(unreadable))
         await connection.execute(store.POSTPONE, *held_columns(unreadable), UNREADABLE, _UNREADABLE_AGAIN_S, SPREAD_S)
     return messages
 

@@ -42,7 +42,7 @@ class Sent(Confidential, frozen=True):
     delay_s: float = 0.0
     code: int | None = None  # the reply code of the mail server
     reason: str | None = None
-    fault: str | None = None  # the cause of a refusal: recipient or server
+    fault: str | None = None  # why it was not taken, as `Fault` has it
     stage: str | None = None  # where the handover to the mail server ended
     subject: str = ""
     captured: bytes | None = None
@@ -119,10 +119,11 @@ async def _write_captured(connection: Connection, captured: Sequence[Sent]) -> N
 
 
 class Fault(StrEnum):
-    """The cause of a refusal."""
+    """Why a message was not taken."""
 
     RECIPIENT = "recipient"  # the address, or this one message: it bounces
     SERVER = "server"  # the server, or its trust in us: the message is tried again later
+    SERVICE = "service"  # the service, which could not write the message: it is tried again later
     UNSURE = "unsure"  # the recipient if the same connection takes another message, else the server
 
 

@@ -65,7 +65,7 @@ class Recipient(msgspec.Struct):
     numbers: list[int] = []
     mail: str | None = None  # the state of the latest mail, as `messages` has it, or scheduled; None in a code batch
     reason: str | None = None  # the mail server's answer if it did not take the mail
-    fault: str | None = None  # the cause of a refusal: recipient or server
+    fault: str | None = None  # why it was not taken, as `Fault` of `outcomes.py` has it
     sent_at: datetime | None = None
     first_sent_at: datetime | None = None  # when the first mail left, which may be another than the latest
     resends: int = 0
@@ -239,7 +239,7 @@ class RecipientDelivery(msgspec.Struct, kw_only=True):
     code_count: int = 0
     state: str
     reason: str | None = None  # the mail server's answer if it did not take the mail, or why the mail is held
-    fault: str | None = None  # the cause of a refusal: recipient or server
+    fault: str | None = None  # why it was not taken, as `Fault` of `outcomes.py` has it
     due_at: datetime
     sent_at: datetime | None = None
     attempts: int = 0

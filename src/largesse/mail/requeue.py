@@ -1,4 +1,4 @@
-"""Lists mail that was given up or is held, newest first, and releases or requeues it when the cause is corrected."""
+"""Lists mail that was not delivered, newest first, and releases or requeues it when the cause is corrected."""
 
 import re
 from collections.abc import Sequence
@@ -41,12 +41,12 @@ async def release(connection: Connection) -> int:
 _START = datetime(1970, 1, 1, tzinfo=UTC), 0
 
 
-STATES = ("bounced", "exhausted", "held")
+STATES = ("bounced", "exhausted", "held", "pending")
 MOST_REQUEUED = 10_000  # messages that a member of staff can requeue at once
 
 
 class RequeueFilter(msgspec.Struct, frozen=True):
-    """Which mail to send again: given up or held since a time, of all customers or one. The reason must contain a text, in any letter case."""
+    """Which mail to send again: given up, held, or put off since a time, of all customers or one. The reason must contain a text, in any letter case."""
 
     since: datetime
     reason: str | None = None
@@ -152,7 +152,7 @@ NEWEST = datetime(9999, 1, 1, tzinfo=UTC), 0
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """A message that was given up or is held."""
+    """A message that was given up, is held, or waits for its next try."""
 
     id: int
     customer_id: int

@@ -3,7 +3,7 @@
 from largesse.base.email import ERASED_DOMAIN
 from largesse.db.fragments import Fragment, compose, grouped, identifier
 
-# Mail that was given up or is held, and is sent again.
+# Mail that was not delivered, and is sent again.
 RELEASE = """
     WITH waiting AS (
         SELECT count(*) FROM (
@@ -47,13 +47,17 @@ _IS_LAST = compose(
 """,
     erased_domain=identifier(ERASED_DOMAIN),
 )
-_GIVEN_UP = compose(
+# As the indexes of such mail have it. What a worker sends right now is shown, but not made due.
+_UNDELIVERED = Fragment("(state IN ('bounced', 'exhausted', 'held') OR state = 'pending' AND fault IS NOT NULL)")
+_IS_FREE = Fragment("leased_until <= (SELECT clock_now())")
+_WANTED = compose(
     """
-    state = ANY({states}) AND state IN ('bounced', 'exhausted', 'held') AND kind NOT LIKE 'reminder%' AND kind <> 'campaign_code'
+    state = ANY({states}) AND {undelivered} AND (state = 'pending' OR kind NOT LIKE 'reminder%' AND kind <> 'campaign_code')
       AND ({reason} IS NULL OR position(lower({reason}) IN lower(reason)) > 0) AND {is_last}
 """,
     states=Fragment("$1::text[]"),
     reason=Fragment("$2::text"),
+    undelivered=_UNDELIVERED,
     is_last=_IS_LAST,
 )
 # Checks again which mail is the last: mail may have been sent again while this waited for the locks.
@@ -64,22 +68,24 @@ MAKE_DUE = compose(
         rank_at = at + $7::float8 * interval '1 second', line_numbers = standing::int[]
     FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY AS wanted (wanted_of, wanted_id, standing, place),
         LATERAL (SELECT (SELECT clock_now()) + ((place + $4) / $5::int) * $6::float8 * interval '1 second') AS turn (at)
-    WHERE customer_id = wanted_of AND id = wanted_id AND state IN ('bounced', 'exhausted', 'held') AND {is_last}
+    WHERE customer_id = wanted_of AND id = wanted_id AND {undelivered} AND {is_free} AND {is_last}
 """,
+    undelivered=_UNDELIVERED,
+    is_free=_IS_FREE,
     is_last=_IS_LAST,
 )
 
 
 def _given_up(columns: Fragment, more: Fragment) -> tuple[Fragment, Fragment]:
-    """Returns SQL for mail that was given up or is held, of any customer, and of customer $7."""
+    """Returns SQL for mail that was not delivered, of any customer, and of customer $7."""
     of_all, of_one = (
         compose(
             """
             SELECT {columns} FROM messages
-            WHERE {given_up} AND coalesce(finished_at, due_at) >= $3 AND {more} LIMIT $6
+            WHERE {wanted} AND coalesce(finished_at, due_at) >= $3 AND {more} LIMIT $6
         """,
             columns=columns,
-            given_up=_GIVEN_UP,
+            wanted=_WANTED,
             more=compose("{whose} {more}", whose=whose, more=more),
         )
         for whose in (Fragment(""), Fragment("customer_id = $7 AND"))
@@ -89,7 +95,10 @@ def _given_up(columns: Fragment, more: Fragment) -> tuple[Fragment, Fragment]:
 
 CANDIDATES = _given_up(
     Fragment("customer_id, id, order_id, line_numbers, coalesce(finished_at, due_at) AS given_up_at"),
-    Fragment("(coalesce(finished_at, due_at), id) > ($4, $5) ORDER BY coalesce(finished_at, due_at), id"),
+    compose(
+        "(coalesce(finished_at, due_at), id) > ($4, $5) AND {is_free} ORDER BY coalesce(finished_at, due_at), id",
+        is_free=_IS_FREE,
+    ),
 )
 NEWEST_GIVEN_UP = _given_up(
     Fragment(

@@ -133,7 +133,7 @@ PUT_BACK = """
 """
 # Frees messages that could not be written, such as one whose code cannot be decrypted, and tries them again after $5 seconds.
 POSTPONE = """
-    UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'server', attempts = attempts + 1,
+    UPDATE messages SET leased_until = '-infinity', reason = $4, fault = 'service', attempts = attempts + 1,
         due_at = (SELECT clock_now()) + $5::float8 * interval '1 second',
         rank_at = (SELECT clock_now()) + ($5::float8 + $6::float8) * interval '1 second'
     FROM unnest($1::int[], $2::bigint[], $3::bigint[]) AS held (held_by, held_id, held_fence)

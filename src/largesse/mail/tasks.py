@@ -22,6 +22,7 @@ from largesse.lines.states import LineKey
 from largesse.mail import store
 from largesse.mail.mailbox import sealing_context
 from largesse.mail.messages import fan_out
+from largesse.mail.outcomes import Fault
 from largesse.mail.people.writing import queue_low_balances
 from largesse.mail.requeue import release
 
@@ -175,5 +176,15 @@ TASKS = RoomTasks(
         DueTimes("mail_jobs", ("due_at",), "fanned_out_at IS NULL"),
         DueTimes("messages", ("due_at", "rank_at"), "state = 'pending'", since=("trying_since", "created_at")),
     ),
-    gauges=((metrics.MAIL_HELD, Waiting("messages", "state = 'held'", "messages_held", "rank_at")),),
+    gauges=(
+        (metrics.MAIL_HELD, Waiting("messages", "state = 'held'", "messages_held", "rank_at")),
+        (
+            metrics.MAIL_PUT_OFF.labels(Fault.SERVER),
+            Waiting("messages", "state = 'pending' AND fault = 'server'", "messages_put_off", "rank_at"),
+        ),
+        (
+            metrics.MAIL_PUT_OFF.labels(Fault.SERVICE),
+            Waiting("messages", "state = 'pending' AND fault = 'service'", "messages_put_off", "rank_at"),
+        ),
+    ),
 )

@@ -95,7 +95,8 @@ WAITING = """
            (SELECT count(*) FROM (SELECT FROM voucher_waits WHERE NOT is_test LIMIT $1) AS w) AS vouchers,
            (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS w) AS held,
            (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing,
-           (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'pending' AND fault = 'server' LIMIT $1) AS w) AS put_off
+           (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'pending' AND fault = 'server' LIMIT $1) AS w) AS put_off,
+           (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'pending' AND fault = 'service' LIMIT $1) AS w) AS unwritten
 """
 # The installation is new unless its first customer was opened more than $1 days ago.
 FIRST_STEPS = """
@@ -133,6 +134,7 @@ class Waiting(NamedTuple):
     held: int
     failing: int
     put_off: int  # mail that waits because the mail server fails
+    unwritten: int  # mail that could not be written
 
 
 class FirstSteps(NamedTuple):

@@ -18,6 +18,11 @@ def test_mail_that_waits_for_a_server_that_fails_is_not_well(service: Service, s
     assert "Mail Well A mail server is set" in owner.read("/office")
     bounce(service, "kim@example.com", "421 4.3.2 going down", "held")
     service.sql("UPDATE messages SET state = 'pending', fault = 'server', rank_at = now() + interval '1 hour'")
-    assert "Mail Failing The mail server fails: 1 mail waits" in owner.read("/office")
+    assert "Mail Failing 1 mail waits for the mail server" in owner.read("/office")
+    assert "Tried again later" in owner.read("/office/deliveries?state=pending")
+    service.sql("UPDATE messages SET fault = 'service'")
+    page = owner.read("/office")
+    assert "1 mail cannot be written" in page
+    assert "Mail Well A mail server is set" in page
     service.sql("UPDATE messages SET state = 'sent', fault = NULL, finished_at = now()")
     assert "Mail Well A mail server is set" in owner.read("/office")

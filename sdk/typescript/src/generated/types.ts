@@ -565,7 +565,7 @@ export interface RecipientDelivery {
   state: string;
   /** Why it was not delivered: what the mail server said, after its reply code, or in other words what happened, such as that it does not answer */
   reason: string | null;
-  /** Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to, fails or refuses whatever it is given, which is tried again */
+  /** Why it was not taken: because of the `recipient`; of the mail `server`, when it cannot be talked to, fails or refuses whatever it is given; or of the `service`, which could not write the mail. The last two are tried again */
   fault: string | null;
   /** When it was, or is, due first */
   dueAt: string;

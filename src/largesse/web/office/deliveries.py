@@ -1,4 +1,4 @@
-"""Deliveries that need attention, in the back office: mail that bounced, was given up or is held, and failing webhooks."""
+"""Deliveries that need attention, in the back office: mail that was not delivered, and failing webhooks."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -13,12 +13,13 @@ from largesse.customers.staff_roles import StaffRight
 from largesse.db.scope import OFFICE
 from largesse.mail.recipients import RecipientState
 from largesse.mail.requeue import MOST_REQUEUED, NEWEST, STATES, RequeueFilter, count_given_up, list_given_up, requeue
-from largesse.web.console.order_words import RECIPIENT_STATES
+from largesse.web.console.order_words import RECIPIENT_STATES, Shown
 from largesse.web.office.context import OfficeContext
 from largesse.web.office.customers import ENVIRONMENT_NAMES, acting_for, environment_of, named
 from largesse.webhooks.delivery_store import FIRST, list_failing
 from largesse.webhooks.service import redeliver_failed
 
+HERE = "/office/deliveries"
 _PAGE = 50
 _AGES = {
     "1": text("The last day"),
@@ -31,11 +32,12 @@ STATE_NAMES = {
     "bounced": RECIPIENT_STATES[RecipientState.BOUNCED],
     "exhausted": RECIPIENT_STATES[RecipientState.FAILED],
     "held": RECIPIENT_STATES[RecipientState.HELD],
+    "pending": Shown("waiting", text("Tried again later")),
 }
 
 
 async def show(context: OfficeContext) -> Response:
-    """Shows the mail that bounced, was given up or is held, newest first."""
+    """Shows the mail that bounced, was given up, is held, or waits for its next try, newest first."""
     wanted = _filter(context)
     async with context.database.connection(OFFICE) as connection:
         customer = None if wanted.customer_id is None else await read_customer(connection, wanted.customer_id)
@@ -80,7 +82,7 @@ async def send_again(context: OfficeContext) -> Response:
     wanted = _filter(context)
     made = await requeue(context.actor, wanted, most=MOST_REQUEUED)
     said = context.ngettext("%(count)s mail leaves again.", "%(count)s mails leave again.", made)
-    return context.see("/office/deliveries", said)
+    return context.see(HERE, said)
 
 
 async def webhooks(context: OfficeContext) -> Response:
@@ -105,7 +107,7 @@ async def webhooks(context: OfficeContext) -> Response:
 async def deliver_again(context: OfficeContext) -> Response:
     """Retries the deliveries of a webhook that failed permanently. Raises NotFound."""
     actor = acting_for(context, environment_of(context))
-    here = f"/office/deliveries/webhooks?from={actor.customer_id}"
+    here = f"{HERE}/webhooks?from={actor.customer_id}"
     try:
         count = await redeliver_failed(actor, context.services.delivery_throttle, context.uuid("subscription"))
     except TooManyRequests:

@@ -34,7 +34,7 @@ from largesse.staff.store import (
 )
 from largesse.web.console.charts import Figure, change_of
 from largesse.web.console.home import Step
-from largesse.web.office import bank_files, catalogue, staff
+from largesse.web.office import bank_files, catalogue, deliveries, staff
 from largesse.web.office.context import OfficeContext
 
 _LATE_S = 300.0  # a queue is behind if its first row has been due for longer
@@ -157,6 +157,7 @@ async def _items(context: OfficeContext, connection: Connection, waiting: Waitin
     returned = ngettext("%(count)s parcel came back", "%(count)s parcels came back", came_back)
     vouchers = ngettext("%(count)s gift waits for stock", "%(count)s gifts wait for stock", waiting.vouchers)
     held = ngettext("%(count)s mail is held", "%(count)s mails are held", waiting.held)
+    unwritten = ngettext("%(count)s mail cannot be written", "%(count)s mails cannot be written", waiting.unwritten)
     failing = ngettext("%(count)s webhook fails", "%(count)s webhooks fail", waiting.failing)
     due = await count_due(connection, soon_days=SOON_DAYS)
     late = ngettext("%(count)s privacy request is late", "%(count)s privacy requests are late", due.overdue)
@@ -176,8 +177,10 @@ async def _items(context: OfficeContext, connection: Connection, waiting: Waitin
         (to_send, "waiting", "truck", parcels, "/office/parcels"),
         (came_back, "bad", "truck", returned, "/office/parcels?state=back"),
         (waiting.vouchers, "bad", "ticket", vouchers, "/office/stock"),
-        (waiting.held, "bad", "mail", held, "/office/deliveries"),
-        (waiting.failing, "bad", "webhook", failing, "/office/deliveries/webhooks"),
+        (waiting.held, "bad", "mail", held, f"{deliveries.HERE}?state=held"),
+        (waiting.put_off, "bad", "mail", _put_off(context, waiting.put_off), f"{deliveries.HERE}?state=pending"),
+        (waiting.unwritten, "bad", "mail", unwritten, f"{deliveries.HERE}?state=pending"),
+        (waiting.failing, "bad", "webhook", failing, f"{deliveries.HERE}/webhooks"),
         (due.overdue, "bad", "shield-check", late, "/office/privacy"),
         (due.soon, "waiting", "shield-check", soon, "/office/privacy"),
     )
@@ -217,11 +220,15 @@ def _mail(context: OfficeContext, waiting: Waiting) -> Check:
         return _check(context, name, False, context.say("No mail server is set: mail is held"), bad=context.say("Held"))
     said = context.say("A mail server is set")
     if count:
-        said = context.ngettext(
-            "The mail server fails: %(count)s mail waits", "The mail server fails: %(count)s mails wait", count
-        )
+        said = _put_off(context, count)
     more = context.say("%(said)s, or more", said=said) if count == MOST_COUNTED else said
     return _check(context, name, not count, more, bad=context.say("Failing"))
+
+
+def _put_off(context: OfficeContext, count: int) -> str:
+    return context.ngettext(
+        "%(count)s mail waits for the mail server", "%(count)s mails wait for the mail server", count
+    )
 
 
 async def _queues(context: OfficeContext, connection: Connection) -> list[Check]:

@@ -181,10 +181,11 @@ class MailState(Word):
 
 
 class Fault(Word):
-    """The cause of a refusal of mail."""
+    """Why a mail was not taken."""
 
     RECIPIENT = "recipient"
     SERVER = "server"
+    SERVICE = "service"
 
 
 class RecipientDelivery(Shape, frozen=True, kw_only=True):

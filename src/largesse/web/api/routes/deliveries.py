@@ -175,8 +175,8 @@ class RecipientDeliveryShape(msgspec.Struct, kw_only=True, rename="camel"):
     fault: Annotated[
         str | None,
         Meta(
-            description="Who caused the refusal: `recipient`, or `server` when the mail server cannot be talked to, fails or "
-            "refuses whatever it is given, which is tried again",
+            description="Why it was not taken: because of the `recipient`; of the mail `server`, when it cannot be talked to, fails or "
+            "refuses whatever it is given; or of the `service`, which could not write the mail. The last two are tried again",
             examples=["server"],
         ),
     ]
