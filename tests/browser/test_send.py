@@ -175,6 +175,12 @@ def test_the_preview_follows_the_typing_and_what_is_pressed_meanwhile_is_taken(
     page.goto(f"{address}/message")
     assert page.get_by_label("Message").input_value() == "For all you do!"
     assert one.said == []
+    # In a form that was refused, the preview returns once it is saved.
+    page.get_by_label("Message").fill("{first_nam}")
+    page.get_by_role("button", name="Next: when and who pays").click()
+    page.get_by_text("The preview follows.").wait_for()
+    page.get_by_label("Message").fill("Thank you")
+    mail.get_by_text("Thank you", exact=True).wait_for()
 
 
 def test_gifts_are_found_while_typing(demo: Any, admin: Any, visit: Visits) -> None:

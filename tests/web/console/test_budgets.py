@@ -231,5 +231,5 @@ def test_an_old_window_keeps_what_somebody_else_changed_meanwhile(service: Servi
         here, **{**theirs, "name": "Thanks a lot", "limit": "40", "was_limit": "50.00", "who": people[0]}
     )
     assert bob.page.status_code == 422
-    bob.says("Somebody else changed this meanwhile to: Thank you")
+    bob.says("It is now: Thank you")
     assert 'name="was_name" value="Thank you"' in bob.page.text, "who saves it again has seen it"

@@ -82,7 +82,7 @@ def test_an_old_window_keeps_what_somebody_else_changed_of_a_template(service: S
     assert tuple(row) == ("Each morning", 25_00, "Good day!")
     ada.page = ada.submit(path, **was, **{**mine, "value": "5.00"})
     assert ada.page.status_code == 422
-    ada.says("Somebody else changed this meanwhile to: 25.00")
+    ada.says("It is now: 25.00")
 
 
 def held(page: httpx.Response, title: str) -> str:

@@ -52,7 +52,7 @@ def save(browser: Browser, path: str, fields: dict[str, Any], **changes: Any) ->
 def conflict(browser: Browser, path: str, fields: dict[str, Any], said: str, **changes: Any) -> None:
     browser.page = browser.submit(path, **{**fields, **changes})
     assert browser.page.status_code == 422
-    browser.says(f"Somebody else changed this meanwhile to: {said}")
+    browser.says(f"It is now: {said}")
 
 
 def test_an_automation_keeps_what_somebody_else_changed_meanwhile(service: Service, ada: Browser) -> None:
@@ -170,6 +170,7 @@ def test_the_message_and_the_delivery_of_a_draft_keep_what_another_window_saved_
     assert (now["wrapping_key"], now["from_name"], now["message"]) == ("confetti", "Acme", "Thank you,\nall")
     conflict(ada, path, old, "Confetti", wrapping_key="stars", message="Thank you,\nall")
     conflict(ada, path, old, "Thank you,", message="Well done")
+    assert "<iframe" not in ada.page.text  # what it would show is the other window's text
     path = f"{draft}/delivery"
     old = window(ada, path)
     assert old["account"] == str(service.ids["funding_accounts"]["gbp"])
@@ -284,7 +285,7 @@ def test_a_key_keeps_the_networks_that_somebody_else_set_meanwhile(
     ada.get(path)
     refused = ada.post(f"{path}/narrow", **{**old, "scope": scopes, "networks": "192.0.2.1"})
     assert refused.status_code == 422
-    assert "Somebody else changed this meanwhile to: 10.0.0.0/8" in refused.text
+    assert "It is now: 10.0.0.0/8" in refused.text
     assert "192.0.2.1" in refused.text
 
 
@@ -301,7 +302,7 @@ def test_a_role_that_somebody_else_changed_meanwhile_stays(
         assert 'name="was_role" value="viewer"' in ada.get("/app/people").text
         assert ada.post(path, role="admin", was_role="member").status_code == 303
         ada.get("/app/people")
-        ada.says("Somebody else changed this meanwhile to: Viewer")
+        ada.says("It is now: Viewer")
         assert service.sql(role) == [("viewer",)]
         assert ada.post(path, role="finance", was_role="viewer").status_code == 303
         assert service.sql(role) == [("finance",)]
@@ -327,7 +328,7 @@ def test_an_account_keeps_its_name_and_watch_of_meanwhile(
     assert ada.post(f"{path}/name", was_name=old["was_name"], name="New float").status_code == 303
     ada.get(f"{path}/account")
     conflicting = ada.post(f"{path}/name", was_name=old["was_name"], name="Other float")
-    assert "Somebody else changed this meanwhile to: New float" in conflicting.text
+    assert "It is now: New float" in conflicting.text
     ada.get(f"{path}/account")
     assert ada.post(f"{path}/name", was_name="New float", name=old["was_name"]).status_code == 303
 

@@ -104,7 +104,7 @@ def test_the_second_of_two_is_shown_what_changed_and_loses_nothing(service: Serv
     assert 'value="Mine"' in answer.text
     assert "My words" in answer.text
     assert "Their terms" in answer.text
-    assert 'id="name-error">Somebody else changed this meanwhile to: Theirs' in answer.text
+    assert "It is now: Theirs" in answer.text
     again = {
         "seen": seen(answer.text),
         "started": "{}",

@@ -99,7 +99,7 @@ def test_an_old_window_changes_no_terms_that_somebody_else_set_meanwhile(service
     assert dict(after) == {**before, "name": "Globex Group", "plan": plan}
     browser.page = browser.submit(here, f"{here}/terms", **was, **{**before, "plan": "starter"})
     assert browser.page.status_code == 422
-    browser.says(f"Somebody else changed this meanwhile to: {plan.capitalize()}")
+    browser.says(f"It is now: {plan.capitalize()}")
     assert browser.submit(here, f"{here}/terms", **before).status_code == 303
 
 

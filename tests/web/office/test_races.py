@@ -146,7 +146,7 @@ def test_what_somebody_else_set_meanwhile_stays(service: Service) -> None:
         number, said = (colleague, "Support") if now == "support" else (user, "Administrator")
         assert f'name="was_role" value="{now}"' in fay.get(path).text
         assert fay.post(f"{path}/{number}/role", role="finance", was_role="auditor").status_code == 303
-        assert f"Somebody else changed this meanwhile to: {said}" in fay.read(path)
+        assert f"It is now: {said}" in fay.read(path)
     roles = service.sql(
         "SELECT role FROM staff WHERE id = $1 UNION ALL SELECT role FROM users WHERE id = $2", colleague, user
     )
@@ -156,4 +156,4 @@ def test_what_somebody_else_set_meanwhile_stays(service: Service) -> None:
     assert fay.submit(here, f"{here}/warning", was_below="", below="5").status_code == 303
     fay.get(here)
     conflict = fay.post(f"{here}/warning", was_below="", below="7")
-    assert (conflict.status_code, "Somebody else changed this meanwhile to: 5" in conflict.text) == (422, True)
+    assert (conflict.status_code, "It is now: 5" in conflict.text) == (422, True)

@@ -51,7 +51,9 @@ EMAIL_FAULTS = {
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
 _MOST_SAID = 60  # characters of a date that cannot be read
 CHANGED = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
-CHANGED_TOO = text("Somebody else changed this meanwhile to: %(value)s")
+CHANGED_TOO = text(
+    "This was changed meanwhile, by somebody else or in another window. To keep yours, press the button again. It is now: %(value)s"
+)
 
 
 class Text(msgspec.Struct, frozen=True):

@@ -61,6 +61,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     for (const was of form.querySelectorAll("[name^=was_]")) {
       if (body.get(was.name.slice(4)) !== was.value) was.value = page.querySelector(`form[data-preview] [name=${was.name}]`).value;
     }
+    if (!document.querySelector("#previews iframe")) return document.getElementById("previews").replaceChildren(...page.getElementById("previews").childNodes);
     page.querySelectorAll("#previews figcaption").forEach((one, at) => document.querySelectorAll("#previews figcaption")[at]?.replaceWith(one));
     document.querySelectorAll("#previews iframe.next").forEach((one) => one.remove());
     for (const frame of document.querySelectorAll("#previews iframe:not(.next)")) {

@@ -146,7 +146,8 @@ def _shown(said: Chosen | None, offered: Sequence[OfferedWrapping]) -> dict[str,
 async def _show(context: RequestContext, opened: Open) -> Response:
     said = await chosen(context, opened)
     language = preview.language_of(context, said) if said else context.language
-    shown = None if said is None else await preview.letter_shown(context, said, language, None)
+    # The previews show what is saved, which is not what a refused form holds.
+    shown = await preview.letter_shown(context, said, language, None) if said and not context.form.errors else None
     wrappings = await offered_wrappings(context)
     now = _shown(said, wrappings)
     response = await step(
@@ -159,7 +160,7 @@ async def _show(context: RequestContext, opened: Open) -> Response:
         now=now,
         shown=shown,
         placeholders=await offered_placeholders(context),
-        may_try=shown is not None and preview.may_try(context),
+        may_try=said is not None and preview.may_try(context),
         shown_in=language,
         is_batch=opened.content.code_quantity is not None,
         most_name=MAX_FROM_NAME,
