@@ -51,6 +51,8 @@ def test_a_send_waits_is_approved_and_is_sent_as_its_persons(service: Service, a
     assert "1 send waits for your approval" in ada.read("/app")
     assert "Bo bo@example.com" in ada.read(f"/app/approvals/{reference}")
     assert service.balance("gbp") == before
+    assert "Waiting for you What is sent Sent by Total Rules Requested" in ada.read("/app/approvals")
+    assert "Coffee House e-gift Cem £20.00 Above ten" in ada.text
     other = asked(cem, service)
     answer = decided(ada, reference, note="Go on <b>")
     assert answer.headers["location"] == f"/app/approvals/{reference}"
@@ -128,6 +130,11 @@ def test_four_eyes_over_all_roles(service: Service, ada: Browser, cem: Browser, 
         gil.submit("/app/approvals", f"/app/approvals/{reference}", round="1", decision="approve", note="").status_code
         == 404
     )
+
+
+def test_an_empty_list_offers_what_is_next(ada: Browser, cem: Browser) -> None:
+    assert "for those who ask and those who decide. Create a rule" in ada.read("/app/approvals")
+    assert "for those who ask and those who decide. Send a gift" in cem.read("/app/approvals")
 
 
 def test_two_approve_and_nobody_counts_twice(service: Service, sign_in: SignIn) -> None:

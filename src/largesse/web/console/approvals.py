@@ -81,6 +81,7 @@ async def show(context: RequestContext) -> Response:
         automations=automations,
         state_of=lambda request: _state(context, request),
         may_set=context.person.may(Right.SETTINGS),
+        may_send=context.person.may(Right.SEND),
     )
 
 
