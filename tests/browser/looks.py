@@ -54,6 +54,11 @@ ALONE = """() => innerWidth < 360 ? [] : [...document.querySelectorAll('form[rol
   const { bottom } = one.getBoundingClientRect(), fields = [...one.form.querySelectorAll('input:not([type=hidden]), select')];
   return one.checkVisibility() && fields.length && fields.map((field) => field.getBoundingClientRect()).every((field) => Math.abs(field.bottom - bottom) > 1);
 }).map((one) => `${one.outerHTML.slice(0, 120)} is not level with a field`)"""
+# Buttons that touch the one before them.
+CROWDED = """() => [...document.querySelectorAll('main :is(button, .button, .act) + :is(button, .button, .act)')].filter((one) => {
+  const at = one.getBoundingClientRect(), before = one.previousElementSibling.getBoundingClientRect();
+  return one.checkVisibility() && at.width && before.width && at.left - before.right < 7.5 && at.top - before.bottom < 7.5 && !one.matches('.copy');
+}).map((one) => `${one.outerHTML.slice(0, 120)} touches the button before it`)"""
 # States without the heading that a card on a phone needs. Where the state is the whole card's, as of an order, it needs none.
 NAMELESS = """() => [...document.querySelectorAll('.stacks:not(.orders, .of-recipients) td:not([data-label]) > .state')].map((one) =>
   `${one.outerHTML.slice(0, 120)} has no heading on a phone`)"""
@@ -83,7 +88,14 @@ def wrong_with(page: Any, width: int) -> list[str]:
     """What is not fit to be seen of a page in a window of that width, beside what axe finds."""
     page.set_viewport_size({"width": width, "height": 900})
     wrong = [f"{one} is beyond the edge" for one in page.evaluate(BEYOND)]
-    return wrong + page.evaluate(CUT) + page.evaluate(BROKEN) + page.evaluate(ALONE) + page.evaluate(NAMELESS)
+    return (
+        wrong
+        + page.evaluate(CUT)
+        + page.evaluate(BROKEN)
+        + page.evaluate(ALONE)
+        + page.evaluate(CROWDED)
+        + page.evaluate(NAMELESS)
+    )
 
 
 def every_page(demo: Any, admin: dict[str, Any]) -> list[str]:
