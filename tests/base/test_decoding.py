@@ -174,6 +174,8 @@ def test_any_object_is_read_or_refused(members: dict[str, object]) -> None:
         ({"amount": "1,5"}, "amount"),
         ({"amount": "1e400"}, "amount"),
         ({"amount": "0x10"}, "amount"),
+        ({"keyword": "\0"}, "keyword"),
+        ({"keyword": "a\nb"}, "keyword"),
     ],
 )
 def test_a_malformed_parameter_is_named(query: dict[str, str], member: str) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from largesse.base.errors import FieldError, InvalidRequest
+from largesse.base.text import unfit_key
 
 Decoded = TypeVar("Decoded")
 
@@ -177,6 +178,8 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
             raise InvalidRequest(f"`{name}` must have a value, or be left out.")
         if type(value) is int and not _INTEGER.fullmatch(text):  # msgspec reads 1.0 and 1e2 as integers
             raise InvalidRequest(f"`{name}` must be an integer.")
+        if type(value) is str and (found := unfit_key(text.strip())):
+            raise refused(name, f"must not contain {found}")
     return decoded
 
 

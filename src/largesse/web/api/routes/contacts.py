@@ -11,7 +11,6 @@ from msgspec import UNSET, Meta, UnsetType
 from largesse.base.decoding import MONTH_AND_DAY, WrongItem, decode_body, decode_part, refused
 from largesse.base.errors import InvalidRequest, NotFound
 from largesse.base.i18n.languages import LANGUAGES
-from largesse.base.text import unfit
 from largesse.contacts import model
 from largesse.contacts.model import Contact, ContactChange
 from largesse.contacts.service import change_contact, create_contact, open_address, remove_contacts, save_contacts
@@ -157,8 +156,6 @@ class ContactsQuery(msgspec.Struct, frozen=True):
 
 async def _contacts(services: Services, call: Call) -> Reply:
     query, principal = call.query, call.principal
-    if found := unfit(query.q):
-        raise InvalidRequest(f"`q` must not contain {found}.")
     place = principal.place
     shown = Filter(query.q, query.active, query.group)
     async with services.database.connection(principal.scope) as connection:
