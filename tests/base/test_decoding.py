@@ -53,7 +53,7 @@ def refusal(raw: bytes) -> str:
         (b'{"partId":null}', "`partId` must be an integer, not null."),
         (b'{"partId":1.5}', "`partId` must be an integer, not a number."),
         (b'{"partId":1,"amount":"10"}', "`amount` must be a number or null, not a string."),
-        (b'{"partId":1,"amount":1e400}', "`amount` is not valid: Number out of range."),
+        (b'{"partId":1,"amount":1e400}', "`amount` must be a number from -1.7e308 to 1.7e308."),
         (b'{"partId":1,"flag":1}', "`flag` must be a boolean, not an integer."),
         (b'{"partId":1,"parts":[]}', "`parts` must have at least 1 item."),
         (b'{"partId":1,"parts":[{},{},{}]}', "`parts` must have at most 2 items."),

@@ -88,6 +88,7 @@ def test_gift_at_an_allowed_value(
         (RANGE, 4.99, "`value` must be from 5.00 to 200.00."),
         (RANGE, 200.01, "`value` must be from 5.00 to 200.00."),
         (RANGE, -10, "`value` must be from 5.00 to 200.00."),
+        (RANGE, -MAX_AMOUNT - 1, "`value` must be from 5.00 to 200.00."),
         (RANGE, 10.005, "`value` must have at most 2 decimals in GBP."),
         (RANGE, float("nan"), "`value` must be a finite number."),
         (RANGE, float("inf"), "`value` must be a finite number."),

@@ -248,6 +248,8 @@ def _rule(text: str) -> str:
         if letters := _LETTERS.match(pattern["pattern"]):
             return f"must have {letters['count']} letters from A to Z"
         return _PATTERNS.get(pattern["pattern"], f"must match {pattern['pattern']}")
+    if text == "Number out of range":
+        return "must be a number from -1.7e308 to 1.7e308"
     return f"is not valid: {text}"
 
 

@@ -336,6 +336,8 @@ def _positive(value: float | None, currency: str) -> int:
 
 
 def _minor(value: float, currency: str) -> int:
+    if value < 0:  # always too little: its refusal names the gift's own limits
+        return -1
     try:
         return to_minor(value, currency)
     except AmountError as error:

@@ -115,6 +115,7 @@ NEW_REQUEUE = """
     INSERT INTO mail_requeues (at, since, reason, messages) SELECT clock_now(), $1, $2, 0 RETURNING id
 """
 # Mail to recipients that is sent again, and addresses that are corrected.
+LINES = "SELECT recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2"
 LOCK_LINES = (
     "SELECT number, recipient_email FROM lines WHERE customer_id = $1 AND order_id = $2 ORDER BY number FOR UPDATE"
 )

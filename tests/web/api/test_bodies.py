@@ -273,7 +273,7 @@ def test_the_key_headers_come_before_the_key(service, problem) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/products/coffee", "There is nothing under 'coffee': an id here is a whole number from 1."),
+        ("/products/coffee", "There is nothing under 'coffee': an id here is a whole number from 1 to 2147483647."),
         ("/webhooks/7/deliveries", "There is nothing under '7': an id here is a UUID."),
         ("/orders/7", "There is no order with that reference. An order's `id` is not its `reference`."),
         ("/orders/0WBQK7M2PXR4D9VA1C3E", "There is no order with that reference."),

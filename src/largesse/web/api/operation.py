@@ -94,7 +94,7 @@ class Call(msgspec.Struct, frozen=True):
         """Returns an id in the path. Raises NotFound for anything but a number from 1 to `highest`."""
         text = self.path[name]
         if not (text.isascii() and text.isdigit() and len(text) <= len(str(highest)) and 0 < int(text) <= highest):
-            raise NotFound(f"There is nothing under {text!r}: an id here is a whole number from 1.")
+            raise NotFound(f"There is nothing under {text!r}: an id here is a whole number from 1 to {highest}.")
         return int(text)
 
     def uuid(self, name: str = "id") -> UUID:
