@@ -1,5 +1,6 @@
 """Lists of addresses as mail programs and spreadsheets write them, typed or in a cell of a file."""
 
+import msgspec
 import pytest
 from tests.drafts.conftest import finished, sheet
 
@@ -145,6 +146,30 @@ def test_a_number_below_the_label_is_not_passed_over_where_all_are_wrong(typed: 
     """Otherwise each of them would get one gift."""
     bad = checked(f"a@x.com; Ada; {typed}\nb@x.com; Bob; {typed}").bad
     assert [problem.kind for row in bad for problem in row.problems] == ["quantity_wrong"] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,email,quantity\nAda,a@x.com,1,000\nBob,b@x.com,2",
+        "email,quantity,name\na@x.com,1,000,Ada\nb@x.com,2,Bob",
+        "email,How many,name\na@x.com,1,000,000,Ada\nb@x.com,2,Bob",
+        "a@x.com, Ada, 1,000\nb@x.com, Bob, 2",
+        "b@x.com, Bob\na@x.com, Ada, 1,000",
+        "a@x.com,Ada,1,000",
+        "a@x.com,1,000,000",
+    ],
+)
+def test_a_number_that_its_own_comma_divides_is_not_read_as_its_first_half(text: str) -> None:
+    read = sheet(text)
+    columns = as_labelled(read, guess_columns(read))
+    columns = msgspec.structs.replace(columns, quantity=columns.quantity or 1)  # as somebody chooses it
+    [row] = finished(check_rows(read, columns)).bad
+    assert (row.email, row.name or "Ada") == ("a@x.com", "Ada")
+    assert row.quantity.startswith("1,000")
+    assert [problem.kind for problem in row.problems] == ["quantity_wrong"]
+    # Numbers that are cells of their own stay.
+    assert len(sheet("email,quantity,room\na@x.com,1,200\nb@x.com,2").rows[1].cells) == 3
 
 
 @pytest.mark.parametrize("typed", ["two", "Deux", "zwei", "\N{FULLWIDTH DIGIT TWO}", "\N{ARABIC-INDIC DIGIT TWO}"])

@@ -42,6 +42,8 @@ _NICKNAMED = {
     one: re.compile(rf'(^|{re.escape(one)})("[^"\n{one}][^"\n]*" +[^"\n{one} ][^\n{one}]*)') for one in _SEPARATORS
 }
 
+_IN_THOUSANDS = re.compile(r" ?[1-9][0-9]{0,2}(?:,[0-9]{3})+")  # `1,000`, without a blank after its comma
+
 
 def read_text_sheet(text: str) -> Steps[Sheet]:
     """Returns the sheet of a CSV file, or of cells pasted from a spreadsheet. Reads some rows in each step. Raises SheetRefused."""
@@ -53,6 +55,7 @@ def read_text_sheet(text: str) -> Steps[Sheet]:
     text, separator = yield from _separator_of(text)
     rows = _Rows(text, separator, strict=True)
     maker = SheetMaker(is_file=True)
+    width: int | None = None  # of the headings; 0 without
     while True:
         try:
             cells = rows.next()
@@ -62,6 +65,10 @@ def read_text_sheet(text: str) -> Steps[Sheet]:
             return maker.sheet()
         if len(cells) == 1 and "\t" in cells[0]:  # a row pasted from a spreadsheet between typed lines
             cells = cells[0].split("\t")
+        if separator == "," and len(cells) > 1:
+            if width is None:
+                width = 0 if any("@" in cell for cell in cells) else len(cells)
+            cells = _with_thousands(cells, width)
         maker.add(rows.number, cells)
         if rows.is_step:
             yield
@@ -102,6 +109,19 @@ class _Rows:
             if self._characters > _MAX_ROW_CHARACTERS:
                 raise SheetRefused("cell", row=self.number, limit=MAX_CELL)
             yield _QUOTED[self._separator].sub(r"\1\2", _NICKNAMED[self._separator].sub(_requoted, line))
+
+
+def _with_thousands(cells: list[str], width: int) -> list[str]:
+    """Returns the cells of a row with the number whole that its own comma divided: `1,000`.
+
+    The row has more cells than there are headings. Without headings (`width` is 0), the number is at its end.
+    """
+    more = len(cells) - width
+    for start in range(len(cells) - 1) if more > 0 else ():
+        end = start + more + 1 if width else len(cells)
+        if _IN_THOUSANDS.fullmatch(number := ",".join(cells[start:end])):
+            return [*cells[:start], number, *cells[end:]]
+    return cells
 
 
 def _requoted(found: re.Match[str]) -> str:
