@@ -94,7 +94,7 @@ def test_who_guesses_at_many_is_counted_too(service: Service) -> None:
     assert enter(browser, "guess1@acme.example", "no") == 403
     service.sql("UPDATE sign_in_allowances SET remaining = 0, counted_at = clock_now()")
     assert enter(browser, "guess2@acme.example", "no") == 429
-    assert "Wait" in browser.text
+    assert "Wait a moment Too many attempts. Wait 1 minute and try again. Sign in" in browser.text
     assert 0 < int(browser.page.headers["retry-after"]) <= 15
     assert enter(Browser(service), "guess2@acme.example", "no") == 403
 

@@ -61,11 +61,11 @@ def test_a_parcel_has_no_price_and_a_collection_is_chosen_from(service: Service,
 
 
 def test_a_message_that_is_too_long_is_kept_whole_with_its_length(service: Service, ada: Browser) -> None:
-    path, message = ready(ada, service), "x" * 400
+    path, message = ready(ada, service), "x" * 1400
     page = ada.get(f"{path}/message").text
     assert "maxlength" not in page[page.index("<textarea") :].partition(">")[0], "browsers cut the end off in silence"
     refused = ada.post(f"{path}/message", wrapping_key="plain", message=message, then="go")
     assert refused.status_code == 422
     assert message in refused.text
     ada.page = refused
-    ada.says("This has 400 characters. At most 256 are allowed.")
+    ada.says("This has 1,400 characters. At most 256 are allowed.")

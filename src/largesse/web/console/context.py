@@ -238,7 +238,13 @@ class PageContext:
         is_in = session is not None and session.person is not None and not session.awaits_second_step
         # A link may lead to a page of the other environment, or of another customer of the person.
         sought = self.address if self.route.method == "GET" and self.route.is_of_customer else ""
-        values = {"is_in": is_in, "is_missing": status == 404, "sought": sought, "notice": None}
+        values = {
+            "is_in": is_in,
+            "code": status,
+            "is_form": self.route.method != "GET",
+            "sought": sought,
+            "notice": None,
+        }
         return self.page("trouble.html", status=status, said=said, is_uncertain=is_uncertain, **values)
 
     def own_path(self, given: str) -> str:

@@ -69,7 +69,8 @@ class Text(msgspec.Struct, frozen=True):
         if not value and self.required:
             form.error(name, form.say(REQUIRED))
         if len(value) > self.most:
-            form.error(name, form.say(_TOO_LONG, found=len(value), most=self.most))
+            number = form.language.number
+            form.error(name, form.say(_TOO_LONG, found=number(len(value)), most=number(self.most)))
         if unfit(value, line_breaks=self.lines):
             form.error(name, form.say("This has characters that are not allowed. Type it again."))
         return value
