@@ -281,6 +281,7 @@ def test_two_columns_of_names_are_asked_about_unless_addresses_show_which_is_whi
     update, go_on = '<button type="submit"{}>Update the list', '<a class="button {}" href="{}/message">Continue with 1'
     assert update.format("") in ada.page.text, "the question comes first"
     assert go_on.format("quiet", path) in ada.page.text
+    assert ada.text.index(asked) < ada.text.index("Continue with 1")
     ada.submit(f"{path}/recipients", f"{path}/reading", email="0", name="1", name_2="2", quantity="3")
     ada.sees(f"{path}/recipients", "Ada Byron ada@example.com 3 Ready")
     assert asked not in ada.text
