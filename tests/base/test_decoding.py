@@ -24,6 +24,7 @@ class Body(msgspec.Struct, rename="camel"):
     amount: float | None = None
     parts: Annotated[list[Part], Meta(min_length=1, max_length=2)] | None = None
     flag: bool = False
+    labels: dict[str, Annotated[str, Meta(max_length=3)] | None] | None = None
 
 
 class Query(msgspec.Struct):
@@ -61,6 +62,9 @@ def refusal(raw: bytes) -> str:
         (b'{"partId":1,"parts":[{},{"size":0}]}', "`parts[1].size` must be at least 1."),
         (b'{"partId":1,"parts":[{},{"size":11}]}', "`parts[1].size` must be at most 10."),
         (b'{"partId":1,"parts":[{},{"name":"abcd"}]}', "`parts[1].name` must have at most 3 characters."),
+        (b'{"partId":1,"labels":{"size":"abc","tone":4}}', "`labels.tone` must be a string or null, not an integer."),
+        (b'{"partId":1,"labels":{"tone":null,"size":"abcd"}}', "`labels.size` must have at most 3 characters."),
+        (b'{"partId":1,"labels":{"a/b":4}}', "`labels[]` must be a string or null, not an integer."),
         (b'{"partId":1,"parts":[7]}', "`parts[0]` must be an object, not an integer."),
         (
             rb'{"partId":1,"parts":[{"name":"a\ud83c"}]}',

@@ -318,8 +318,8 @@ async def test_what_cannot_be_resent(office: Office) -> None:
 
 async def test_cancelled_codes_are_mailed_to_nobody(office: Office) -> None:
     reference, codes = await office.order([(SAM, "Sam", 2), (KIM, None, 1)])
-    late, late_codes = await office.order([(SAM, "Sam", 2)], due_in_s=60)
-    await office.cancel(late, 1)
+    late, late_codes = await office.order([(SAM, "Sam", 2), (KIM, None, 1)], due_in_s=60)
+    await office.cancel(late, 1, 3)
     await office.send()
     await office.cancel(reference, 1, 3)
     with pytest.raises(InvalidRequest, match="cancelled"):
@@ -327,6 +327,10 @@ async def test_cancelled_codes_are_mailed_to_nobody(office: Office) -> None:
     assert (await office.resend(reference, SAM)).code_count == 1
     await office.advance(60)
     await office.send()
+    with pytest.raises(InvalidRequest, match="cancelled"):
+        await office.resend(late, KIM)
+    with pytest.raises(InvalidRequest, match="not a recipient"):
+        await office.resend(late, "ada@example.com")
     *_, again, scheduled = office.server.messages()
     for message, code in ((again, codes[1]), (scheduled, late_codes[1])):
         assert re.findall(r"Code: +(\S+)", text_of(message)) == [code.code_text]

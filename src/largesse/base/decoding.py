@@ -213,8 +213,27 @@ def _read_message(message: str, members: Any = (), wanted: Any = None) -> tuple[
         other = None if path else _misnamed(missing["field"], members, wanted)
         rule = f"is required: it is not called '{other}'" if other else "is required"
         return f"{path}.{missing['field']}" if path else missing["field"], rule
+    if path.endswith("[]"):
+        path = _with_key(path, members, wanted)
     code = _CODES.get(path.rpartition(".")[2])
     return path, code if code and (_LENGTH.match(text) or _PATTERN.match(text)) else _rule(text)
+
+
+def _with_key(path: str, members: Any, wanted: Any) -> str:
+    """Returns the path of a wrong value in an object with keys of the caller's own, such as `fields.cost_centre`. msgspec does not report the key."""
+    name = path.removesuffix("[]")
+    of = (
+        next((field.type for field in msgspec.structs.fields(wanted) if field.encode_name == name), None)
+        if wanted
+        else None
+    )
+    values = members.get(name) if of else None
+    for key, value in values.items() if isinstance(values, dict) else ():
+        try:
+            msgspec.convert({key: value}, of)
+        except msgspec.ValidationError:
+            return f"{name}.{key}" if _OTHER_NAME.fullmatch(key) else path
+    return path
 
 
 def _misnamed(field: str, members: Iterable[str], wanted: type[msgspec.Struct]) -> str | None:

@@ -213,7 +213,9 @@ async def _own_message(connection: Connection, order: _OrderKey, email: str) -> 
         if await connection.fetchval(resending_store.IS_SCHEDULED, *order):
             raise InvalidRequest("The order's mail has not left yet.")
         # Who was cancelled before the mail left got no message.
-        if any(_is_at(line["recipient_email"], email) for line in await connection.fetch(resending_store.LINES, *order)):
+        if any(
+            _is_at(line["recipient_email"], email) for line in await connection.fetch(resending_store.LINES, *order)
+        ):
             raise InvalidRequest("The codes of this recipient were cancelled.")
         raise InvalidRequest("`email` is not a recipient of this order.")
     if is_erased(first["email"]):

@@ -269,7 +269,7 @@ OPERATIONS = (
         path_types=ORDER_IN_PATH,
         problems=(NotFound,),
         description="After a 409, it shows whether the order that has the `externalReference` is the one you just sent. It has the members of "
-        "a send body, without codes.",
+        "a send body except `quote` and `placeholders`, without codes.",
         example={
             "reference": _RESPONSE["reference"],
             "isOwn": True,
