@@ -12,7 +12,7 @@ from largesse.db.pool import Connection, commit_as_one
 from largesse.db.statements import read_now
 from largesse.events.store import record_changes
 from largesse.jobs.outbox import lock_mail_job, reschedule_mail
-from largesse.orders.claim_by_store import move_claim_by, read_claim_by, reschedule_reminders
+from largesse.orders.claim_by_store import list_lapses, move_claim_by, read_claim_by, reschedule_reminders
 from largesse.orders.follow_ups import (
     LEAST_TO_CLAIM,
     MAX_CLAIM_BY_DAYS,
@@ -152,7 +152,8 @@ async def move_date(actor: Actor, reference: str, *, seen: datetime, at: datetim
         order = await find_own_order(connection, principal, reference)
         key = (order["customer_id"], order["id"])
         claim_by = await read_claim_by(connection, key, lock=True)
-        if claim_by is None or claim_by <= await read_now(connection):
+        # This transaction may have begun before the date, and waited while the worker carried it out.
+        if claim_by is None or claim_by <= await read_now(connection) or await list_lapses(connection, key):
             raise HasPassed
         if claim_by != seen:
             raise ChangedMeanwhile(claim_by)

@@ -1,6 +1,7 @@
 """Claim-by dates in the web application: in a send, on the page of an order, and the company's default."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -9,7 +10,7 @@ import httpx
 import pytest
 from tests.distributed import IS_DISTRIBUTED
 from tests.plans import rows_read
-from tests.web.api.conftest import Service, on_database, work_off
+from tests.web.api.conftest import Service, held, on_database, work_off
 from tests.web.console.conftest import Browser
 from tests.web.console.sending import WORLD, begin, browser_text, place, ready
 
@@ -170,6 +171,23 @@ def test_after_the_date_the_page_says_what_came_back(ada: Browser, service: Serv
     assert "Not claimed in time" in text
     ada.post(f"{page}/claim-by", seen=seen, claim_by=str(day(30)))
     assert "The claim-by date has passed: it cannot be changed any more." in ada.read(page)
+
+
+def test_a_date_that_is_carried_out_while_its_change_waits_is_not_moved(ada: Browser, service: Service) -> None:
+    reference, seen = ordered(ada, service)
+    page, person = f"/app/orders/{reference}", "SELECT FROM users WHERE email = 'ada@acme.example' FOR UPDATE"
+    ada.get(page)
+    with ThreadPoolExecutor(1) as pool:
+        with held(service, person) as waits:
+            late = pool.submit(ada.post, f"{page}/claim-by", seen=seen, claim_by=str(day(30)))
+            assert waits(1)
+            # Only for the worker: a transaction that has begun goes by the time at its start.
+            service.sql("UPDATE clock SET ahead_by = '21 days'")
+            work(service)
+            service.sql("UPDATE clock SET ahead_by = '0'")
+        assert late.result().status_code == 303
+    assert "The claim-by date has passed: it cannot be changed any more." in ada.read(page)
+    assert str(claim_by(service, reference)) == str(datetime.fromisoformat(seen))
 
 
 def test_a_schedule_cannot_be_moved_past_the_date(ada: Browser, service: Service) -> None:
