@@ -157,7 +157,7 @@ def test_the_list_says_how_often_each_was_used(service: Service, ada: Browser) -
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
-        ({"value": "11"}, "It cannot be sent for this amount."),
+        ({"value": "11"}, "It can be sent for: £5.00, £10.00, £25.00."),
         ({"value": "x"}, "Type an amount"),
         ({"name": ""}, "Fill this in."),
         ({"name": "x" * 201}, "At most 200 are allowed"),

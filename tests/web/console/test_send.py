@@ -186,6 +186,16 @@ def test_collections_templates_and_amounts(service: Service, ada: Browser) -> No
     ada.get(f"/app/send/gift?collection={treats}&draft={path.rpartition('/')[2]}")
     again = ada.post("/app/send/gift", collection=str(treats), value="25.00", draft=path.rpartition("/")[2])
     assert again.headers["location"] == f"{path}/recipients"
+    # The notice names what it replaced, which another window may have chosen.
+    ada.sees(f"{path}/recipients", "The gift was changed. Before, it was: Coffee House e-gift, £10.00.")
+    again = ada.submit(
+        f"/app/send/gift?collection={treats}",
+        "/app/send/gift",
+        collection=str(treats),
+        value="25.00",
+        draft=path.rpartition("/")[2],
+    )
+    assert "The gift was changed" not in ada.read(again.headers["location"])
     books = str(service.ids["products"]["books"])
     ada.get(f"/app/send/gift?product={books}")
     for wrong in ("", "x", "4.99", "200.01", "1e400", "nan", "10.001", "-5"):
@@ -194,6 +204,11 @@ def test_collections_templates_and_amounts(service: Service, ada: Browser) -> No
         assert 'id="value-error"' in answer.text
     for fine in ("5", "12,50", "200.00"):
         assert ada.post("/app/send/gift", product=books, country="GB", value=fine).status_code == 303
+    coffee = str(service.ids["products"]["coffee"])
+    ada.page = ada.submit(
+        f"/app/send/gift?product={coffee}", "/app/send/gift", product=coffee, country="GB", value="11"
+    )
+    ada.says("It can be sent for: £5.00, £10.00, £25.00.")
     for unknown in ("product=999999", "product=x", "collection=0", "template=2147483648", ""):
         assert ada.get(f"/app/send/gift?{unknown}").status_code == 404
 

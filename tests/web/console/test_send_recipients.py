@@ -237,6 +237,16 @@ def test_wrong_rows_are_removed_and_columns_chosen_and_remembered(service: Servi
             assert wrong.status_code == 422
             assert ada.post(f"{path}/reading", email="9", heading="yes").status_code == 422
             ada.post(f"{path}/reading", email="1", name="2", heading="yes")
+            # A window that was opened before puts nothing back.
+            old = re.search(r'name="was_reading" value="([^"]*)"', ada.get(f"{path}/recipients").text)
+            assert old
+            ada.post(f"{path}/reading", was_reading=old[1], email="1", name="2", quantity="0", heading="yes")
+            ada.page = ada.submit(f"{path}/recipients", f"{path}/reading", was_reading=old[1], email="1", heading="yes")
+            assert ada.page.status_code == 422
+            ada.says(
+                "Another window has changed how the list is read. Nothing was saved: look at it, and choose again."
+            )
+            ada.submit(f"{path}/recipients", f"{path}/reading", email="1", name="2", heading="yes")
             ada.get(f"{path}/recipients")
         ada.says("All 2 Ready 1 To fix 1", "The e-mail address is missing.")
     ada.post(f"{path}/remove-invalid")

@@ -68,4 +68,5 @@ def test_an_amount_outside_the_range_of_a_gift_names_the_range(
     answer = ada.submit("/app/templates", name="Mine", product=ramen, country="JP", value=value, wrapping_key="gold")
     assert answer.status_code == status
     assert ("Type an amount from JP¥500 to JP¥10,000." in answer.text) is (status == 422)
+    assert "From JP¥500" not in answer.text, "the error says it"
     assert (f'value="{value}"' in answer.text) is (status == 422)

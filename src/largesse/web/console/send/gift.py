@@ -20,7 +20,15 @@ from largesse.templates.service import MOST_TEMPLATES
 from largesse.templates.store import Template, list_templates, read_template
 from largesse.web.console.context import RequestContext, typed_amount
 from largesse.web.console.gifts.browsing import CARDS, delivered, page_number, pictured, products_found, search_values
-from largesse.web.console.send.opening import caller_and_catalogue, change, cost_minor, new_price, open_draft
+from largesse.web.console.send.opening import (
+    Chosen,
+    caller_and_catalogue,
+    change,
+    chosen,
+    cost_minor,
+    new_price,
+    open_draft,
+)
 from largesse.web.kit.query import Whole
 
 TABS = ("gifts", "collections", "templates")
@@ -86,28 +94,36 @@ async def priced(context: RequestContext, caller: Caller, picked: Picked) -> tup
 
 
 def _wrong_amount(context: RequestContext, picked: Picked) -> str:
-    offered = picked.product.range_minor if picked.product else None
-    typed = typed_amount(context, "value", picked.currency)
-    if offered is None or offered[0] <= typed <= offered[1]:
+    """Returns the error of an amount. It names those for which the gift can be sent, unless it is one of them."""
+    typed, offered = typed_amount(context, "value", picked.currency), _offered(picked)
+    if offered and typed not in offered:
+        amounts = ", ".join(context.language.amount(minor, picked.currency) for minor in offered)
+        return context.say("It can be sent for: %(amounts)s.", amounts=amounts)
+    within = picked.product.range_minor if picked.product else None
+    if within is None or within[0] <= typed <= within[1]:
         return context.say("It cannot be sent for this amount.")
-    least, most = (context.language.amount(minor, picked.currency) for minor in offered)
+    least, most = (context.language.amount(minor, picked.currency) for minor in within)
     return context.say("Type an amount from %(least)s to %(most)s.", least=least, most=most)
+
+
+def _offered(picked: Picked) -> tuple[int, ...]:
+    """Returns the amounts to choose from, in minor units; none if others can be typed, or the gift has one price."""
+    if picked.product is not None:
+        return picked.product.denominations_minor
+    if picked.collection is not None and not picked.collection.allow_custom_value:
+        return picked.collection.value_points_minor
+    return ()
 
 
 def amount_values(context: RequestContext, picked: Picked) -> dict[str, Any]:
     """Returns the values of the amount field: the amounts to choose from, or their range."""
-    product, collection = picked.product, picked.collection
-    offered: tuple[int, ...] = ()
-    if product is not None:
-        offered = product.denominations_minor
-    elif collection is not None and not collection.allow_custom_value:
-        offered = collection.value_points_minor
-    currency = picked.currency
+    product, currency = picked.product, picked.currency
     return {
         "picked": picked,
         "needs_amount": picked.needs_amount,
         "offered": [
-            (context.language.typed(minor, currency), context.language.amount(minor, currency)) for minor in offered
+            (context.language.typed(minor, currency), context.language.amount(minor, currency))
+            for minor in _offered(picked)
         ],
         "range": product.range_minor if product else None,
         "currency": currency,
@@ -187,11 +203,19 @@ async def take(context: RequestContext) -> Response:
     content = DraftContent().chosen(choice)
     if context.form["draft"]:
         opened = await open_draft(context, context.form["draft"])
+        before = await chosen(context, opened)
         names = ("product_id", "collection_id", "template_id", "country", "value", "has_texts")
         await change(context, opened, **{name: getattr(content, name) for name in names})
-        return context.see(f"{opened.path}/recipients")
+        is_other = msgspec.structs.replace(opened.content, has_texts=False).choice != choice
+        return context.see(f"{opened.path}/recipients", _replaced(context, before) if before and is_other else None)
     draft = await context.services.drafts.begin(context.actor, caller.now, content)
     return context.see(f"/app/send/{draft.id}/recipients")
+
+
+def _replaced(context: RequestContext, before: Chosen) -> str:
+    """Returns the notice that names the gift before, which another window may have chosen."""
+    amount = context.language.amount(before.gift.value_minor, before.gift.currency)
+    return context.say("The gift was changed. Before, it was: %(gift)s, %(amount)s.", gift=before.name, amount=amount)
 
 
 async def drop(context: RequestContext) -> Response:

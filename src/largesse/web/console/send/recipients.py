@@ -135,6 +135,12 @@ def column_name(context: RequestContext, at: int, heading: str, first_cell: str)
     return context.say("Column %(number)s (“%(sample)s”)", number=at + 1, sample=shown)
 
 
+def reading_of(opened: Open) -> str:
+    """Returns the sheet, the encoding and the columns by which the list is read, as one text to compare."""
+    source = opened.content.source
+    return f"{source.sheet} {source.encoding} {opened.content.columns}"
+
+
 def columns_in(form: Form) -> Columns:
     """Returns the columns that a form chooses by their indexes, and whether the first row is a heading."""
     email, quantity, *names = (form.number(name, 999) for name in ("email", "quantity", "name", "name_2"))
@@ -192,6 +198,7 @@ async def show_recipients(
         most=MAX_CODES,
         account=await _account(context, opened, gift),
         source=opened.content.source,
+        read_as=reading_of(opened),
         hidden=hidden_rows(context, opened.content.source.hidden) if opened.content.source.hidden else "",
         encoding_name=lambda name: context.say(ENCODINGS[name]),
         better=better_encoding(

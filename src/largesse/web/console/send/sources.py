@@ -17,10 +17,21 @@ from largesse.orders.recipients import MAX_CODES
 from largesse.web.console.contacts import group_choices
 from largesse.web.console.context import RequestContext, note_no_file
 from largesse.web.console.send.opening import Open, open_draft, step
-from largesse.web.console.send.recipients import column_name, columns_in, hidden_rows, refused, show_recipients
+from largesse.web.console.send.recipients import (
+    column_name,
+    columns_in,
+    hidden_rows,
+    reading_of,
+    refused,
+    show_recipients,
+)
 
 _MOST_FILE_NAME = 100
 _OTHERS = text("Another window has added recipients meanwhile. Nothing was saved: look at them, and try again.")
+
+_OTHER_READING = text(
+    "Another window has changed how the list is read. Nothing was saved: look at it, and choose again."
+)
 
 
 async def take_typed(context: RequestContext) -> Response:
@@ -57,6 +68,8 @@ async def read_again(context: RequestContext) -> Response:
     opened, form = await open_draft(context), context.form
     rows, source = context.services.drafts.rows, opened.content.source
     principal = opened.caller.principal
+    if "was_reading" in form and form["was_reading"] != reading_of(opened):
+        return await show_recipients(context, opened, said=context.say(_OTHER_READING))
     sheet_at = form.number("sheet")
     try:
         if sheet_at is not None and sheet_at != source.sheet:
