@@ -123,23 +123,28 @@ class Exchange(asyncio.Protocol):
 
 def message_of(statement: Statement, prepared: set[str]) -> bytes:
     """Returns the messages that run a statement. They include Parse unless it is `prepared`, and add it to `prepared`."""
-    sql = statement.sql.encode() + b"\0"
     if not statement.arguments:
+        sql = statement.sql.encode() + b"\0"
         return pack("!cI", b"Q", len(sql) + 4) + sql
-    name = b"largesse_%d\0" % _NUMBERS.setdefault(statement.sql, len(_NUMBERS))
-    parse = b"" if statement.sql in prepared else pack("!cI", b"P", len(name) + len(sql) + 6) + name + sql + b"\0\0"
-    prepared.add(statement.sql)
+    name = _NAMES.get(statement.sql) or _NAMES.setdefault(statement.sql, b"largesse_%d\0" % len(_NAMES))
+    parse = b""
+    if statement.sql not in prepared:
+        sql = statement.sql.encode() + b"\0"
+        parse = pack("!cI", b"P", len(name) + len(sql) + 6) + name + sql + b"\0\0"
+        prepared.add(statement.sql)
     texts = [None if argument is None else text_of(argument).encode() for argument in statement.arguments]
     values = b"".join([b"\xff\xff\xff\xff" if text is None else pack("!I", len(text)) + text for text in texts])
     bind = b"\0" + name + b"\0\0" + pack("!H", len(texts)) + values + b"\0\0"
     return parse + pack("!cI", b"B", len(bind) + 4) + bind + _EXECUTE_AND_SYNC
 
 
-_NUMBERS: dict[str, int] = {}  # numbers of this process's constant statements
+_NAMES: dict[str, bytes] = {}  # names of this process's constant statements
 
 
 def text_of(argument: Any) -> str:
     """Returns an argument in PostgreSQL's text format."""
+    if isinstance(argument, str):
+        return argument
     if isinstance(argument, list):
         items = [text_of(item).replace("\\", "\\\\").replace('"', '\\"') for item in argument]
         return "{" + ",".join([f'"{item}"' for item in items]) + "}"

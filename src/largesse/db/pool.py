@@ -9,10 +9,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
 import structlog
+from asyncpg.pool import PoolConnectionProxy
 
 from largesse.base.database_address import DatabaseAddress
 from largesse.base.errors import MayNotAct, OperatorError
 from largesse.db import sharding
+from largesse.db.kept_sessions import KeptSessions, is_lost
 from largesse.db.metrics import POOLS, DiskWatch, PoolUsage
 from largesse.db.roles import Role, why_not
 from largesse.db.scope import OPERATOR, Scope
@@ -149,15 +151,9 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        """Opens a connection outside any transaction, for callers that begin their own."""
-        # The pool's own time-out would create a task for every acquisition.
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
-                connection = await self._pool.acquire()
-        finally:
-            self._waiting -= 1
+    async def session(self, scope: Scope, kept: KeptSessions | None = None) -> AsyncIterator[Connection]:
+        """Opens a connection outside any transaction, for callers that begin their own. With `kept`, uses one of these, and keeps it."""
+        connection = (kept and kept.take()) or await self._acquire()
         session = cast("Session", connection)
         # Read now, as the pool's wrapper of a lost connection no longer has them.
         lend, take_back = session.lend, session.take_back
@@ -173,11 +169,25 @@ class Database:
             raise
         finally:
             take_back()
-            if _is_lost(connection):
-                # Idle connections may be lost too, and the next caller would wait for a silent server to find out.
-                await self._pool.expire_connections()
-            with contextlib.suppress(asyncpg.InternalClientError):  # the connection was lost while it was returned
-                await self._pool.release(connection)
+            if kept is None or self._waiting or not kept.keep(connection):
+                await self.give_back(connection)
+
+    async def _acquire(self) -> "PoolConnectionProxy[Row]":
+        # The pool's own time-out would create a task for every acquisition.
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(_ACQUIRE_TIMEOUT_S):
+                return await self._pool.acquire()
+        finally:
+            self._waiting -= 1
+
+    async def give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
+        """Returns a session to the pool."""
+        if is_lost(connection):
+            # Idle connections may be lost too, and the next caller would wait for a silent server to find out.
+            await self._pool.expire_connections()
+        with contextlib.suppress(asyncpg.InternalClientError):  # the connection was lost while it was returned
+            await self._pool.release(connection)
 
     @asynccontextmanager
     async def transaction(self, scope: Scope) -> AsyncIterator[Connection]:
@@ -215,12 +225,7 @@ class Database:
 
     async def at_once(self, scope: Scope, *reads: Callable[[Connection], Awaitable[Any]]) -> list[Any]:
         """Runs the reads at the same time, each on its own connection, and returns their results. Raises the first error."""
-
-        async def run(read: Callable[[Connection], Awaitable[Any]]) -> Any:
-            async with self.connection(scope) as connection:
-                return await read(connection)
-
-        return await all_of(*map(run, reads))
+        return await all_of(*(self.read(scope, read) for read in reads))
 
     async def read(self, scope: Scope, look_up: _Reads[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
         """Returns what one function reads."""
@@ -362,13 +367,6 @@ def in_one_line(error: BaseException) -> str:
     if said.startswith("unsupported startup parameter"):
         return f"PgBouncer answers there: add ?pgbouncer=true to its address, or give PostgreSQL's own ({said})"
     return f"its disk is full ({said})" if isinstance(error, asyncpg.DiskFullError) else said
-
-
-def _is_lost(connection: Any) -> bool:
-    try:
-        return bool(connection.is_closed())
-    except asyncpg.InterfaceError:  # the pool has noticed it already
-        return True
 
 
 @asynccontextmanager

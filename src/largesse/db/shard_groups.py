@@ -20,6 +20,7 @@ import structlog
 from largesse.base import clock
 from largesse.base.errors import OperatorError
 from largesse.db import sharding
+from largesse.db.kept_sessions import KeptSessions
 from largesse.db.pool import DATABASE_AWAY, Connection, Database, Row, is_distributed
 from largesse.db.scope import LOOKUP, WORKER, Scope
 from largesse.db.session import Session
@@ -36,8 +37,8 @@ class Node(Database):
     coordinator: Database | None = None  # None while the pool is being opened
 
     @asynccontextmanager
-    async def session(self, scope: Scope) -> AsyncIterator[Connection]:
-        """Does the same as `Database.session`. A transaction on the coordinator only takes locks, and is rolled back after the node's transaction."""
+    async def session(self, scope: Scope, _: KeptSessions | None = None) -> AsyncIterator[Connection]:
+        """Does the same as `Database.session`, but keeps no session. A transaction on the coordinator only takes locks, and is rolled back after the node's transaction."""
         if self.coordinator is None:
             async with super().session(scope) as connection:
                 yield connection

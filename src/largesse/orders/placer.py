@@ -19,6 +19,7 @@ from prometheus_client import Counter, Histogram
 from largesse.base.batching import Batcher
 from largesse.base.clock import passed_s
 from largesse.base.errors import Problem, Unavailable
+from largesse.db.kept_sessions import KeptSessions
 from largesse.db.pipeline import Statement
 from largesse.db.pool import DATABASE_AWAY, Connection, Database
 from largesse.db.shard_groups import Nodes
@@ -114,6 +115,7 @@ class Placer:
         ids: IdWatch | None = None,
     ) -> None:
         self._database = database
+        self._kept = KeptSessions(database.give_back)
         self._on_placed = on_placed
         self._ids = ids or IdWatch()
         self._nodes = Nodes(database)
@@ -179,6 +181,7 @@ class Placer:
         await self._lock_queue.close()
         await self._settler.close()
         await self._nodes.close()
+        await self._kept.close()
 
     async def _submit(self, order: Order, on_locked: Callable[[], None]) -> Placed:
         if is_large(order.code_count):
@@ -241,7 +244,7 @@ class Placer:
         is_distributed, database = self._database.is_distributed, self._database
         if is_distributed:
             database = await self._nodes.node_of(batch[0].principal.customer_id)
-        async with database.session(scope_of_orders(batch)) as connection:
+        async with database.session(scope_of_orders(batch), self._kept) as connection:
             try:
                 written = await writer(connection, batch)
                 if is_distributed:
