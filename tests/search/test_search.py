@@ -29,6 +29,7 @@ QUESTIONS = {
     "request id": "docs/guides/errors#request-ids",
     "quote expired": "docs/guides/quotes",
     "schedule a gift": "docs/guides/sending#scheduling",
+    "claim-by date and reminders": "docs/guides/sending#claim-by-date-and-reminders",
     "cancel an order": "docs/guides/sending#cancel-and-refund-orders",
     "refund": "docs/guides/sending#cancel-and-refund-orders",
     "delivery status": "docs/guides/sending#delivery-status",
