@@ -187,6 +187,13 @@ def test_paper_is_light_and_has_nothing_to_press(visit: Visits, demo: Any, admin
         assert company.is_visible(), path
         colour = page.locator("main").evaluate("(one) => getComputedStyle(one).getPropertyValue('--panel')")
         assert colour == "#ffffff", path
+    page.goto(demo.url + "/app/audit")
+    assert page.locator("main .log").evaluate("(one) => getComputedStyle(one).breakInside") == "auto", (
+        "it begins on the first sheet"
+    )
+    page.goto(demo.url + "/app/budgets")
+    assert not page.locator("main form").first.is_visible(), "paper has no empty card"
+    assert not page.get_by_role("heading", name="Create a budget").is_visible()
 
 
 def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:

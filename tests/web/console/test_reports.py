@@ -133,6 +133,7 @@ def test_a_report_adds_up_what_there_is(own_service: Service) -> None:
         rows = list(csv.DictReader(io.StringIO(ada.get(f"/app/reports.csv?of={table}").text)))
         assert list(dict.fromkeys(row["Currency"] for row in rows)) == ["GBP", "EUR"]
     assert re.search(r"Breakdown .*£.*€20.00 .*Over time .*£.*€20.00 ", ada.read("/app/reports"))
+    assert re.search(r"orders, £[\d.]+ · 1 order, €20.00", ada.read("/app/orders"))
 
 
 def test_spent_is_net_of_what_was_returned_everywhere(ada: Browser, service: Service) -> None:

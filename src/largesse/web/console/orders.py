@@ -53,7 +53,7 @@ async def show(context: RequestContext) -> Response:
     return context.page(
         "orders.html",
         page=page,
-        sums=sums,
+        sums=sorted(sums, key=lambda one: one.sums.orders, reverse=True),
         is_all=is_all,
         most_sorted=MOST_SORTED,
         most_of_file=MOST_OF_FILE,
