@@ -201,11 +201,14 @@ LOW_BALANCE = """
     JOIN accounts a ON a.customer_id = w.customer_id AND a.id = w.account_id
     WHERE u.id = $1 AND a.id = $2 AND u.is_active AND u.role = ANY($3::text[]) AND a.balance_minor < w.below_minor
 """
-# The content of a mail about money that arrived, to a user who may see the account's statement.
+# The content of a mail about money that arrived, to a user who may see the account's statement: with a role for which all accounts are,
+# or with one of $4 if the account is among those they may use.
 CREDITED = """
     SELECT a.name AS account, a.environment, a.currency, a.balance_minor
     FROM users u JOIN accounts a ON a.customer_id = u.customer_id AND a.id = $2
-    WHERE u.id = $1 AND u.is_active AND u.role = ANY($3::text[])
+    LEFT JOIN account_users x ON x.customer_id = a.customer_id AND x.account_id = a.id AND x.user_id = u.id
+    WHERE u.id = $1 AND u.is_active
+      AND (u.role = ANY($3::text[]) OR u.role = ANY($4::text[]) AND (a.open_to_all OR x.user_id IS NOT NULL))
 """
 # The content of a mail to an administrator about an automation that still waits for approval.
 ASKED_AUTOMATION = """

@@ -359,12 +359,13 @@ async def test_who_watches_an_account_is_told_once_each_time_it_falls(
 async def test_money_that_arrived_is_told_to_who_may_still_see_the_account(
     database: Database, mailer: PeopleMailer, mail_server: PostOffice
 ) -> None:
-    users = [(await somebody(database, f"{name}@acme.example"))[0] for name in ("amy", "vic")]
-    await database.execute(OPERATOR, "UPDATE users SET role = 'viewer' WHERE id = $1", users[1])
+    users = [(await somebody(database, f"{name}@acme.example"))[0] for name in ("amy", "moe", "vic")]
+    await database.execute(OPERATOR, "UPDATE users SET role = 'viewer' WHERE id = $1", users[2])
     async with database.transaction(OPERATOR) as connection:
         account = await connection.fetchval(
-            "INSERT INTO accounts (customer_id, environment, kind, key, name, currency, balance_minor) "
-            "SELECT customer_id, 'production', 'funding', 'credited', 'Float', 'GBP', 4000 FROM users WHERE id = $1 RETURNING id",
+            "WITH made AS (INSERT INTO accounts (customer_id, environment, kind, key, name, currency, balance_minor) "
+            "SELECT customer_id, 'production', 'funding', 'credited', 'Float', 'GBP', 4000 FROM users WHERE id = $1 RETURNING *), "
+            "used AS (INSERT INTO account_users SELECT customer_id, id, $1 FROM made) SELECT id FROM made",
             users[0],
         )
         await outbox.mail_users(connection, "credited", users, account_id=account, credited_minor=2500)

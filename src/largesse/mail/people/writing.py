@@ -20,7 +20,7 @@ from largesse.base.email import to_dial
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
 from largesse.base.i18n.templates import template_environment, translations
 from largesse.base.text import browser_and_system, cleaned
-from largesse.customers.roles import RIGHTS, Right
+from largesse.customers.roles import RIGHTS, Reach, Right
 from largesse.db.pool import Connection, Row, commit_as_one
 from largesse.db.shard_groups import Customers
 from largesse.encryption.vault import Vault
@@ -47,7 +47,9 @@ async def read_about(connection: Connection, vault: Vault, mail: Row, customer_i
     if kind == "low_balance":
         return await connection.fetchrow(store.LOW_BALANCE, user_id, mail["account_id"], list(NOTIFIED_ROLES))
     if kind == "credited":
-        row = await connection.fetchrow(store.CREDITED, user_id, mail["account_id"], list(RIGHTS[Right.MOVE_FUNDS]))
+        roles = RIGHTS[Right.MOVE_FUNDS]
+        of_all, of_own = ([role for role, reach in roles.items() if reach is one] for one in (Reach.ALL, Reach.OWN))
+        row = await connection.fetchrow(store.CREDITED, user_id, mail["account_id"], of_all, of_own)
         return row and {**row, "credited_minor": mail["credited_minor"]}
     if mail["request_id"] is not None:
         return await read_approval(connection, customer_id, user_id, kind, mail["request_id"])
