@@ -61,6 +61,16 @@ _BUDGETS = (
         """,
     ),
     _c("approved-sends-were-approved", ("SEND",), _asked("approved")),
+    _c(
+        "approvals-are-recorded",
+        None,
+        f"""
+        {_asked("approved")};
+        INSERT INTO users (customer_id, email, name, role) VALUES (1, 'forged@acme.example', 'Forged', 'admin');
+        INSERT INTO approval_decisions (customer_id, environment, request_id, round, user_id, approves)
+        SELECT 1, 'production', 'SEND', 1, id, true FROM users WHERE email = 'forged@acme.example'
+        """,
+    ),
 )
 
 
