@@ -18,8 +18,10 @@ from largesse.catalogue.model import (
     least_collection_minor,
     least_gift_minor,
 )
+from largesse.catalogue.typed import Names, read_collection
 
 GB = frozenset({"GB"})
+TREATS = {"name": "Treats", "country": "GB", "products": "coffee"}
 
 
 def digital(**fields: Any) -> Product:
@@ -204,3 +206,19 @@ def test_least_of_a_gift(product: Product, least: int | None) -> None:
 )
 def test_least_of_a_collection(chosen: Collection, least: int | None) -> None:
     assert least_collection_minor(chosen) == least
+
+
+@pytest.mark.parametrize(
+    ("typed", "currency", "said"),
+    [
+        ("1 500", "GBP", "1 500 is not an amount in GBP, such as 4.95."),
+        ("1 250, 2\u202f500", "GBP", "1 250 is not an amount in GBP, such as 4.95."),
+        ("500.50", "JPY", "500.50 is not an amount in JPY, such as 500."),
+    ],
+)
+def test_an_amount_with_a_blank_is_not_read_as_two(typed: str, currency: str, said: str) -> None:
+    names = Names({}, {"coffee": (1, currency)})
+    with pytest.raises(InvalidRequest) as caught:
+        read_collection({**TREATS, "value_points": typed}, names, currency=currency)
+    assert said in caught.value.detail
+    assert read_collection({**TREATS, "value_points": "1 50"}, names, currency=currency).value_points_minor

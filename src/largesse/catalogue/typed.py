@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, TypeVar
 
-from largesse.base.amounts import number_in, readings
+from largesse.base.amounts import normal_marks, number_in, readings
 from largesse.base.i18n.languages import country_codes
 from largesse.base.money import MAX_AMOUNT, AmountError, exponent, to_decimal, to_minor
 from largesse.base.text import unfit
@@ -29,6 +29,7 @@ _OF_NUMBERS = frozenset("+-.0123456789")
 _MOST_DIGITS = 24
 _BETWEEN = re.compile(r"[,;\s]+")
 _BETWEEN_AMOUNTS = re.compile(r"[;\s]+")
+_SURELY_BETWEEN = re.compile(r"[;\n]|,\s")  # what no amount has in it, as it may have a blank: `1 500`
 _BETWEEN_KEYS = re.compile(r"[,;\n]+")
 _PAIR = re.compile(r"([A-Za-z]{2})(?:\s*[:=])?\s*([0-9.]+)")
 _OF_THOUSANDS = 3  # digits between two thousands marks
@@ -177,8 +178,11 @@ def _words(typed: str) -> list[str]:
 
 
 def _amounts_in(typed: str) -> list[str]:
-    """Returns the amounts in a text. A part such as `5,50` may be one amount or two, so it is not split, and is refused later."""
-    parts = [part.strip(",") for part in _BETWEEN_AMOUNTS.split(typed)]
+    """Returns the amounts in a text. A part such as `5,50` or `1 500` may be one amount or two, so it is not split, and is refused later."""
+    parts: list[str] = []
+    for group in map(normal_marks, _SURELY_BETWEEN.split(typed)):
+        is_unclear = readings(group).mark == " "
+        parts += [group] if is_unclear else [part.strip(",") for part in _BETWEEN_AMOUNTS.split(group)]
     return [one for part in parts for one in ([part] if readings(part).mark else part.split(",")) if one]
 
 
@@ -344,7 +348,8 @@ class _Reader:
         except AmountError:
             minor = None
         if minor is None:
-            self.fault(field, faults.NO_AMOUNT, what=typed[:40], currency=self._currency)
+            example = "4.95" if exponent(self._currency) else "500"
+            self.fault(field, faults.NO_AMOUNT, what=typed[:40], currency=self._currency, example=example)
         elif minor < least:
             self.fault(field, faults.ZERO)
             return None
