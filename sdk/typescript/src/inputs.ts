@@ -141,7 +141,7 @@ function readInput(input: Input, value: unknown, faults: Faults, name: string, p
 
 function readList(input: Input, value: unknown, faults: Faults, name: string, purpose: Purpose): unknown {
   if (!Array.isArray(value)) return faults.add(name, `must be an array, not ${said(value)}.`);
-  if (value.length < (input.fewest ?? 0)) return faults.add(name, `must have at least ${input.fewest} items, not ${value.length}.`);
+  if (value.length < (input.fewest ?? 0)) return faults.add(name, "must not be empty.");
   if (value.length > (input.longest ?? Infinity)) return faults.add(name, `must have at most ${input.longest} items, not ${value.length}.`);
   const kind = input.kind.slice(0, -2);
   return value.map((one, at) => readInput({ kind }, one, faults, `${name}[${at}]`, purpose));

@@ -94,6 +94,11 @@ test("an argument that cannot be right", async () => {
   assert.equal(connections, 0);
 });
 
+test("a list without items is empty", async () => {
+  const error = await failure(largesse.webhooks.create({ targetUrl: "https://hooks.example.com", events: [] }));
+  assert.equal(error.message, "`events` must not be empty.");
+});
+
 test("a list refuses at once, before anything is asked for", () => {
   assert.throws(() => largesse.orders.list({ pageSize: 51 }), InvalidArgument);
 });

@@ -102,5 +102,5 @@ def count_more(errors: Sequence[FieldError]) -> str:
     more = len(errors) - 1
     if more == 0:
         return ""
-    count = f"is {more}" if more == 1 else f"are {more}" if len(errors) < MAX_ERRORS else f"are at least {more}"
-    return f" So {count} more: see `errors`."
+    count = f"{more}" if len(errors) < MAX_ERRORS else f"At least {more}"
+    return f" {count} more {'is' if more == 1 else 'are'} wrong: see `errors`."

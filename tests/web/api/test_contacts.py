@@ -221,7 +221,7 @@ def test_all_contacts_to_fix_are_named_at_once(service: Service, problem: Callab
         {"externalId": "8", "email": "three@example.com", "country": "zz"},
     ]
     refused = client.post("/contacts/bulk", json={"contacts": wrong})
-    assert problem(refused, 400).endswith("So are 6 more: see `errors`.")
+    assert problem(refused, 400).endswith("6 more are wrong: see `errors`.")
     members = ["0/email", "1/birthday", "3/externalId", "4/active", "5/birthday", "6", "7/country"]
     errors = refused.json()["errors"]
     assert [error["pointer"] for error in errors] == [f"#/contacts/{one}" for one in members]
@@ -236,7 +236,7 @@ def test_a_blank_id_of_several_is_refused_and_takes_nobodys_away(service: Servic
     known = client.post("/contacts", json={"email": "blank-id@example.com", "externalId": "blank-1"}).json()
     bodies = [{"email": "blank-id@example.com", "externalId": blank} for blank in ("", " \n", None)]
     refused = client.post("/contacts/bulk", json={"contacts": [{"externalId": "b", "email": "b@example.com"}, *bodies]})
-    assert problem(refused, 400) == "`contacts[1].externalId` must not be blank. So are 2 more: see `errors`."
+    assert problem(refused, 400) == "`contacts[1].externalId` must not be blank. 2 more are wrong: see `errors`."
     assert [error["pointer"] for error in refused.json()["errors"]] == [
         f"#/contacts/{at}/externalId" for at in (1, 2, 3)
     ]

@@ -84,7 +84,7 @@ def test_everything_that_is_wrong_is_told_at_once(service: Any, quote: Any, prob
         reminderDays=[3, 366],
         externalReference="taken-before-all",
     )
-    assert "So are 11 more: see `errors`." in problem(answer, 409, "reference-used")
+    assert "11 more are wrong: see `errors`." in problem(answer, 409, "reference-used")
     assert answer.json()["instance"].startswith("/orders/")
     assert set(details(answer)) == {
         "#/externalReference",

@@ -145,12 +145,12 @@ class TestSeveralWrongRecipients:
             strict=True,
         ):
             assert error["detail"].startswith(said)
-        assert detail == errors[0]["detail"] + " So are 5 more: see `errors`."
+        assert detail == errors[0]["detail"] + " 5 more are wrong: see `errors`."
 
     def test_types_may_be_right(self, service, problem) -> None:
         recipients = [SAM, {"email": "x"}, SAM, {"email": "y"}]
         answer = service.send("gift", "coffee", value=5, recipients=recipients)
-        assert "So is 1 more" in problem(answer, 400)
+        assert "1 more is wrong" in problem(answer, 400)
         assert [error["pointer"] for error in answer.json()["errors"]] == [f"#/recipients/{n}/email" for n in (1, 3)]
 
     def test_a_lone_one_is_named_in_both_places(self, service, problem) -> None:
@@ -162,8 +162,8 @@ class TestSeveralWrongRecipients:
     @pytest.mark.parametrize(("count", "named"), [(99, 99), (100, 100), (101, 100), (5000, 100)])
     def test_the_first_hundred_are_named(self, service, problem, wrong, count: int, named: int) -> None:
         answer = service.send("gift", "coffee", value=5, recipients=[wrong] * count)
-        more = f"{count - 1} more" if count < 100 else "at least 99 more"
-        assert f"So are {more}" in problem(answer, 400)
+        more = f"{count - 1} more" if count < 100 else "At least 99 more"
+        assert f"{more} are wrong" in problem(answer, 400)
         errors = answer.json()["errors"]
         assert [error["pointer"] for error in errors] == [f"#/recipients/{n}/email" for n in range(named)]
 

@@ -139,7 +139,7 @@ async def test_all_that_is_wrong_is_told(in_process: Any, account: int, product:
             value="10.001",
             delivery={"recipients": [{"email": "sam@-example.com"}, {"email": "Sam"}], "account_id": 2_000_000},
         )
-        assert " So are 3 more: see below. [400" in told.splitlines()[0], told
+        assert " 3 more are wrong: see below. [400" in told.splitlines()[0], told
         assert [line.split("` ")[0] for line in told.splitlines()[1:]] == [
             "- `value",
             "- `delivery.recipients[0].email",
