@@ -178,3 +178,12 @@ def test_text_of_twice_the_size_stays_in_the_window(
     for path in ("/app/funding", "/app/webhooks", "/app/budgets", "/app/branding"):
         page.goto(demo.url + path)
         assert page.evaluate(BEYOND) == [], path
+
+
+def test_a_phone_shows_the_reference_without_scrolling_sideways(visit: Visits, demo: Any) -> None:
+    page = visit("phone", "light").page
+    page.goto(demo.url + "/docs")
+    wide = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)"
+    assert page.locator(".reference .scroll").evaluate_all(wide) == []
+    meanings = page.locator(".reference td:last-child")
+    assert meanings.evaluate_all("(all) => Math.min(...all.map((one) => one.offsetWidth))") > 300
