@@ -125,6 +125,12 @@ def test_addresses_in_lists_are_in_one_line_or_break_after_the_at(
     page = one.page
     draft(demo, one, "email,name\nnobody,N\nbarto.featherstone@department.acme.example,Barto\n", tmp_path)
     assert page.locator("td.long").evaluate(FIRST_LINE) == "barto.featherstone@"
+    for column in (".says > :first-child", ".row-menu"):
+        lefts = page.locator(f".recipients {column}").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().left)"
+        )
+        assert len(lefts) == 2
+        assert lefts[0] == lefts[1], "a row to fix is in line with the others"
 
     page.goto(demo.url + "/app/contacts/import")
     file = tmp_path / "contacts.csv"
