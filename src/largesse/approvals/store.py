@@ -129,7 +129,7 @@ _EXPIRE = """
 _FOR_MAIL = """
     WITH sent AS MATERIALIZED (SELECT reference FROM orders WHERE customer_id = $1 AND reference = $3)
     SELECT r.id, r.environment, r.state, r.total_minor, r.currency, r.gift_name, r.code_count, r.expires_at, q.name AS requester,
-           EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent
+           q.id AS requester_id, u.role, r.rule_ids, EXISTS (SELECT FROM sent WHERE sent.reference = r.id) AS is_sent
     FROM users u JOIN approval_requests r ON r.customer_id = u.customer_id AND r.id = $3
     JOIN users q ON q.customer_id = r.customer_id AND q.id = r.user_id
     WHERE u.customer_id = $1 AND u.id = $2 AND u.is_active

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from tests.web.api.conftest import Service, on_database
-from tests.web.console.approving import WORLD, as_before, asked, decided_as_seen, orders_of, set_rule, user_id
+from tests.web.console.approving import WORLD, as_before, asked, decided_as_seen, orders_of, set_rule, set_user, user_id
 from tests.web.console.conftest import SignIn
 from tests.web.console.sending import place
 
@@ -43,6 +43,19 @@ def test_a_send_whose_rule_ended_and_that_was_sent_waits_for_nobody(service: Ser
         mailed = acme, user_id(service, name), kind, reference
         assert service.ask(lambda connection, mailed=mailed: read_approval(connection, *mailed)) is None
     assert service.findings() == []
+
+
+def test_who_may_not_approve_any_more_is_not_mailed_that_a_send_waits(service: Service, sign_in: SignIn) -> None:
+    ada, cem = sign_in("ada@acme.example"), sign_in("cem@acme.example")
+    set_rule(ada)
+    reference = asked(cem, service)
+    set_user(service, "bea", "role = 'member'")
+    about = [(int(service.ids["customers"]["acme"]), user_id(service, name)) for name in ("ada", "bea")]
+    asks = [
+        service.ask(lambda connection, of=of: read_approval(connection, *of, "approval_asked", reference))
+        for of in about
+    ]
+    assert [one is not None for one in asks] == [True, False]
 
 
 def test_a_limit_for_each_gift_is_named(service: Service, sign_in: SignIn) -> None:

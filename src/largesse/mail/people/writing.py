@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import jinja2
 from babel.dates import format_datetime as format_for_readers
 
-from largesse.approvals.model import APPROVED, WAITING, WITHDRAWN
-from largesse.approvals.store import read_for_mail
+from largesse.approvals.model import APPROVED, WAITING, WITHDRAWN, may_decide
+from largesse.approvals.store import find_rules, read_for_mail
 from largesse.base.confidential import Confidential
 from largesse.base.email import to_dial
 from largesse.base.i18n.languages import DEFAULT, LANGUAGES, Language
@@ -67,10 +67,14 @@ async def read_approval(
 ) -> About | None:
     """Returns the content of the mail to a user about a request.
 
-    Returns None if it or the person is gone, or if it has been decided, withdrawn, or sent without an approval.
+    Returns None if it or the person is gone, if the person may no longer decide, or if it has been decided, withdrawn, or sent without an
+    approval.
     """
-    row = await read_for_mail(connection, customer_id, user_id, request_id)
-    if row is None or row["state"] == WITHDRAWN or (row["state"] == WAITING) != (kind == "approval_asked"):
+    row, is_asked = await read_for_mail(connection, customer_id, user_id, request_id), kind == "approval_asked"
+    if row is None or row["state"] == WITHDRAWN or (row["state"] == WAITING) != is_asked:
+        return None
+    rules = await find_rules(connection, customer_id, row["rule_ids"]) if is_asked else ()
+    if is_asked and not may_decide(rules, user_id, row["role"], row["requester_id"]):
         return None
     return None if row["is_sent"] and row["state"] != APPROVED else row
 
