@@ -180,11 +180,11 @@ TASKS = RoomTasks(
         (metrics.MAIL_HELD, Waiting("messages", "state = 'held'", "messages_held", "rank_at")),
         (
             metrics.MAIL_PUT_OFF.labels(Fault.SERVER),
-            Waiting("messages", "state = 'pending' AND fault = 'server'", "messages_put_off", "rank_at"),
+            Waiting("messages", "finished_at IS NULL AND fault = 'server'", "messages_put_off", "rank_at"),
         ),
         (
             metrics.MAIL_PUT_OFF.labels(Fault.SERVICE),
-            Waiting("messages", "state = 'pending' AND fault = 'service'", "messages_put_off", "rank_at"),
+            Waiting("messages", "finished_at IS NULL AND fault = 'service'", "messages_put_off", "rank_at"),
         ),
     ),
 )

@@ -89,14 +89,14 @@ SIGN_IN = PEOPLE.renamed(
     totp_context="staff-totp/%d",
 )
 
-# Each number is exact below the limit $1, and is counted from an index of waiting rows.
+# Each number is exact below the limit $1, and is counted from an index of waiting rows. Mail with a fault that has not finished is pending.
 WAITING = """
     SELECT (SELECT count(*) FROM (SELECT FROM top_ups WHERE state = 'waiting' AND environment = 'production' LIMIT $1) AS w) AS top_ups,
            (SELECT count(*) FROM (SELECT FROM voucher_waits WHERE NOT is_test LIMIT $1) AS w) AS vouchers,
            (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'held' LIMIT $1) AS w) AS held,
            (SELECT count(*) FROM (SELECT FROM subscription_queues WHERE failing LIMIT $1) AS w) AS failing,
-           (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'pending' AND fault = 'server' LIMIT $1) AS w) AS put_off,
-           (SELECT count(*) FROM (SELECT FROM messages WHERE state = 'pending' AND fault = 'service' LIMIT $1) AS w) AS unwritten
+           (SELECT count(*) FROM (SELECT FROM messages WHERE finished_at IS NULL AND fault = 'server' LIMIT $1) AS w) AS put_off,
+           (SELECT count(*) FROM (SELECT FROM messages WHERE finished_at IS NULL AND fault = 'service' LIMIT $1) AS w) AS unwritten
 """
 # The installation is new unless its first customer was opened more than $1 days ago.
 FIRST_STEPS = """

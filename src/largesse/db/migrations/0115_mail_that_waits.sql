@@ -6,7 +6,8 @@ ALTER TABLE messages DROP CONSTRAINT IF EXISTS messages_fault_check,
 ALTER TABLE messages VALIDATE CONSTRAINT messages_fault_check;
 
 -- Mail that waits because the mail server fails, or as it could not be written: the overview of the back office counts it.
-CREATE INDEX CONCURRENTLY IF NOT EXISTS messages_put_off ON messages (fault, rank_at) WHERE state = 'pending' AND fault IS NOT NULL;
+-- Such mail is pending, but asked for by state, all that is pending might be read, by the index of that.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS messages_put_off ON messages (fault, rank_at) WHERE finished_at IS NULL AND fault IS NOT NULL;
 
 DROP INDEX CONCURRENTLY IF EXISTS messages_failed;
 
