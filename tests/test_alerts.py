@@ -119,6 +119,11 @@ CASES = {
         {f"largesse_mail_held{{{WORKER}}}": "1x20", f"largesse_mail_held{{{SERVE}}}": "0x20"},
         {f"largesse_mail_held{{{WORKER}}}": "0x20", f"largesse_mail_held{{{SERVE}}}": "0x20"},
     ),
+    "LargesseClockWrong": Case(
+        6,
+        {f"largesse_clock_ahead_seconds{{{WORKER}}}": "-3600x20"},
+        {f"largesse_clock_ahead_seconds{{{WORKER}}}": "-30x20"},
+    ),
     "LargesseOutcomesWaiting": Case(
         6,
         {f'largesse_outcomes_waiting{{{WORKER},kind="mail"}}': "101x20"},

@@ -1,3 +1,4 @@
+from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -10,6 +11,7 @@ from tests.distributed import IS_DISTRIBUTED
 from tests.plans import rows_read
 
 import largesse
+from largesse.base import clock
 from largesse.db.pool import Database
 from largesse.db.roles import Role
 from largesse.db.scope import OPERATOR
@@ -155,6 +157,19 @@ async def test_a_table_that_fails_is_named_and_keeps_no_other_from_its_turn(data
         with pytest.raises(asyncpg.UndefinedTableError, match="no_such_table"):
             await registry.prune(connection, no_table + old)
     assert set((await counts(database)).values()) == {0}
+
+
+async def test_a_clock_that_is_not_the_databases_is_measured(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Receivers of webhooks refuse what is signed with a wrong time."""
+    name, ahead = "largesse_clock_ahead_seconds", clock.now() + timedelta(hours=1)
+    async with database.connection(OPERATOR) as connection:
+        await measure(connection)
+        assert -30 < (REGISTRY.get_sample_value(name) or 0) < 30
+        monkeypatch.setattr(clock, "now", lambda: ahead)
+        await measure(connection)
+    assert 3_500 < (REGISTRY.get_sample_value(name) or 0) < 3_700
 
 
 async def test_the_queues_are_measured(database: Database) -> None:

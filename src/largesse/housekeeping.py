@@ -34,9 +34,10 @@ async def prune(connection: Connection) -> bool:
 
 
 async def measure(connection: Connection) -> None:
-    """Sets the gauges of the queues, of failing subscriptions and of held mail."""
+    """Sets the gauges of the clock and of what waits."""
     async with connection.transaction():
         await plan_by_index(connection)
+        await registry.measure_clock(connection)
         await registry.measure(connection, [queue for room in ROOMS for queue in room.queues])
         for gauge, waiting in [pair for room in ROOMS for pair in room.gauges]:
             gauge.set(await registry.count(connection, waiting))

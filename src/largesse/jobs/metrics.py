@@ -34,6 +34,9 @@ OUTCOMES_WAITING = Gauge(
     "largesse_outcomes_waiting", "Outcomes of webhooks and mail that are not in the database yet.", ["kind"]
 )
 OUTCOMES_GIVEN_UP = Counter("largesse_outcomes_given_up", "Outcomes that never got into the database.", ["kind"])
+CLOCK_AHEAD = Gauge(
+    "largesse_clock_ahead_seconds", "How far the clock of this machine is ahead of the database's; negative behind it."
+)
 LOOPS = Gauge("largesse_worker_loops", "Loops of this worker that run or rest before they are started again.")
 LOOP_RESTARTS = Counter(
     "largesse_worker_loop_restarts", "Loops of the worker that failed and were started again.", ["loop"]

@@ -13,6 +13,7 @@ import asyncpg
 import msgspec
 from prometheus_client import Gauge
 
+from largesse.base import clock
 from largesse.db.fragments import Fragment, compose, declared, each, identifier, join
 from largesse.db.pool import DATABASE_AWAY, Connection, Database
 from largesse.db.scope import WORKER
@@ -28,6 +29,7 @@ Result = TypeVar("Result")
 _AT_ONCE = 5_000
 LONG_AGO = Fragment("(SELECT clock_now()) - $1 * interval '1 day'")
 _DAYS_AGO = compose("SELECT {long_ago}", long_ago=LONG_AGO)
+_CLOCK = "SELECT clock_timestamp()"
 _COUNTED = 10_000  # a full count would read the whole backlog, every few seconds
 
 
@@ -270,6 +272,13 @@ async def measure(connection: Connection, queues: Iterable[Waiting]) -> None:
     for queue in queues:
         metrics.QUEUE_DEPTH.labels(queue.table).set(await count(connection, queue))
         metrics.QUEUE_AGE.labels(queue.table).set(await age_s(connection, queue))
+
+
+async def measure_clock(connection: Connection) -> None:
+    """Sets the gauge of the clock. It may be wrong by half the time that the answer took."""
+    sent = clock.now()
+    at: datetime = await connection.fetchval(_CLOCK)
+    metrics.CLOCK_AHEAD.set(((sent - at) + (clock.now() - at)).total_seconds() / 2)
 
 
 async def count(connection: Connection, waiting: Waiting) -> int:
