@@ -19,7 +19,10 @@ def test_mail_that_waits_for_a_server_that_fails_is_not_well(service: Service, s
     bounce(service, "kim@example.com", "421 4.3.2 going down", "held")
     service.sql("UPDATE messages SET state = 'pending', fault = 'server', rank_at = now() + interval '1 hour'")
     assert "Mail Failing 1 mail waits for the mail server" in owner.read("/office")
-    assert "Tried again later" in owner.read("/office/deliveries?state=pending")
+    service.sql("UPDATE messages SET due_at = '2031-02-03 16:45Z'")
+    listed = owner.read("/office/deliveries?state=pending")
+    assert "Tried again later" in listed
+    assert "3 Feb 2031, 16:45" in listed, "the next try"
     service.sql("UPDATE messages SET fault = 'service'")
     page = owner.read("/office")
     assert "1 mail cannot be written" in page
