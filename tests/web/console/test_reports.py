@@ -194,9 +194,9 @@ def test_a_report_is_of_any_days(ada: Browser, service: Service, filled: dict[st
     for query, said in (
         ("since=x&until=2030-01-01", "Type a date"),
         ("since=2030-01-01&until=", "Type a date"),
-        ("since=2030-01-02&until=2030-01-01", "At most 1830 days"),
-        ("since=2020-01-01&until=2030-01-01", "At most 1830 days"),
-        ("since=0001-01-01&until=9999-12-31", "At most 1830 days"),
+        ("since=2030-01-02&until=2030-01-01", "Choose a day that is not before the first one."),
+        ("since=2020-01-01&until=2030-01-01", "Choose at most 1,830 days."),
+        ("since=0001-01-01&until=9999-12-31", "Choose at most 1,830 days."),
     ):
         answer = ada.get(f"/app/reports?period=days&{query}")
         assert (answer.status_code, said in answer.text) == (422, True), query

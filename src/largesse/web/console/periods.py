@@ -19,6 +19,7 @@ PERIODS = {
     "12-months": text("Twelve months"),
     FREE: text("Custom period"),
 }
+BEFORE_FIRST = text("Choose a day that is not before the first one.")
 MOST_DAYS = 5 * 366  # the longest period that the reader may choose
 _RECENT_DAYS = 30
 _DAYS_DRAWN = 62  # longer periods are drawn by month

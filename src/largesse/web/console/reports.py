@@ -22,7 +22,7 @@ from largesse.reports.sums import SUMS, Sums
 from largesse.web.console.charts import Bar, Figure, bars, change_of, line
 from largesse.web.console.context import RequestContext
 from largesse.web.console.orders import NO_DAY, read_day
-from largesse.web.console.periods import FREE, MOST_DAYS, PERIODS, RECENT, Period, free_period, period_of
+from largesse.web.console.periods import BEFORE_FIRST, FREE, MOST_DAYS, PERIODS, RECENT, Period, free_period, period_of
 
 BY = {
     "gift": text("Gift"),
@@ -41,7 +41,7 @@ AGES = {
 }
 _NOTHING = Sums()
 _SHOWN = ("orders", "spent_minor", "claimed", "refunded_minor")  # the sums read for groups and for the period before
-_TOO_LONG = text("At most %(most)s days, the first no later than the last.")
+_TOO_LONG = text("Choose at most %(most)s days.")
 _FIGURES = (
     *(text("Orders"), text("Codes"), text("Spent"), text("Codes claimed"), text("Value claimed")),
     *(text("Codes cancelled"), text("Refunded"), text("Currency")),
@@ -185,7 +185,8 @@ def _period(context: RequestContext, today: date) -> Period:
         if since is not None and until is not None:
             return free_period(since, until)
     except ValueError:
-        context.form.error("until", context.say(_TOO_LONG, most=MOST_DAYS))
+        said = BEFORE_FIRST if since and until and until < since else _TOO_LONG
+        context.form.error("until", context.say(said, most=context.language.number(MOST_DAYS)))
     return period_of(RECENT, today)
 
 

@@ -29,6 +29,7 @@ from largesse.web.console.context import typed_amount
 from largesse.web.console.form import Text
 from largesse.web.console.funding import month_in_address, send_statement, shown_month
 from largesse.web.console.orders import read_day
+from largesse.web.console.periods import BEFORE_FIRST
 from largesse.web.kit.query import INT64
 from largesse.web.office.context import OfficeContext
 
@@ -168,7 +169,7 @@ async def margins(context: OfficeContext) -> Response:
     until = read_day(context, "until") or today
     since = read_day(context, "since") or date.fromordinal(max(1, until.toordinal() - _MARGIN_DAYS))
     if since > until:
-        context.form.error("until", context.say("Choose a day that is not before the first one."))
+        context.form.error("until", context.say(BEFORE_FIRST))
     rows = await _costs(context, since, until) if since <= until else []
     return context.page("money_margins.html", status=200, rows=rows, since=since, until=until)
 
