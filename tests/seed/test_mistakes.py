@@ -60,7 +60,7 @@ MISTAKES = [
     ("balance: 10", 'balance: "10"', "13: customers[0].funding_accounts[0].balance: must be a number, without quotes"),
     ("balance: 10", "balance: 1e3", "13: customers[0].funding_accounts[0].balance: must be a number"),
     ("balance: 10", "balance: 1.0000000000000000000000001", "13: customers[0].funding_accounts[0].balance: must be a number"),
-    ("GBP, balance: 10", "JPY, balance: 10.5", "13: customers[0].funding_accounts[0].balance: must have at most 0 decimals in JPY"),
+    ("GBP, balance: 10", "JPY, balance: 10.5", "13: customers[0].funding_accounts[0].balance: must have no decimals in JPY"),
     ("[5, 10]", "[5, 10, 0]", "20: products[0].denominations[2]: must be greater than zero"),
     ("[5, 10]", "[5, 10, 5.00]", "20: products[0].denominations[2]: comes twice"),
     ("[5, 10]", "[]", "20: products[0].denominations: must not be an empty list"),

@@ -67,7 +67,11 @@ def _read_minor(amount: float | Decimal, currency: str) -> int:
             return int(minor)
     except Inexact:
         pass
-    raise AmountError(f"must have at most {exponent(currency)} decimals in {currency}")
+    raise AmountError(f"must have {_decimals(currency)} in {currency}")
+
+
+def _decimals(currency: str) -> str:
+    return f"at most {exponent(currency)} decimals" if exponent(currency) else "no decimals"
 
 
 def to_number(minor: int, currency: str) -> float:

@@ -110,4 +110,4 @@ def _signed(principal: Principal, body: bytes) -> bytes:
 
 
 def _not_ours() -> InvalidRequest:
-    return refused("quote", "is none that this service has given to this customer")
+    return refused("quote", "must be one that this service gave to this customer, unchanged")

@@ -199,7 +199,7 @@ def test_a_quote_is_for_its_customer_and_environment(service: Any, staging: Any,
     of_staging = staging.client("hr-test").post("/quote/gift", json=body).json()["quote"]
     for token in (of_globex, of_staging):
         answer = service.send("gift", "coffee", quote=token, **members)
-        assert problem(answer, 400).startswith("`quote` is none that this service has given to this customer")
+        assert problem(answer, 400).startswith("`quote` must be one that this service gave to this customer, unchanged")
     # Another service account of the customer may send what was quoted.
     own = quote("gift", "coffee", **members).json()["quote"]
     assert service.send("gift", "coffee", key="crm", quote=own, **members).status_code == 200
@@ -207,7 +207,7 @@ def test_a_quote_is_for_its_customer_and_environment(service: Any, staging: Any,
 
 @pytest.mark.parametrize("token", ["", " ", "x", "a" * 128, "é" * 128, "a" * 256], ids=range(6))
 def test_what_is_no_quote_is_refused(service: Any, problem: Any, token: str) -> None:
-    assert "`quote` is none" in problem(service.send("gift", "coffee", value=5, quote=token), 400)
+    assert "`quote` must be one that" in problem(service.send("gift", "coffee", value=5, quote=token), 400)
 
 
 def test_a_quote_has_a_limit_and_a_type(service: Any, problem: Any) -> None:
@@ -221,9 +221,9 @@ def test_a_forged_quote_is_refused(service: Any, quote: Any, problem: Any) -> No
     token = quote("gift", "coffee", value=5).json()["quote"]
     for at in range(0, len(token), 5):
         forged = token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :]
-        assert "`quote` is none" in problem(service.send("gift", "coffee", value=5, quote=forged), 400)
+        assert "`quote` must be one that" in problem(service.send("gift", "coffee", value=5, quote=forged), 400)
     for cut in (token[:-4], token + "AAAA", f"{token[:8]}\n{token[8:]}"):
-        assert "`quote` is none" in problem(service.send("gift", "coffee", value=5, quote=cut), 400)
+        assert "`quote` must be one that" in problem(service.send("gift", "coffee", value=5, quote=cut), 400)
 
 
 def test_a_used_reference_is_told_first(service: Any, quote: Any, problem: Any, move_clock: Any) -> None:
