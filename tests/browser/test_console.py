@@ -196,6 +196,17 @@ def test_paper_is_light_and_has_nothing_to_press(visit: Visits, demo: Any, admin
     assert not page.get_by_role("heading", name="Create a budget").is_visible()
 
 
+def test_a_search_shares_its_row_with_the_buttons_in_german(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
+    page = visit("desktop", storage_state=admin, locale="de-DE").page
+    page.goto(demo.url + "/app/orders")
+    search = page.locator(".find input").bounding_box()
+    button = page.get_by_role("main").get_by_role("link", name="Geschenk versenden").first.bounding_box()
+    assert search is not None
+    assert button is not None
+    assert abs(search["y"] - button["y"]) < 2
+    assert search["width"] > 160
+
+
 def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
     reader = demo.reader(admin)
     reader.get("/app/orders?state=waiting")
