@@ -29,7 +29,7 @@ class Body(msgspec.Struct, rename="camel"):
 
 class Query(msgspec.Struct):
     limit: Annotated[int, Meta(ge=1, le=50)] = 10
-    amount: float | None = None
+    amount: Annotated[float, Meta(ge=0)] | None = None
     keyword: str | None = None
 
 
@@ -188,7 +188,13 @@ def test_a_malformed_parameter_is_named(query: dict[str, str], member: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("query", "rule"), [({"limit": "x"}, "an integer"), ({"limit": ""}, "an integer"), ({"amount": "1,5"}, "a number")]
+    ("query", "rule"),
+    [
+        ({"limit": "x"}, "an integer"),
+        ({"limit": ""}, "an integer"),
+        ({"amount": "1,5"}, "a number"),
+        ({"amount": "NaN"}, "a number"),
+    ],
 )
 def test_a_parameter_is_told_its_type_and_nothing_of_null_and_strings(query: dict[str, str], rule: str) -> None:
     """Each parameter is a text, and the text `null` is refused."""

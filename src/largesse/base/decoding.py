@@ -170,7 +170,10 @@ def decode_query(query: Mapping[str, str], wanted: type[Decoded]) -> Decoded:
         decoded = msgspec.convert(dict(query), wanted, strict=False)
     except msgspec.ValidationError as error:
         # Each parameter is a text, and none may be null.
-        refusal = refused(*_read_message(str(error)))
+        name, rule = _read_message(str(error))
+        if query.get(name, "").lower() == "nan":  # so JavaScript writes a failed sum; msgspec reads a number
+            rule = "must be a number"
+        refusal = refused(name, rule)
         raise InvalidRequest(_OF_A_TEXT.sub(".", refusal.detail)) from None
     for name, text in query.items():
         value = getattr(decoded, name, query)
