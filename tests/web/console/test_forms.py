@@ -130,6 +130,17 @@ def test_a_form_whose_commit_got_no_answer_is_not_said_to_have_changed_nothing(
     assert own_service.sql("SELECT count(*) FROM top_ups")[0][0] == 1
 
 
+def test_a_page_that_cannot_be_read_is_offered_again(own_service: Service) -> None:
+    ada = signed_in(own_service, "ada@acme.example")
+    for table, path in (("approval_requests", "/app/approvals"), ("sessions", "/app/funding?month=2026-01")):
+        own_service.sql(f"ALTER TABLE {table} RENAME TO out_of_reach")
+        assert ada.get(path).status_code == 500
+        ada.says("Something is not working", "Try again")
+        assert path in ada.links, "whether anybody is signed in is not known"
+        assert "Nothing was changed" not in ada.text
+        own_service.sql(f"ALTER TABLE out_of_reach RENAME TO {table}")
+
+
 # The COMMIT of a top-up gets no answer until the test has released it.
 SLOW_COMMIT = """
 CREATE TABLE released (id int);
