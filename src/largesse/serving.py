@@ -20,7 +20,7 @@ import uvicorn
 from largesse.base.errors import OperatorError
 from largesse.base.metrics_server import LOOPBACK, serve_metrics
 from largesse.base.settings import Settings
-from largesse.connections.listening import Listening, accept_waiting, bound_socket, leave_new_to_others, require_free
+from largesse.connections.listening import Listening, accept_waiting, leave_new_to_others, require_free, reserved_socket
 from largesse.connections.manager import MAX_CONNECTIONS, ConnectionManager, connection_limit
 from largesse.connections.quick import QuickConnections
 from largesse.db.pool import DATABASE_FAILED, in_one_line
@@ -166,7 +166,7 @@ def serve(
             require_free(metrics_host, one)
         os.environ["LARGESSE_SERVE_METRICS_HOST"] = metrics_host
         os.environ["LARGESSE_SERVE_METRICS_PORTS"] = ",".join(map(str, ports))
-        bound = opened or bound_socket(host, port)
+        bound = opened or reserved_socket(host, port)
         run_processes(
             processes,
             _serve_in_child,

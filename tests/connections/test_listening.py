@@ -2,17 +2,21 @@
 
 import contextlib
 import errno
+import os
 import socket
 from typing import Any
 
 import pytest
 from tests.connections.test_manager import HEAD, Echo
 from tests.web.api.conftest import serving
+from tests.worker.test_metrics import free_port
 
 from largesse.base.errors import OperatorError
+from largesse.base.settings import load_settings
 from largesse.cli.service import _listening
-from largesse.connections.listening import bound_socket, free_socket, reserved_socket
+from largesse.connections.listening import Listening, bound_socket, free_socket, reserved_socket
 from largesse.connections.manager import ConnectionManager
+from largesse.serving import serve
 
 HOST = "127.0.0.1"
 
@@ -28,6 +32,23 @@ def test_nobody_else_binds_to_a_reserved_address() -> None:
         reserved.listen()
     with free_socket(HOST, port) as again:
         assert again.getsockname()[1] == port
+
+
+def test_several_processes_reserve_their_address_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a service that started meanwhile took it, and theirs never listened, without a word."""
+    port, tried = free_port(), []
+
+    def run(_processes: int, _serve: object, arguments: Any, **_: object) -> None:
+        with arguments[3]:
+            for take in (bound_socket, reserved_socket):
+                with pytest.raises(OperatorError, match="Address already in use"):
+                    take(HOST, port).close()
+                tried.append(take)
+
+    monkeypatch.setattr("os.environ", dict(os.environ))
+    monkeypatch.setattr("largesse.serving.run_processes", run)
+    serve(load_settings({}), listening=Listening(HOST, port), processes=2)
+    assert len(tried) == 2
 
 
 def test_connections_that_still_end_do_not_reserve_it() -> None:
