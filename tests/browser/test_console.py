@@ -205,6 +205,11 @@ def test_a_search_shares_its_row_with_the_buttons_in_german(visit: Visits, demo:
     assert button is not None
     assert abs(search["y"] - button["y"]) < 2
     assert search["width"] > 160
+    page.set_viewport_size({"width": 700, "height": 900})
+    heading, search = page.locator("h1").bounding_box(), page.locator(".find input").bounding_box()
+    assert heading is not None
+    assert search is not None
+    assert abs(heading["y"] - search["y"]) < 8
 
 
 def test_a_long_name_of_a_view_stays_on_its_chip(visit: Visits, demo: Any, admin: dict[str, Any]) -> None:
