@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 from tests.budgets.conftest import perform as perform_as
 from tests.campaigns.conftest import WORLD
+from tests.chained import acting_on
 from tests.web.api.conftest import Service, ServiceFactory, problem, start_service
 
+from largesse.audit.service import Acting, by_person
 from largesse.automations import placing
 from largesse.automations.model import AutomationRule
 from largesse.automations.placing import AutomationRunner
@@ -18,6 +20,7 @@ from largesse.automations.tasks import plan
 from largesse.customers.actor import Actor
 from largesse.db.pool import Database
 from largesse.db.roles import Role
+from largesse.db.scope import OPERATOR
 from largesse.encryption.vault import Vault
 from largesse.jobs.registry import WorkerContext
 from largesse.web.kit.services import Services
@@ -52,7 +55,16 @@ def as_before(service: Service) -> Iterator[None]:
 def approve_all(service: Service) -> None:
     """Bea approves all automations."""
     [bea] = service.sql("SELECT id FROM users WHERE name = 'Bea'")
-    service.sql("UPDATE automations SET approved_by = $1, approved_at = now()", bea["id"])
+    approved = service.sql("UPDATE automations SET approved_by = $1, approved_at = now() RETURNING *", bea["id"])
+
+    async def record(database: Database, vault: Vault) -> None:
+        acting = Acting(by_person(bea["id"], "bea", None, None), (await acting_on(database, vault)).chains)
+        async with database.transaction(OPERATOR) as connection:
+            for row in approved:
+                place = {"customer_id": row["customer_id"], "environment": row["environment"]}
+                await acting.record(connection, "automation.approved", f"automation {row['id']}", **place)
+
+    service.on_pool(record)
 
 
 def rule(service: Service, **changes: Any) -> AutomationRule:

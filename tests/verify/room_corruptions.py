@@ -71,6 +71,17 @@ _BUDGETS = (
         SELECT 1, 'production', 'SEND', 1, id, true FROM users WHERE email = 'forged@acme.example'
         """,
     ),
+    _c(
+        "approvals-are-recorded",
+        None,
+        f"""
+        INSERT INTO automations (customer_id, environment, name, user_id, occasion, template_id, zone, leap_day, weekend, asks_approval,
+                                 approved_by, approved_at, planned_through, plan_at)
+        SELECT 1, 'production', 'Birthdays', {_PERSON}, 'birthday', id, 'UTC', 'before', 'keep', true,
+               {_PERSON}, now(), current_date, now()
+        FROM templates WHERE customer_id = 1 LIMIT 1
+        """,
+    ),
 )
 
 

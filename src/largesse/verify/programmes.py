@@ -30,15 +30,19 @@ APPROVALS = (
     ),
     Check(
         "approvals-are-recorded",
-        "The audit log says that each approval of a send that is approved was given by that person.",
+        "The audit log says that each approval of a send that is approved, and of an automation, was given by that person.",
         """
         SELECT d.request_id || '/' || d.user_id FROM approval_decisions d
         JOIN approval_requests r ON (r.customer_id, r.environment, r.id, r.round) = (d.customer_id, d.environment, d.request_id, d.round)
         LEFT JOIN audit_events e ON e.customer_id = d.customer_id AND e.environment = d.environment AND e.act = 'approval.given'
             AND e.subject = 'send ' || d.request_id AND e.actor = 'person' AND e.actor_id = d.user_id
         WHERE d.approves AND r.state = 'approved' AND e.id IS NULL
+        UNION ALL
+        SELECT 'automation ' || a.id || '/' || a.approved_by FROM automations a
+        LEFT JOIN audit_events e ON e.customer_id = a.customer_id AND e.environment = a.environment AND e.act = 'automation.approved'
+            AND e.subject = 'automation ' || a.id AND e.actor = 'person' AND e.actor_id = a.approved_by
+        WHERE a.approved_by IS NOT NULL AND e.id IS NULL
         """,
-        of="request/person",
     ),
 )
 
