@@ -239,8 +239,14 @@ def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> No
     assert "No top-up waits for its transfer." not in nothing
     assert fay.submit(here, amount="nonsense").status_code == 422
     fay.get(here)
+    for other in ("", "9000"):  # another amount than the requested one is asked for once more, and each other one
+        asked = fay.post(here, amount="90" if not other else "91", other=other)
+        assert asked.status_code == 422
+        assert "The requested amount is £100.00. Check this one." in asked.text
+        assert f"Credit £{'91' if other else '90'}.00" in asked.text
+    assert balance(service) == before
     for _ in range(2):  # clicked twice
-        assert fay.post(here, amount="90").status_code == 303
+        assert fay.post(here, amount="90", other="9000").status_code == 303
     assert balance(service) == before + 90_00
     assert "£90.00" in fay.read(here)
     assert "Credit the account" not in fay.text

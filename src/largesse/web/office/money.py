@@ -63,12 +63,18 @@ async def top_up(context: OfficeContext) -> Response:
 
 
 async def confirm(context: OfficeContext) -> Response:
-    """Credits the account of a top-up with the amount that arrived. Raises NotFound."""
+    """Credits the account of a top-up with the amount that arrived. If that is not the requested one, asks once more. Raises NotFound."""
     found = await _find(context)
     context.form.text("amount", 40)
     amount_minor = 0 if context.form.errors else typed_amount(context, "amount", found.currency)
     if context.form.errors:
         return await _top_up_page(context, found)
+    if amount_minor != found.amount_minor and context.form.number("other", INT64) != amount_minor:
+        requested = context.language.amount(found.amount_minor, found.currency)
+        context.form.error(
+            "amount", context.say("The requested amount is %(requested)s. Check this one.", requested=requested)
+        )
+        return await _top_up_page(context, found, other_minor=amount_minor)
     try:
         done = await confirm_top_up(context.actor, found.reference, amount_minor)
     except OperatorError:
@@ -91,12 +97,13 @@ async def _find(context: OfficeContext) -> TopUp:
     return found[reference][0]
 
 
-async def _top_up_page(context: OfficeContext, found: TopUp) -> Response:
+async def _top_up_page(context: OfficeContext, found: TopUp, *, other_minor: int | None = None) -> Response:
     return context.page(
         "money_top_up.html",
         top_up=found,
         spelled=spelled_reference(found.reference),
         typed=context.language.typed(found.amount_minor, found.currency),
+        other_minor=other_minor,
         may_change=context.person.may(StaffRight.MONEY) and found.state in {"waiting", "expired"},
     )
 
