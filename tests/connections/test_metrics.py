@@ -158,6 +158,7 @@ def test_no_label_tells_of_anybody(served) -> None:
         "reason",
         "state",
         "kind",
+        "fault",
         "outcome",
         "queue",
         "step",
