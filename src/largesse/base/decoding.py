@@ -225,15 +225,11 @@ def _read_message(message: str, members: Any = (), wanted: Any = None) -> tuple[
 def _with_key(path: str, members: Any, wanted: Any) -> str:
     """Returns the path of a wrong value in an object with keys of the caller's own, such as `fields.cost_centre`. msgspec does not report the key."""
     name = path.removesuffix("[]")
-    of = (
-        next((field.type for field in msgspec.structs.fields(wanted) if field.encode_name == name), None)
-        if wanted
-        else None
-    )
-    values = members.get(name) if of else None
+    kinds = {field.encode_name: field.type for field in msgspec.structs.fields(wanted)} if wanted else {}
+    values = members.get(name) if name in kinds else None
     for key, value in values.items() if isinstance(values, dict) else ():
         try:
-            msgspec.convert({key: value}, of)
+            msgspec.convert({key: value}, kinds[name])
         except msgspec.ValidationError:
             return f"{name}.{key}" if _OTHER_NAME.fullmatch(key) else path
     return path

@@ -1,6 +1,6 @@
 """Keeps sessions for work that comes again at once, such as the next batch of orders.
 
-The driver's pool lends a session and takes it back in a task and two timers: a tenth of the processor time of an order that comes alone.
+For an order that comes alone, to take a session from the driver's pool and to return it is a tenth of the serving process's work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Session: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 
 class KeptSessions:
-    """Sessions of a pool that were used within KEEP_S, for one kind of work. Afterwards `give_back` returns them to the pool."""
+    """Sessions that one kind of work has used within KEEP_S. Later, `give_back` returns them to the pool."""
 
     def __init__(self, give_back: Callable[[_Session], Awaitable[None]]) -> None:
         self._give_back = give_back
@@ -35,7 +35,7 @@ class KeptSessions:
         return None
 
     def keep(self, session: _Session) -> bool:
-        """Keeps a session after its use. Returns False, and does not, if it is lost or still in a transaction."""
+        """Keeps a session after its use. Returns False for one that is lost or still in a transaction: the caller gives it back."""
         if is_lost(session) or session.is_in_transaction():
             return False
         self._kept.append((session, passed_s()))

@@ -242,8 +242,9 @@ class Mailer:
         outcome = sent.state
         if sent.state == "pending":
             has_failed = sent.stage is not None and (sent.code or 0) < 500
-            outcome = "retry" if sent.fault != Fault.SERVER else "server_failed" if has_failed else "server_refused"
-            outcome = "unreadable" if sent.fault == Fault.SERVICE else outcome
+            of_server = "server_failed" if has_failed else "server_refused"
+            by_fault: dict[str | None, str] = {Fault.SERVER: of_server, Fault.SERVICE: "unreadable"}
+            outcome = by_fault.get(sent.fault, "retry")
         metrics.MAILS.labels(outcome).inc()
         metrics.MAIL_SECONDS.observe(seconds)
         if message.attempts == 0 and sent.state in {"sent", "captured"}:

@@ -201,8 +201,8 @@ LOW_BALANCE = """
     JOIN accounts a ON a.customer_id = w.customer_id AND a.id = w.account_id
     WHERE u.id = $1 AND a.id = $2 AND u.is_active AND u.role = ANY($3::text[]) AND a.balance_minor < w.below_minor
 """
-# The content of a mail about money that arrived, to a user who may see the account's statement: with a role for which all accounts are,
-# or with one of $4 if the account is among those they may use.
+# The content of a mail about money that arrived, to a user who may see the account's statement: their role shows all accounts ($3), or those
+# that they may use ($4).
 CREDITED = """
     SELECT a.name AS account, a.environment, a.currency, a.balance_minor
     FROM users u JOIN accounts a ON a.customer_id = u.customer_id AND a.id = $2

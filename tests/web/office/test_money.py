@@ -242,7 +242,7 @@ def test_a_top_up_is_credited_by_hand_once(service: Service, fay: Browser) -> No
     for other in ("", "9000"):  # another amount than the requested one is asked for once more, and each other one
         asked = fay.post(here, amount="90" if not other else "91", other=other)
         assert asked.status_code == 422
-        assert "The requested amount is £100.00. Check this one." in asked.text
+        assert "£100.00 was requested. If this amount came, press the button again." in asked.text
         assert f"Credit £{'91' if other else '90'}.00" in asked.text
     assert balance(service) == before
     for _ in range(2):  # clicked twice

@@ -5,13 +5,13 @@ ALTER TABLE messages DROP CONSTRAINT IF EXISTS messages_fault_check,
 
 ALTER TABLE messages VALIDATE CONSTRAINT messages_fault_check;
 
--- Mail that waits because the mail server fails, or as it could not be written: the overview of the back office counts it.
--- Such mail is pending, but asked for by state, all that is pending might be read, by the index of that.
+-- Mail that waits because the mail server fails, or because it could not be written. The overview of the back office counts it.
+-- The condition names `finished_at`, not the state: with a state, the planner may read all pending mail by another index.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS messages_put_off ON messages (fault, rank_at) WHERE finished_at IS NULL AND fault IS NOT NULL;
 
 DROP INDEX CONCURRENTLY IF EXISTS messages_failed;
 
--- What was not delivered: with the mail that bounced, was given up or is held, also that which waits.
+-- Mail that was not delivered: it bounced, was given up, is held, or waits for its next try.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS messages_undelivered ON messages ((coalesce(finished_at, due_at)), id)
     WHERE state IN ('bounced', 'exhausted', 'held') OR state = 'pending' AND fault IS NOT NULL;
 

@@ -72,7 +72,10 @@ async def confirm(context: OfficeContext) -> Response:
     if amount_minor != found.amount_minor and context.form.number("other", INT64) != amount_minor:
         requested = context.language.amount(found.amount_minor, found.currency)
         context.form.error(
-            "amount", context.say("The requested amount is %(requested)s. Check this one.", requested=requested)
+            "amount",
+            context.say(
+                "%(requested)s was requested. If this amount came, press the button again.", requested=requested
+            ),
         )
         return await _top_up_page(context, found, other_minor=amount_minor)
     try:
