@@ -70,13 +70,11 @@ async def confirm(context: OfficeContext) -> Response:
     if context.form.errors:
         return await _top_up_page(context, found)
     if amount_minor != found.amount_minor and context.form.number("other", INT64) != amount_minor:
-        requested = context.language.amount(found.amount_minor, found.currency)
-        context.form.error(
-            "amount",
-            context.say(
-                "%(requested)s was requested. If this amount came, press the button again.", requested=requested
-            ),
+        requested, came = (context.language.amount(one, found.currency) for one in (found.amount_minor, amount_minor))
+        said = context.say(
+            "%(requested)s was requested. If %(came)s came, press the button again.", requested=requested, came=came
         )
+        context.form.error("amount", said)
         return await _top_up_page(context, found, other_minor=amount_minor)
     try:
         done = await confirm_top_up(context.actor, found.reference, amount_minor)
