@@ -22,7 +22,7 @@ def numbers(view: View, earlier: set[str] | None = None) -> list[int]:
 def test_rows_to_fix_come_first_and_each_state_is_counted() -> None:
     listed = list_rows(PEOPLE, View(), {"alf@example.com"})
     assert [row.number for row in listed.rows] == [3, 6, 2, 4, 5]
-    assert listed.counts == {"all": 5, "ready": 3, "fix": 2, "repeated": 1, "earlier": 1}
+    assert listed.counts == {"all": 5, "ready": 3, "fix": 2, "doubtful": 0, "repeated": 1, "earlier": 1}
     assert (listed.found, listed.page, listed.pages) == (5, 1, 1)
 
 

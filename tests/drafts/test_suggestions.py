@@ -3,7 +3,7 @@
 import pytest
 
 from largesse.drafts import mailboxes
-from largesse.drafts.mailboxes import common_domains, fault_of, name_before, suggested
+from largesse.drafts.mailboxes import common_domains, fault_of, likely_domains, name_before, suggested
 
 DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.example")
 
@@ -107,3 +107,37 @@ def test_a_run_of_blanks_in_an_address_takes_no_time() -> None:
     """A list of two hundred such rows kept the process from answering anybody for a minute, each time that its page was shown."""
     assert mailboxes._plain("ada" + " " * 300 + "byron") == "ada byron"
     assert suggested("ada \u3000 (at)\n  example.com") == "ada@example.com"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("gmail.con", "gmail.com"),
+        ("company.example.ocm", "company.example.com"),
+        ("gmail.co", "gmail.com"),
+        ("gmial.com", "gmail.com"),
+        ("gmil.com", "gmail.com"),
+        ("gmaill.com", "gmail.com"),
+        ("yahho.com", "yahoo.com"),
+        ("acem.example", "acme.example"),
+        ("acme.exmple", None),
+        ("mail.acne.example", "mail.acme.example"),
+        ("mial.acme.example", "mail.acme.example"),
+        ("ymail.com", None),
+        ("gmail.de", None),
+        ("company.co", None),
+        ("hq.example", None),
+        ("shop2.example", None),
+        ("elsewhere.example", None),
+        ("rarely.example", None),
+    ],
+)
+def test_a_domain_that_looks_mistyped_is_found(typed: str, meant: str | None) -> None:
+    usual = dict.fromkeys(("acme.example", "mail.acme.example", "hp.example", "shop1.example"), 10)
+    counts = usual | {"rarily.example": 9, "gmail.com": 1, typed: 1}
+    assert likely_domains(counts) == ({typed: meant} if meant else {})
+
+
+def test_a_domain_of_a_tenth_of_the_addresses_is_right() -> None:
+    assert likely_domains({"acme.example": 20, "acne.example": 2}) == {"acne.example": "acme.example"}
+    assert likely_domains({"acme.example": 29, "acne.example": 3}) == {}

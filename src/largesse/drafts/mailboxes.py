@@ -8,7 +8,7 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, is_mistyped, normalise_email
@@ -231,6 +231,19 @@ _DOTS = re.compile(r"\.{2,}")
 _COMMAS = re.compile(r"[,;]+")
 # Providers whose incomplete domains are completed, in addition to the domains of the list.
 _PROVIDERS = ("gmail.com", "outlook.com", "hotmail.com", "icloud.com", "yahoo.com")
+# Domains that differ from a provider's by one letter, and are others' own.
+_NOT_MISTYPED = frozenset({"email.com", "mail.com", "ymail.com"})
+# The ends of domains that do not exist, by the one that was meant, and what else is typed for `.com` after a provider's name.
+_ENDS = {
+    "com": ("cim", "cmo", "comm", "con", "coom", "cpm", "ocm", "vom", "xom"),
+    "net": ("ner", "nte"),
+    "org": ("ogr", "orgg"),
+}
+_MEANT_ENDS = {typed: meant for meant, all_typed in _ENDS.items() for typed in all_typed}
+_PROVIDER_ENDS = frozenset({"cm", "co", "om"})
+_SHORTEST_LABEL = 4  # characters: `hp.example` and `hq.example` are two companies
+_MORE_FREQUENT = 10  # times as many addresses as a domain that is taken for a slip of it
+_DIGITS = re.compile(r"\d+")
 _MOST_DOMAINS = 50
 _MAX_LENGTH = 320  # characters of the longest text that is examined
 
@@ -257,6 +270,43 @@ def common_domains(emails: Iterable[str]) -> Sequence[str]:
     """Returns the most common domains of these addresses, the most frequent first."""
     counts = Counter(email.rpartition("@")[2] for email in emails)
     return [domain for domain, _ in counts.most_common(_MOST_DOMAINS)]
+
+
+def likely_domains(counts: Mapping[str, int]) -> dict[str, str]:
+    """Returns the domains that are probably mistyped, each with the domain that was meant. `counts` are the addresses of each domain.
+
+    Such a domain ends in an end that does not exist, or differs by one letter, missing, added, wrong or moved, from that of a provider or from
+    one that many times more addresses have.
+    """
+    frequent = [one for one, count in Counter(counts).most_common(_MOST_DOMAINS) if count >= _MORE_FREQUENT]
+    known = {pattern: one for one in (*frequent, *_PROVIDERS) for pattern in _patterns(one)}
+    return {one: meant for one, count in counts.items() if (meant := _likely_domain(one, count, counts, known)) != one}
+
+
+def _likely_domain(domain: str, count: int, counts: Mapping[str, int], known: Mapping[str, str]) -> str:
+    name, _, end = domain.rpartition(".")
+    if end in _MEANT_ENDS:
+        return f"{name}.{_MEANT_ENDS[end]}"
+    if end in _PROVIDER_ENDS and f"{name}.com" in _PROVIDERS:
+        return f"{name}.com"
+    if domain in _PROVIDERS or domain in _NOT_MISTYPED:
+        return domain
+    for meant in (known[pattern] for pattern in _patterns(domain) if pattern in known):
+        is_frequent = meant in _PROVIDERS or counts[meant] >= count * _MORE_FREQUENT
+        if is_frequent and _DIGITS.sub("", meant) != _DIGITS.sub(
+            "", domain
+        ):  # `shop1.example` and `shop2.example` are both right
+            return meant
+    return domain
+
+
+def _patterns(domain: str) -> Iterator[str]:
+    """Yields texts of which two domains share one if one letter of a label, except the last, is missing, added, wrong or moved."""
+    labels = domain.split(".")
+    for at, label in enumerate(labels[:-1]):
+        if len(label) >= _SHORTEST_LABEL:
+            for less in {label, *(label[:n] + label[n + 1 :] for n in range(len(label)))}:
+                yield ".".join((*labels[:at], f"{less}*", *labels[at + 1 :]))
 
 
 def suggested(email: str, domains: Sequence[str] = ()) -> str | None:

@@ -111,6 +111,16 @@ def test_a_recipient_is_edited_added_and_removed_in_the_list(service: Service, a
     assert "Type or paste" in ada.text, "with nobody left, the ways to add recipients are back"
 
 
+def test_a_domain_that_looks_mistyped_is_questioned_until_the_send(service: Service, ada: Browser) -> None:
+    path = ready(ada, service, rows="zoe@x.com,Zoë,1\nBo@Gmail.con,Bo,1\ncy@gmial.com,Cy,2\n")
+    ada.sees(f"{path}/recipients", "Ready 3 To check 2", "Check 2 addresses", "Use Bo@gmail.com")
+    ada.sees(f"{path}/recipients?state=doubtful", "Use all 2 corrections")
+    assert ada.page.text.count('data-label="E-mail address"') == 2
+    ada.post(f"{path}/suggestions", suggestion="2")
+    ada.sees(f"{path}/recipients", "To check 1", "Check 1 address", "Bo@gmail.com", "Mistyped?")
+    ada.sees(f"{path}/review", "1 address looks mistyped.", "Send 4 gifts")
+
+
 def test_a_form_that_is_refused_keeps_what_was_typed(service: Service, ada: Browser) -> None:
     path = draft(ada, service, "zoe@x.com,Zoë\nbad,Bo\n")
     columns = {
