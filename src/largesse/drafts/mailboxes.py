@@ -272,15 +272,24 @@ def common_domains(emails: Iterable[str]) -> Sequence[str]:
     return [domain for domain, _ in counts.most_common(_MOST_DOMAINS)]
 
 
-def likely_domains(counts: Mapping[str, int]) -> dict[str, str]:
+def likely_domains(counts: Mapping[str, int]) -> Steps[dict[str, str]]:
     """Returns the domains that are probably mistyped, each with the domain that was meant. `counts` are the addresses of each domain.
 
     Such a domain ends in an end that does not exist, or differs by one letter, missing, added, wrong or moved, from that of a provider or from
-    one that many times more addresses have.
+    one that many times more addresses have. Examines one domain in each step.
     """
     frequent = [one for one, count in Counter(counts).most_common(_MOST_DOMAINS) if count >= _MORE_FREQUENT]
-    known = {pattern: one for one in (*frequent, *_PROVIDERS) for pattern in _patterns(one)}
-    return {one: meant for one, count in counts.items() if (meant := _likely_domain(one, count, counts, known)) != one}
+    known: dict[str, str] = {}
+    for one in (*frequent, *_PROVIDERS):
+        known |= dict.fromkeys(_patterns(one), one)
+        yield
+    found: dict[str, str] = {}
+    for domain, count in counts.items():
+        meant = _likely_domain(domain, count, counts, known)
+        if meant != domain:
+            found[domain] = meant
+        yield
+    return found
 
 
 def _likely_domain(domain: str, count: int, counts: Mapping[str, int], known: Mapping[str, str]) -> str:

@@ -1,6 +1,5 @@
 """The rows of a draft: reads them from files, corrects, adds, removes and checks them. Also lists them, searched, sorted and in pages."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum
@@ -28,7 +27,7 @@ from largesse.drafts.columns import (
     sample,
     unread_columns,
 )
-from largesse.drafts.mailboxes import common_domains, likely_domains, name_before, suggested
+from largesse.drafts.mailboxes import common_domains, name_before, suggested
 from largesse.drafts.model import Draft, SheetName, Source
 from largesse.drafts.sheet import Sheet, SheetRefused, SheetRow
 from largesse.drafts.text_sheet import converted, read_text_file, read_text_sheet, repaired
@@ -272,21 +271,11 @@ def _with_most_addresses(sheets: Mapping[int, Sheet]) -> Steps[int]:
 
 
 def suggestions(checked: Checked, rows: Iterable[CheckedRow]) -> dict[int, str]:
-    """Returns the addresses that were probably meant, by row number, for rows whose only fault is a wrong address, and for `doubtful` ones."""
+    """Returns the addresses that were probably meant, by row number, for rows whose only fault is a wrong address, and for doubtful ones."""
     domains = common_domains(one.email for one in checked.recipients)
     found = {row.number: suggested(row.email, domains) for row in rows if _may_be_meant(row)}
-    doubted = doubtful(checked)
-    found |= {row.number: doubted[row.number] for row in rows if row.number in doubted}
+    found |= {row.number: checked.doubtful[row.number] for row in rows if row.number in checked.doubtful}
     return {number: email for number, email in found.items() if email is not None}
-
-
-def doubtful(checked: Checked) -> dict[int, str]:
-    """Returns the addresses that were probably meant, by row number, for valid rows of one address with a domain that looks mistyped."""
-    split = {row.number: row.email.rpartition("@") for row in checked.rows if not row.problems and row.members == 1}
-    meant = likely_domains(Counter(domain.lower() for _, _, domain in split.values()))
-    return {
-        at: f"{local}@{meant[domain.lower()]}" for at, (local, _, domain) in split.items() if domain.lower() in meant
-    }
 
 
 def _may_be_meant(row: CheckedRow) -> bool:
@@ -335,13 +324,12 @@ def list_rows(checked: Checked, view: View, earlier: Collection[str] = ()) -> Li
     `earlier` has the `email_key` of each address that had the gift before.
     """
     of_state = _by_state(checked, earlier)
-    doubted = {row.number for row in of_state["doubtful"]}
     counts = {"all": _recipients(checked.rows), **{name: _recipients(rows) for name, rows in of_state.items()}}
     counts["repeated"] = len([row for row in of_state["repeated"] if row.same_as is not None])
     found: Sequence[CheckedRow] = of_state.get(view.state, checked.rows)
     if view.words.strip():
         found = [row for row in found if _matches(row, view.words)]
-    found = sorted(found, key=_order(view, doubted), reverse=view.sort.startswith("-"))
+    found = sorted(found, key=_order(view, checked.doubtful), reverse=view.sort.startswith("-"))
     most = FIX_ROWS if view.state == "fix" else PAGE_ROWS
     pages = max(1, -(-len(found) // most))
     page = min(max(view.page, 1), pages)
@@ -355,12 +343,11 @@ def _recipients(rows: Sequence[CheckedRow]) -> int:
 def _by_state(checked: Checked, earlier: Collection[str]) -> dict[str, list[CheckedRow]]:
     """Returns the rows of each of STATES. The repeated ones include the first row of each repeated address."""
     rows = checked.rows
-    doubted = doubtful(checked)
     firsts = {row.same_as for row in rows if row.same_as is not None}
     return {
         "ready": [row for row in rows if not row.problems],
         "fix": list(checked.bad),
-        "doubtful": [row for row in rows if row.number in doubted],
+        "doubtful": [row for row in rows if row.number in checked.doubtful],
         "repeated": [row for row in rows if row.same_as is not None or row.number in firsts],
         "earlier": [row for row in rows if email_key(row.email) in earlier] if earlier else [],
     }

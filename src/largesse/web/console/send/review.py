@@ -17,7 +17,6 @@ from largesse.customers.principal import Principal
 from largesse.db.pool import Connection
 from largesse.drafts.checking import Checked
 from largesse.drafts.model import PriceLines, price_lines
-from largesse.drafts.recipients import doubtful
 from largesse.drafts.service import ask_approval, excesses
 from largesse.ledger.store import list_funding_accounts
 from largesse.mail.people.automation_words import MOST_FOR_A_GIFT
@@ -131,7 +130,6 @@ async def _show(context: RequestContext, opened: Open, *, said: str | None = Non
         campaign=campaign,
         listed=listed,
         checked=checked,
-        doubtful=len(doubtful(checked)),
         quote=quote,
         lines=lines,
         to_mend=to_mend,
