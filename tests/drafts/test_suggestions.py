@@ -139,6 +139,12 @@ def test_a_domain_that_looks_mistyped_is_found(typed: str, meant: str | None) ->
     assert finished(likely_domains(counts)) == ({typed: meant} if meant else {})
 
 
-def test_a_domain_of_a_tenth_of_the_addresses_is_right() -> None:
+def test_a_domain_of_more_than_a_tenth_of_the_addresses_is_right() -> None:
     assert finished(likely_domains({"acme.example": 20, "acne.example": 2})) == {"acne.example": "acme.example"}
     assert finished(likely_domains({"acme.example": 29, "acne.example": 3})) == {}
+
+
+def test_a_domain_of_many_addresses_is_right_though_it_is_near_a_providers() -> None:
+    assert finished(likely_domains({"qmail.com": 9})) == {"qmail.com": "gmail.com"}
+    assert finished(likely_domains({"qmail.com": 10})) == {}
+    assert finished(likely_domains({"gmail.con": 10})) == {"gmail.con": "gmail.com"}, "there is no such ending"

@@ -231,18 +231,18 @@ _DOTS = re.compile(r"\.{2,}")
 _COMMAS = re.compile(r"[,;]+")
 # Providers whose incomplete domains are completed, in addition to the domains of the list.
 _PROVIDERS = ("gmail.com", "outlook.com", "hotmail.com", "icloud.com", "yahoo.com")
-# Domains that differ from a provider's by one letter, and are others' own.
+# Real domains that differ from a provider's by one letter.
 _NOT_MISTYPED = frozenset({"email.com", "mail.com", "ymail.com"})
-# The ends of domains that do not exist, by the one that was meant, and what else is typed for `.com` after a provider's name.
-_ENDS = {
+# Endings that no domain has, by the one that was meant.
+_ENDINGS = {
     "com": ("cim", "cmo", "comm", "con", "coom", "cpm", "ocm", "vom", "xom"),
     "net": ("ner", "nte"),
     "org": ("ogr", "orgg"),
 }
-_MEANT_ENDS = {typed: meant for meant, all_typed in _ENDS.items() for typed in all_typed}
-_PROVIDER_ENDS = frozenset({"cm", "co", "om"})
+_MEANT_ENDINGS = {wrong: meant for meant, all_wrong in _ENDINGS.items() for wrong in all_wrong}
+_PROVIDER_ENDINGS = frozenset({"cm", "co", "om"})  # of countries; after a provider's name, `.com` was meant
 _SHORTEST_LABEL = 4  # characters: `hp.example` and `hq.example` are two companies
-_MORE_FREQUENT = 10  # times as many addresses as a domain that is taken for a slip of it
+_MORE_FREQUENT = 10  # the domain that was meant has at least this many times the addresses of the mistyped one
 _DIGITS = re.compile(r"\d+")
 _MOST_DOMAINS = 50
 _MAX_LENGTH = 320  # characters of the longest text that is examined
@@ -275,8 +275,8 @@ def common_domains(emails: Iterable[str]) -> Sequence[str]:
 def likely_domains(counts: Mapping[str, int]) -> Steps[dict[str, str]]:
     """Returns the domains that are probably mistyped, each with the domain that was meant. `counts` are the addresses of each domain.
 
-    Such a domain ends in an end that does not exist, or differs by one letter, missing, added, wrong or moved, from that of a provider or from
-    one that many times more addresses have. Examines one domain in each step.
+    Such a domain has an ending that does not exist, such as `.con`. Or it has few addresses, and one letter is missing, added, wrong or moved
+    compared with the domain of a provider, or with one of _MORE_FREQUENT times as many addresses. Examines one domain in each step.
     """
     frequent = [one for one, count in Counter(counts).most_common(_MOST_DOMAINS) if count >= _MORE_FREQUENT]
     known: dict[str, str] = {}
@@ -293,24 +293,23 @@ def likely_domains(counts: Mapping[str, int]) -> Steps[dict[str, str]]:
 
 
 def _likely_domain(domain: str, count: int, counts: Mapping[str, int], known: Mapping[str, str]) -> str:
-    name, _, end = domain.rpartition(".")
-    if end in _MEANT_ENDS:
-        return f"{name}.{_MEANT_ENDS[end]}"
-    if end in _PROVIDER_ENDS and f"{name}.com" in _PROVIDERS:
+    name, _, ending = domain.rpartition(".")
+    if ending in _MEANT_ENDINGS:
+        return f"{name}.{_MEANT_ENDINGS[ending]}"
+    if ending in _PROVIDER_ENDINGS and f"{name}.com" in _PROVIDERS:
         return f"{name}.com"
-    if domain in _PROVIDERS or domain in _NOT_MISTYPED:
+    if count >= _MORE_FREQUENT or domain in _PROVIDERS or domain in _NOT_MISTYPED:
         return domain
     for meant in (known[pattern] for pattern in _patterns(domain) if pattern in known):
-        is_frequent = meant in _PROVIDERS or counts[meant] >= count * _MORE_FREQUENT
-        if is_frequent and _DIGITS.sub("", meant) != _DIGITS.sub(
-            "", domain
-        ):  # `shop1.example` and `shop2.example` are both right
+        is_likely = meant in _PROVIDERS or counts[meant] >= count * _MORE_FREQUENT
+        # Of two that differ in a digit, such as `shop1.example` and `shop2.example`, both are right.
+        if is_likely and _DIGITS.sub("", meant) != _DIGITS.sub("", domain):
             return meant
     return domain
 
 
 def _patterns(domain: str) -> Iterator[str]:
-    """Yields texts of which two domains share one if one letter of a label, except the last, is missing, added, wrong or moved."""
+    """Yields texts. Two domains share one of them if they differ by one letter of one label, other than the last."""
     labels = domain.split(".")
     for at, label in enumerate(labels[:-1]):
         if len(label) >= _SHORTEST_LABEL:
