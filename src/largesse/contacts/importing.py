@@ -11,6 +11,7 @@ from largesse.base.cooperative import Steps
 from largesse.base.email import email_key
 from largesse.base.text import is_error, is_rounded, trimmed
 from largesse.contacts import model
+from largesse.contacts.dates import either_first, month_lead, read_birthday, read_start_date, with_day_first
 from largesse.drafts.columns import (
     Columns,
     fits,
@@ -169,9 +170,9 @@ def _orders(dates: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], tuple[
 
     A part that does not show its order has the order of the others.
     """
-    leads = {part: model.month_lead(cells) for part, cells in dates.items()}
+    leads = {part: month_lead(cells) for part, cells in dates.items()}
     of_all = sum(leads.values())
-    open_ones = {part: model.either_first(dates[part]) for part, lead in leads.items() if not (lead or of_all)}
+    open_ones = {part: either_first(dates[part]) for part, lead in leads.items() if not (lead or of_all)}
     month_first = tuple(part for part, lead in leads.items() if (lead or of_all) > 0)
     return month_first, tuple((part, example) for part, example in open_ones.items() if example is not None)
 
@@ -195,8 +196,8 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str],
         said["name"] = read(partial(_read_text, "name", model.MAX_NAME), name)
     readers: Mapping[str, Callable[[str], Any]] = {
         # Most lists have a year, and a workbook stores one even if it shows none.
-        "birthday": partial(model.read_birthday, drops_year=True),
-        "start_date": model.read_start_date,
+        "birthday": partial(read_birthday, drops_year=True),
+        "start_date": read_start_date,
         "language": model.read_language,
         "country": model.read_country,
         "state": _read_state,
@@ -206,7 +207,7 @@ def _check(row: SheetRow, columns: ContactColumns, month_first: Collection[str],
         typed = _cell(row, columns.parts.get(part))
         if typed and not (part in _DATES and _NO_DATE.fullmatch(typed)):
             said["is_active" if part == "state" else part] = read(
-                reader, model.with_day_first(typed) if part in month_first else typed
+                reader, with_day_first(typed) if part in month_first else typed
             )
     if address := _address(row, columns.parts):
         said["address"] = read(partial(_read_text, "address", model.MAX_ADDRESS, lines=True), address)

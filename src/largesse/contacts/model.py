@@ -1,6 +1,5 @@
 """A contact, the changes to a contact, and the rules for each value."""
 
-import contextlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
@@ -16,7 +15,6 @@ from largesse.base.email import MAX_EMAIL, EmailError, is_mistyped, normalise_em
 from largesse.base.errors import InvalidRequest
 from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, trimmed, unfit, unfit_key
-from largesse.contacts.eastern_dates import normal_date
 from largesse.drafts.checking import PROBLEMS as EMAIL_PROBLEMS
 from largesse.drafts.mailboxes import fault_of
 
@@ -142,72 +140,14 @@ def read_email(typed: str) -> str:
     raise ContactFault("email", fault_of(email))
 
 
-_TIME = r"(?:,? \d{1,2}:\d{2}.*)?"  # databases and spreadsheets write a time, mostly midnight, after a date
-_YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
-_YEAR_LAST = re.compile(rf"(?P<day>\d{{1,2}})[-/.]\s?(?P<month>\d{{1,2}})[-/.]\s?\d{{2,4}}{_TIME}")
-_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\s?[./]\s?(?P<month>\d{1,2})\.?")
-_MONTH_FIRST = re.compile(r"(?:--)?(?P<month>\d{1,2})-(?P<day>\d{1,2})")
-# `14 March 2024`, `14-Mar` as spreadsheets show it, and `March 14, 2024`. Not `Mar-14`: in spreadsheets it is a month and a year.
-_IN_WORDS = (
-    re.compile(
-        r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\.?[\s-]*(?:de |of )?(?P<month>[^\W\d_]{3,20})\.?(?:,?(?: de |[\s-]+)(?P<year>\d{2,4}))?",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"(?P<month>[^\W\d_]{3,20})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{2,4}))?", re.IGNORECASE
-    ),
-)
-_MORE_LANGUAGES = ("es", "it", "nl", "pt")  # of files, besides those of our pages
-_OTHER_MONTHS = {"mrz": 3, "maerz": 3, "janner": 1}
-_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
-def read_birthday(typed: str, *, drops_year: bool = False) -> int | None:
-    """Returns a birthday such as `14/03`, `14.03.`, `03-14` or `14 March`; None for a blank one. Raises ContactFault.
-
-    A year is refused, or dropped with `drops_year`.
-    """
-    text = normal_date(trimmed(typed))
-    if not text:
-        return None
-    in_words = _in_words(text)
-    dated = _YEAR_FIRST.fullmatch(text) or _YEAR_LAST.fullmatch(text)
-    if not drops_year and (dated or (in_words and in_words["year"])):
-        raise ContactFault("birthday", "birthday_year")
-    if in_words and (month := _month(folded(in_words["month"]))):
-        return checked_birthday(month * 100 + int(in_words["day"]))
-    found = dated or _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
-    if found is None:
-        raise ContactFault("birthday", "birthday_wrong")
-    return checked_birthday(int(found["month"]) * 100 + int(found["day"]))
-
-
-def _in_words(text: str) -> re.Match[str] | None:
-    return _IN_WORDS[0].fullmatch(text) or _IN_WORDS[1].fullmatch(text)
-
-
-def _month(word: str) -> int | None:
-    """Returns the month whose name in a language of files begins with `word`; None if there is none, or several."""
-    if word in _OTHER_MONTHS:
-        return _OTHER_MONTHS[word]
-    found = {number for number, name in _month_names() if name.startswith(word)}
-    return found.pop() if len(found) == 1 else None
-
-
-@cache
-def _month_names() -> list[tuple[int, str]]:
-    return [
-        (number, folded(name).rstrip("."))
-        for one in (*(language.locale for language in LANGUAGES.values()), *map(Locale, _MORE_LANGUAGES))
-        for width in ("wide", "abbreviated")
-        for number, name in one.months["format"][width].items()
-    ]
+MORE_LANGUAGES = ("es", "it", "nl", "pt")  # of files, besides those of our pages
+DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def checked_birthday(birthday: int) -> int:
     """Returns a birthday, which must exist in some year, as 29 February does. Raises ContactFault."""
     month, day = divmod(birthday, 100)
-    if not (1 <= month <= len(_DAYS) and 1 <= day <= _DAYS[month - 1]):
+    if not (1 <= month <= len(DAYS) and 1 <= day <= DAYS[month - 1]):
         raise ContactFault("birthday", "birthday_none")
     return birthday
 
@@ -215,51 +155,6 @@ def checked_birthday(birthday: int) -> int:
 def written_birthday(birthday: int) -> str:
     """Returns a birthday as `03-14`."""
     return f"{birthday // 100:02}-{birthday % 100:02}"
-
-
-_ISO_DAY = re.compile(r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?:[ T].*)?")
-_FIRST_YEAR = 1900
-_WRITTEN_DAY = re.compile(rf"(?P<day>\d{{1,2}})\s?[-./]\s?(?P<month>\d{{1,2}})\s?[-./]\s?(?P<year>\d{{4}}){_TIME}")
-
-
-def read_start_date(typed: str) -> date | None:
-    """Returns a date such as `2024-03-01`, `01/03/2024`, `01.03.2024` or `1 March 2024`; None for a blank one. Raises ContactFault."""
-    text = normal_date(trimmed(typed))
-    if not text:
-        return None
-    found = _ISO_DAY.fullmatch(text) or _WRITTEN_DAY.fullmatch(text) or _in_words(text)
-    if found is not None and int(found["year"] or 0) >= _FIRST_YEAR:
-        month = int(found["month"]) if found["month"].isdecimal() else _month(folded(found["month"])) or 0
-        with contextlib.suppress(ValueError):
-            return date(int(found["year"]), month, int(found["day"]))
-    raise ContactFault("start_date", "start_date_wrong")
-
-
-# `03/14/1990`, `03-14-1990` or `03/14`. `03-14` without a year always has the month first.
-_TWO_NUMBERS = re.compile(
-    r"(?P<first>\d{1,2})(?P<mark>[/-])(?P<second>\d{1,2})(?P<year>(?P=mark)(?:\d{4}|\d{2})|(?<=/\d)|(?<=/\d\d))" + _TIME
-)
-
-
-def month_lead(dates: Iterable[str]) -> int:
-    """Returns how many dates must have the month first, as in the United States, less those that must have the day first."""
-    lead = 0
-    for found in filter(None, map(_TWO_NUMBERS.fullmatch, dates)):
-        first, second = int(found["first"]), int(found["second"])
-        lead += (first <= len(_DAYS) < second <= max(_DAYS)) - (second <= len(_DAYS) < first <= max(_DAYS))
-    return lead
-
-
-def either_first(dates: Iterable[str]) -> str | None:
-    """Returns the first date whose day and month may be in either order; None if there is none."""
-    found = (_TWO_NUMBERS.fullmatch(one) for one in dates)
-    either = (one for one in found if one and max(int(one["first"]), int(one["second"])) <= len(_DAYS))
-    return next((one[0] for one in either if int(one["first"]) != int(one["second"])), None)
-
-
-def with_day_first(typed: str) -> str:
-    """Returns a date that has the month first with the day first: `14/03/1990` for `03/14/1990`."""
-    return _TWO_NUMBERS.sub(r"\g<second>\g<mark>\g<first>\g<year>", typed) if _TWO_NUMBERS.fullmatch(typed) else typed
 
 
 def read_language(typed: str) -> str | None:
@@ -309,7 +204,7 @@ def _countries() -> Mapping[str, str]:
     for locale in (
         *(language.locale for language in LANGUAGES.values()),
         Locale("en"),
-        *map(Locale, (*_MORE_LANGUAGES, "ja")),
+        *map(Locale, (*MORE_LANGUAGES, "ja")),
     ):
         for code, name in locale.territories.items():
             if len(code) == 2 and code.isalpha() and code not in {"EU", "EZ", "UN", "ZZ", "XA", "XB", "QO"}:

@@ -13,6 +13,7 @@ from largesse.base.email import EmailError, pasted_email
 from largesse.base.i18n.languages import LANGUAGES, text
 from largesse.base.text import trimmed, whole_number
 from largesse.contacts import model, service
+from largesse.contacts.dates import read_birthday, read_start_date
 from largesse.contacts.groups import TooManyGroups, list_fields, list_group_names, list_groups
 from largesse.contacts.model import Contact, ContactChange, ContactFault, Group
 from largesse.contacts.service import TooManyContacts
@@ -238,7 +239,7 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
     # Only a change of the box counts. Otherwise a form opened before the contact left would make them active again.
     if "was_left" not in form or form["left"] != form["was_left"]:
         said["is_active"] = form["left"] != "yes"
-    readers = (("email", _read_email), ("birthday", model.read_birthday), ("start_date", model.read_start_date))
+    readers = (("email", _read_email), ("birthday", read_birthday), ("start_date", read_start_date))
     for name, reader in readers:
         # What the form showed stays: its order is known, and a program may have saved a date that nobody can type, such as 0001-01-01.
         if contact is not None and form[name] == _dates_typed(context, contact).get(name):

@@ -7,7 +7,8 @@ from datetime import date, datetime, time
 
 from largesse.base.i18n.languages import DEFAULT, Language, text
 from largesse.base.text import trimmed
-from largesse.contacts.model import ContactFault, either_first, month_lead, read_start_date, with_day_first
+from largesse.contacts.dates import either_first, month_lead, read_start_date, with_day_first
+from largesse.contacts.model import ContactFault
 
 _LONGEST = 60
 _WITH_TIME = re.compile(r".*:.*|\d{4}[-/]\d{1,2}[-/]\d{1,2}[ T].*")  # dates in files may have a time
