@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from largesse.contacts.dates import read_birthday, read_start_date
+from largesse.contacts.dates import either_first, month_lead, read_birthday, read_start_date, with_day_first
 from largesse.contacts.model import ContactFault
 
 
@@ -71,8 +71,17 @@ def test_start_dates() -> None:
     assert read_start_date("01/03/2024") == read_start_date("1.3.2024") == date(2024, 3, 1)
     words = ("1 March 2024", "1. März 2024", "1er mars 2024", "March 1, 2024", "1-Mar-2024", "2024/03/01", "01-03-2024")
     assert {read_start_date(one) for one in words} == {date(2024, 3, 1)}
+    after_weekdays = (
+        "Friday, 1 March 2024",
+        "Fr., 1.3.2024",
+        "vendredi 1er mars 2024",
+        "sexta-feira, 1 de março de 2024",
+        "2024年3月1日(金)",
+    )
+    assert {read_start_date(one) for one in after_weekdays} == {date(2024, 3, 1)}
     for wrong in (
         "2024-02-30",
+        "Freunde 1.3.2024",
         "soon",
         "01/03",
         "1 March",
@@ -86,3 +95,9 @@ def test_start_dates() -> None:
     ):
         with pytest.raises(ContactFault):
             read_start_date(wrong)
+
+
+def test_the_order_of_day_and_month_is_found_after_a_weekday_too() -> None:
+    assert (month_lead(["Thu 12/31/2026"]), month_lead(["Thu 31/12/2026"])) == (1, -1)
+    assert either_first(["Thu 03/04/2026"]) == "Thu 03/04/2026"
+    assert with_day_first("Thu 12/31/2026") == "31/12/2026"

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import cache
 
@@ -12,6 +12,7 @@ from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, plain_digits, trimmed
 from largesse.contacts.model import DAYS, MORE_LANGUAGES, ContactFault, checked_birthday
 
+_WORD = r"[^\W\d_](?:[^\W\d_]|-)*\.?,?\s+"  # a weekday, such as `Thursday, `, `Do. ` or `quinta-feira `
 _TIME = r"(?:,? \d{1,2}:\d{2}.*)?"  # databases and spreadsheets write a time, mostly midnight, after a date
 _YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
 _YEAR_LAST = re.compile(rf"(?P<day>\d{{1,2}})[-/.]\s?(?P<month>\d{{1,2}})[-/.]\s?\d{{2,4}}{_TIME}")
@@ -90,8 +91,9 @@ def read_start_date(typed: str) -> date | None:
     raise ContactFault("start_date", "start_date_wrong")
 
 
-# `03/14/1990`, `03-14-1990` or `03/14`. `03-14` without a year always has the month first.
+# `03/14/1990`, `03-14-1990` or `03/14`, also after a weekday. `03-14` without a year always has the month first.
 _TWO_NUMBERS = re.compile(
+    rf"(?:{_WORD})?"
     r"(?P<first>\d{1,2})(?P<mark>[/-])(?P<second>\d{1,2})(?P<year>(?P=mark)(?:\d{4}|\d{2})|(?<=/\d)|(?<=/\d\d))" + _TIME
 )
 
@@ -117,17 +119,44 @@ def with_day_first(typed: str) -> str:
     return _TWO_NUMBERS.sub(r"\g<second>\g<mark>\g<first>\g<year>", typed) if _TWO_NUMBERS.fullmatch(typed) else typed
 
 
-# `1990年1月2日`, `平成2年1月2日`, `1月2日`, and the same in Korean.
+# `1990年1月2日`, `平成2年1月2日(月)`, `1月2日`, and the same in Korean.
 _EASTERN = re.compile(
     r"(?:(?:(?P<era>明治|大正|昭和|平成|令和) ?)?(?P<year>\d{1,4}|元)[年년] ?)?(?P<month>\d{1,2})[月월] ?(?P<day>\d{1,2})[日일]"
+    r"(?: ?[((]?(?:[月火水木金土日](?:曜日?)?|[월화수목금토일](?:요일)?)[))]?)?"
 )
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018}  # the years before their first
 _JOINED = re.compile(r"(?P<year>(?:19|20)\d{2})(?P<month>0[1-9]|1[0-2])(?P<day>\d{2})")
 
 
+# A date after a weekday. What follows has marks between numbers or a word, as `Mar 14, 1990` begins with a month.
+_AFTER_WEEKDAY = re.compile(rf"(?P<weekday>{_WORD})(?P<date>\d{{1,4}}\s?[-./].*|.*[^\W\d_]{{3}}.*)")
+
+
+def weekdays_in(typed: str) -> Collection[int]:
+    """Returns the weekdays, from 0 for Monday, that the word before a date can mean, as `Mar.` is Tuesday in French; none if there is none."""
+    found = _AFTER_WEEKDAY.fullmatch(trimmed(typed))
+    return _weekdays().get(folded(found["weekday"]).strip(" .,"), ()) if found else ()
+
+
+@cache
+def _weekdays() -> Mapping[str, Collection[int]]:
+    """Returns the weekdays by their names in the languages of files."""
+    found: dict[str, set[int]] = {}
+    for one in (*(language.locale for language in LANGUAGES.values()), *map(Locale, MORE_LANGUAGES)):
+        for width in ("wide", "abbreviated", "short"):
+            for number, name in one.days["format"][width].items():
+                found.setdefault(folded(name).strip("."), set()).add(number)
+    return found
+
+
 def _normal_date(text: str) -> str:
-    """Returns `1990-01-02` for `1990年1月2日`, `平成2年1月2日` or `19900102`, and `01-02` for `1月2日`. Other texts stay, with plain digits."""
+    """Returns a date without its weekday, with plain digits, and in the western form.
+
+    Returns `1990-01-02` for `1990年1月2日`, `平成2年1月2日` or `19900102`, and `01-02` for `1月2日`.
+    """
     plain = plain_digits(text)
+    if weekdays_in(plain) and (dated := _AFTER_WEEKDAY.fullmatch(plain)):
+        plain = dated["date"]
     found = _EASTERN.fullmatch(plain) or _JOINED.fullmatch(plain)
     if found is None:
         return plain

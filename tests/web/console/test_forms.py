@@ -273,6 +273,11 @@ def _said(text: str, **values: object) -> str:
         ("en", "12/31/2026 2:30 p.m."),
         ("en", "2026-12-31 14:30:00"),
         ("en", "2026-12-31T14:30"),
+        ("de", "Donnerstag, 31. Dezember 2026 um 14:30 Uhr"),
+        ("de", "Do., 31.12.2026, 14.30 Uhr"),
+        ("fr", "jeudi 31 décembre 2026 à 14 h 30"),
+        ("en", "Thu, 12/31/2026 2:30 p.m."),
+        ("en", "2026年12月31日(木) 14:30"),
     ],
 )
 def test_a_time_is_read_as_people_type_it_without_a_picker(tag: str, typed: str) -> None:
@@ -295,6 +300,15 @@ def test_a_day_that_the_language_leaves_open_is_refused_with_both() -> None:
     assert "3 April 2026 or 4 March 2026" in days["en"].errors["day"]
     fine = Form({"day": "31.12.2026", "american": "12/31/2026", "with_time": "2026-12-31 14:30"}, _said)
     assert (fine.day("day"), fine.day("american"), fine.day("with_time")) == (date(2026, 12, 31),) * 2 + (None,)
+
+
+def test_a_date_on_another_weekday_than_the_typed_one_is_refused() -> None:
+    said = {tag: Form({"day": "Fri 31/12/2026"}, _said, LANGUAGES[tag]) for tag in ("en", "fr")}
+    assert said["en"].day("day") is said["fr"].day("day") is None
+    assert said["en"].errors["day"] == "31 December 2026 is a Thursday. Type the date that you mean."
+    assert "31 décembre 2026 is a jeudi" in said["fr"].errors["day"]  # this `say` does not translate
+    tuesday = Form({"french": "mar. 5 janvier 2027", "spring": "Mar 14, 2027"}, _said)
+    assert (tuesday.day("french"), tuesday.day("spring")) == (date(2027, 1, 5), date(2027, 3, 14))
 
 
 def test_numbers_are_read_in_digits_of_any_script() -> None:

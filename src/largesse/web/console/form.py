@@ -23,7 +23,17 @@ from largesse.base.email import EmailError, is_mistyped, pasted_email
 from largesse.base.i18n.languages import DEFAULT, Language, text
 from largesse.base.text import cleaned, plain_digits, trimmed, unfit
 from largesse.drafts.mailboxes import fault_of
-from largesse.web.console.typed_times import EITHER_DAY, UNREAD_DAY, UNREAD_TIME, Either, Unread, read_day, read_time
+from largesse.web.console.typed_times import (
+    EITHER_DAY,
+    UNREAD_DAY,
+    UNREAD_TIME,
+    WRONG_WEEKDAY,
+    Either,
+    Unread,
+    WrongWeekday,
+    read_day,
+    read_time,
+)
 from largesse.web.kit.query import INT32, Whole
 
 Declared = TypeVar("Declared")
@@ -248,6 +258,10 @@ class Form:
         except Either as either:
             one, other = map(self.language.day, either.args)
             self.error(name, self.say(EITHER_DAY, typed=typed, one=one, other=other))
+        except WrongWeekday as wrong:
+            (day,) = wrong.args
+            weekday = self.language.locale.days["format"]["wide"][day.weekday()]
+            self.error(name, self.say(WRONG_WEEKDAY, day=self.language.day(day), weekday=weekday))
         except Unread:
             if typed:
                 self.error(name, self.say(unread, typed=cleaned(typed, "")[:_MOST_SAID]))

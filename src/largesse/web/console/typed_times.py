@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 
 from largesse.base.i18n.languages import DEFAULT, Language, text
 from largesse.base.text import trimmed
-from largesse.contacts.dates import either_first, month_lead, read_start_date, with_day_first
+from largesse.contacts.dates import either_first, month_lead, read_start_date, weekdays_in, with_day_first
 from largesse.contacts.model import ContactFault
 
 _LONGEST = 60
@@ -15,10 +15,13 @@ _WITH_TIME = re.compile(r".*:.*|\d{4}[-/]\d{1,2}[-/]\d{1,2}[ T].*")  # dates in 
 _BLANKS = re.compile(r"\s+")
 _HOUR_AND_MINUTE = r"(?P<hour>\d{1,2})(?:[:.]|\s?h\s?)(?P<minute>\d{2})(?::00)?(?: ?(?:Uhr|(?P<half>[ap])\.?m\.?))?"
 _HOUR = r"(?P<full_hour>\d{1,2}) ?(?:h|Uhr|(?P<full_half>[ap])\.?m\.?)"
-_DAY_AND_TIME = re.compile(rf"(?P<day>.*?\w\.?)(?:T|,? (?:(?:at|à|um) )?)(?:{_HOUR_AND_MINUTE}|{_HOUR})", re.IGNORECASE)
+_DAY_AND_TIME = re.compile(
+    rf"(?P<day>.*?[\w)]\.?)(?:T|,? (?:(?:at|à|um) )?)(?:{_HOUR_AND_MINUTE}|{_HOUR})", re.IGNORECASE
+)
 
 UNREAD_DAY = text("Type a date, such as 31 December 2026. “%(typed)s” cannot be read.")
 UNREAD_TIME = text("Type a day and a time, such as 31 December 2026, 14:30. “%(typed)s” cannot be read.")
+WRONG_WEEKDAY = text("%(day)s is a %(weekday)s. Type the date that you mean.")
 EITHER_DAY = text("Type the month as a word: “%(typed)s” can be %(one)s or %(other)s.")
 
 
@@ -32,14 +35,22 @@ class Either(ValueError):
     args: tuple[date, date]
 
 
+class WrongWeekday(ValueError):
+    """The typed date is on another weekday than the typed one. Its argument is the date."""
+
+    args: tuple[date]
+
+
 def read_day(typed: str, language: Language) -> date:
-    """Returns the day. Raises Unread, Either."""
+    """Returns the day. Raises Unread, Either, WrongWeekday."""
     plain = trimmed(_BLANKS.sub(" ", typed))
     if len(plain) > _LONGEST or _WITH_TIME.fullmatch(plain):
         raise Unread
     days = [_read(one) for one in readings(plain, language)]
     if len(days) > 1:
         raise Either(*days)
+    if (weekdays := weekdays_in(plain)) and days[0].weekday() not in weekdays:
+        raise WrongWeekday(days[0])
     return days[0]
 
 
@@ -66,7 +77,7 @@ def _read(plain: str) -> date:
 
 
 def read_time(typed: str, language: Language) -> datetime:
-    """Returns the day and time, without a zone. Raises Unread, Either."""
+    """Returns the day and time, without a zone. Raises Unread, Either, WrongWeekday."""
     plain = trimmed(_BLANKS.sub(" ", typed))
     found = _DAY_AND_TIME.fullmatch(plain) if len(plain) <= _LONGEST else None
     if found is None:
