@@ -19,15 +19,40 @@ from largesse.base.text import plain_digits, trimmed
 # Characters of the longest amount that is read. MAX_AMOUNT with decimals, spaces and the longest sign has fewer.
 LONGEST_AMOUNT = 40
 ANY_CURRENCY = "XXX"  # ISO 4217's code for no currency, for amounts that are compared with amounts in any currency
+_CROWN = ("kr", "krone", "kroner", "krona", "kronor")
+_RUPEE, _DINAR = ("Rs", "rupee", "rupees"), ("dinar", "dinars")
 # What people call a currency, in addition to its name in the CLDR, such as `US Dollar`.
 _SHORT_NAMES = {
+    **dict.fromkeys(("SEK", "NOK", "DKK", "ISK"), _CROWN),
+    **dict.fromkeys(("INR", "PKR", "LKR", "NPR", "MUR"), _RUPEE),
+    "USD": ("$", "dollar", "dollars"),  # not of other dollars: there, it may mean this one
+    "CAD": ("C$",),
+    "SGD": ("S$",),
+    "KWD": ("KD", *_DINAR),
+    "BHD": ("BD", *_DINAR),
+    "JOD": ("JD", *_DINAR),
     "GBP": ("pound", "pounds", "Pfund", "livre", "livres"),
-    "USD": ("dollar", "dollars"),
-    "CHF": ("franc", "francs", "Franken"),
-    "JPY": ("yen", "yens", "円"),
+    "CHF": ("Fr", "SFr", "franc", "francs", "Franken"),
+    "JPY": ("\N{YEN SIGN}", "yen", "yens", "円"),
+    "CNY": ("\N{YEN SIGN}", "RMB", "yuan", "元"),
+    "PLN": ("zł", "zl", "złoty", "zloty"),
+    "CZK": ("Kč",),
+    "HUF": ("Ft", "forint"),
+    "RON": ("leu", "lei"),
+    "TRY": ("₺", "TL", "lira"),
+    "ZAR": ("R", "rand"),
+    "AED": ("Dh", "Dhs", "dirham", "dirhams"),
+    "SAR": ("SR", "riyal", "riyals"),
+    "MYR": ("RM", "ringgit"),
+    "IDR": ("Rp", "rupiah"),
+    "THB": ("baht",),
+    "KRW": ("won", "원"),
+    "ILS": ("shekel", "shekels"),
 }
 # A person who types one of these means the account's currency. In a file, it may mean another currency.
-_SHARED = frozenset({"$", "\N{YEN SIGN}", "dollar", "dollars", "franc", "francs"})
+_SHARED = frozenset(
+    one.casefold() for one in (*_CROWN, *_RUPEE, *_DINAR, *_SHORT_NAMES["USD"], "\N{YEN SIGN}", "Fr", "franc", "francs")
+)
 # Two decimals are read in every currency, so that `500.00` is 500 yen, as the contract writes it.
 _USUAL_DECIMALS = 2
 
@@ -45,8 +70,10 @@ _GROUPS = r"[1-9][0-9]{0,2}(?:(?P<mark>[.,' ])[0-9]{3})(?:(?P=mark)[0-9]{3})*"
 _WHOLE = re.compile(rf"[0-9]+|{_GROUPS}")
 _WITH_DECIMALS = re.compile(rf"(?P<whole>[0-9]+|{_GROUPS})(?P<decimal>[.,])(?P<decimals>[0-9]+)")
 # Characters other than digits may surround the number. `25,-` is a whole amount in German and in Swiss French.
+# A sign may end with a full stop: `Fr. 25`, `25 kr.`.
+_SIGN = r"[^0-9.,']*(?:(?<=[^\W\d_])\.\s*)?"
 _TYPED = re.compile(
-    r"(?P<before>[^0-9.,']*)(?P<number>[0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})?(?P<after>[^0-9.,']*)"
+    rf"(?P<before>{_SIGN})(?P<number>[0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{{1,2}})?(?P<after>{_SIGN})"
 )
 _SPACES = re.compile(r"\s")
 _FULL_WIDTH = str.maketrans(
@@ -105,13 +132,13 @@ def number_in(typed: str, currency: str) -> str:
 
 
 def is_sign(text: str, currency: str) -> bool:
-    """Returns whether a text is the code of a currency, or its sign or name in one of our languages."""
-    return text.casefold() in _currency_signs(currency)
+    """Returns whether a text is the code of a currency, or its sign or name in one of our languages, such as `kr` or `Fr.`."""
+    return text.casefold().rstrip(".") in _currency_signs(currency)
 
 
 def is_shared_sign(text: str) -> bool:
     """Returns whether a text is a sign or name of several currencies, such as `$` of US, Canadian and Australian dollars."""
-    return text.casefold() in _SHARED
+    return text.casefold().rstrip(".") in _SHARED
 
 
 def read_amount(typed: str, currency: str, language: Language = DEFAULT) -> int:
