@@ -116,6 +116,8 @@ def ended(*arguments: str | bytes, stdout: IO[Any] | int, **environ: str) -> sub
     ("arguments", "said"),
     [
         (["customers", "list", "--csv"], "the output cannot be written: No space left on device"),
+        (["--help"], "the output cannot be written: No space left on device"),
+        (["customers", "list", "--help"], "the output cannot be written: No space left on device"),
         (["customers", "list", "--json"], "the output cannot be written: No space left on device"),
         (["shipments", "export"], "the list cannot be written: No space left on device. Make room, and repeat"),
     ],

@@ -273,11 +273,11 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Does the same as click, but prints a mistake in the arguments in one line."""
-        with _usage_in_one_line():
+        """Does the same as click, but prints a mistake in the arguments, and a help that cannot be written, in one line."""
+        with _usage_in_one_line(), one_line():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Does the same as click, but prints a mistake in a command's own arguments in one line."""
-        with _usage_in_one_line():
+        with _usage_in_one_line(), one_line():
             return super().invoke(ctx)
