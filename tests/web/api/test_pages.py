@@ -154,6 +154,10 @@ def test_other_methods_and_addresses_are_problems_and_pages_in_a_browser(service
         assert shown.headers["referrer-policy"] == "no-referrer", "a mistyped link may hold a code"
         assert '<html lang="de">' in shown.text
         assert Page(shown.text).tags.count("h1") == 1
+    for path, start in (("/docs", "/"), ("/apples", "/"), ("/app/orders", "/app"), ("/office", "/office")):
+        shown = client.put(path, headers={"Accept": "text/html"})
+        assert f'<a href="{start}">Go to the start page</a>' in shown.text
+        assert ("Were you given a gift?" in shown.text) == (start == "/"), "staff were given none"
     assert client.post("/docs").headers["allow"] == "GET, HEAD"
     assert client.put("/claim").headers["allow"] == "GET, HEAD, POST"
     head = client.head("/docs")

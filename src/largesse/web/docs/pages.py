@@ -328,7 +328,7 @@ class DocsPages:
         if "text/html" not in asked.get("accept", ""):
             return reply
         language = chosen_language(None, None, asked.get("accept-language", "")) or DEFAULT
-        html = self._render("trouble.html", language=language.tag, status=reply.status)
+        html = self._render("trouble.html", language=language.tag, status=reply.status, path=scope["path"])
         headers = (*reply.headers, ("content-security-policy", _POLICY), *NO_REFERRER.items(), *UNLISTED.items())
         return Reply(html.encode(), reply.status, "text/html; charset=utf-8", headers)
 
