@@ -4,7 +4,8 @@ import pytest
 from tests.drafts.conftest import finished
 
 from largesse.drafts import mailboxes
-from largesse.drafts.mailboxes import common_domains, fault_of, likely_domains, name_before, suggested
+from largesse.drafts.mailboxes import common_domains, fault_of, name_before, suggested
+from largesse.drafts.mistyped import likely_domains
 
 DOMAINS = ("acme.example", "müller.example", "acme-labs.example", "mail.acme.example")
 

@@ -23,6 +23,7 @@ from largesse.drafts.columns import (
     unread_columns,
 )
 from largesse.drafts.mailboxes import is_bare, read_mailboxes
+from largesse.drafts.mistyped import likely_addresses
 from largesse.drafts.sheet import Sheet, SheetRow, fields_of
 
 # Headings of each field, in the languages of the pages, as `plain_heading` returns them.
@@ -93,6 +94,8 @@ class CheckedContacts(msgspec.Struct, frozen=True):
     month_first: tuple[str, ...] = ()  # the parts whose dates are read with the month first
     # The parts whose dates may have either first, and do not show which: each with one of its dates.
     unsure: tuple[tuple[str, str], ...] = ()
+    # The addresses that were probably meant, by row number, of rows without faults whose domains look mistyped.
+    doubtful: Mapping[int, str] = {}
 
     @property
     def bad(self) -> list[CheckedContact]:
@@ -146,23 +149,36 @@ def _of_ours(sheet: Sheet, base: Columns, known: Sequence[str], own: Sequence[mo
     return ContactColumns(base, {part: known.index(part) for part in PARTS if part in known}, fields)
 
 
-def check_contacts(sheet: Sheet, columns: ContactColumns, order: str = "") -> Steps[CheckedContacts]:
+def check_contacts(
+    sheet: Sheet, columns: ContactColumns, order: str = "", *, corrects: bool = False
+) -> Steps[CheckedContacts]:
     """Checks all rows except the heading, one in each step: an address with a domain beyond ASCII takes milliseconds.
 
     `order` is DAY or MONTH, whichever is first in dates such as `03/04/1990`. Without it, the dates decide; the day is first if they cannot.
+    `corrects` replaces each address whose domain looks mistyped by the one that was probably meant.
     """
-    rows: list[CheckedContact] = []
-    seen: dict[str, int] = {}
+    found: list[CheckedContact] = []
     at = {part: columns.parts[part] for part in _DATES if part in columns.parts}
     dates = {part: [_cell(row, column) for row in sheet.rows] for part, column in at.items()}
     month_first, unsure = _orders(dates) if not order else (tuple(dates) if order == MONTH else (), ())
     is_numbered = has_numbered_names(sheet, columns.base)
     for row in sheet.rows[int(columns.base.has_heading) :]:
-        checked = _check(row, columns, month_first, name_in(row, columns.base, is_numbered=is_numbered))
-        first = seen.setdefault(email_key(checked.email), row.number) if not checked.faults else row.number
-        rows.append(checked if first == row.number else msgspec.structs.replace(checked, same_as=first))
+        found.append(_check(row, columns, month_first, name_in(row, columns.base, is_numbered=is_numbered)))
         yield
-    return CheckedContacts(tuple(rows), month_first if not order else (), unsure)
+    doubtful = yield from likely_addresses({row.number: row.email for row in found if not row.faults})
+    rows: list[CheckedContact] = []
+    seen: dict[str, int] = {}
+    for one in found:
+        checked = _with_email(one, doubtful[one.number]) if corrects and one.number in doubtful else one
+        first = seen.setdefault(email_key(checked.email), checked.number) if not checked.faults else checked.number
+        rows.append(checked if first == checked.number else msgspec.structs.replace(checked, same_as=first))
+        yield
+    return CheckedContacts(tuple(rows), month_first if not order else (), unsure, doubtful)
+
+
+def _with_email(row: CheckedContact, email: str) -> CheckedContact:
+    replace = msgspec.structs.replace
+    return replace(row, email=email, change=replace(row.change, email=email))
 
 
 def _orders(dates: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -1,6 +1,5 @@
 """Checks the rows of a sheet by the rules of an order, and finds all faults and repeated recipients. Also replaces and adds rows."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
@@ -10,7 +9,8 @@ from largesse.base.email import MAX_EMAIL, email_key, is_mistyped
 from largesse.base.errors import InvalidRequest
 from largesse.base.text import csv_file, is_error
 from largesse.drafts.columns import Columns, has_numbered_names, is_quantity, name_in, plain_quantity
-from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, likely_domains, read_mailboxes
+from largesse.drafts.mailboxes import Mailbox, fault_of, is_bare, read_mailboxes
+from largesse.drafts.mistyped import likely_addresses
 from largesse.drafts.sheet import Sheet, SheetMaker, SheetRow
 from largesse.orders.recipients import MAX_CODES, MAX_NAME, MAX_QUANTITY, OrderRecipient, check_recipient
 
@@ -121,23 +121,8 @@ def check_rows(sheet: Sheet, columns: Columns) -> Steps[Checked]:
         rows.append(checked)
         recipients += found
         yield
-    return Checked(tuple(rows), tuple(recipients), (yield from _doubtful(rows)))
-
-
-def _doubtful(rows: Sequence[CheckedRow]) -> Steps[dict[int, str]]:
-    single = [row for row in rows if not row.problems and row.members == 1]
-    counts: Counter[str] = Counter()
-    for row in single:
-        counts[row.email.rpartition("@")[2].lower()] += 1
-        yield
-    meant = yield from likely_domains(counts)
-    found: dict[int, str] = {}
-    for row in single if meant else ():
-        local, _, domain = row.email.rpartition("@")
-        if domain.lower() in meant:
-            found[row.number] = f"{local}@{meant[domain.lower()]}"
-        yield
-    return found
+    single = {row.number: row.email for row in rows if not row.problems and row.members == 1}
+    return Checked(tuple(rows), tuple(recipients), (yield from likely_addresses(single)))
 
 
 def _check(

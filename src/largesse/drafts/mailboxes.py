@@ -8,7 +8,7 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from largesse.base.cooperative import Steps
 from largesse.base.email import EmailError, is_mistyped, normalise_email
@@ -230,21 +230,8 @@ _NO_LETTERS = re.compile(r"[\W\d_]+")
 _DOTS = re.compile(r"\.{2,}")
 _COMMAS = re.compile(r"[,;]+")
 # Providers whose incomplete domains are completed, in addition to the domains of the list.
-_PROVIDERS = ("gmail.com", "outlook.com", "hotmail.com", "icloud.com", "yahoo.com")
-# Real domains that differ from a provider's by one letter.
-_NOT_MISTYPED = frozenset({"email.com", "mail.com", "ymail.com"})
-# Endings that no domain has, by the one that was meant.
-_ENDINGS = {
-    "com": ("cim", "cmo", "comm", "con", "coom", "cpm", "ocm", "vom", "xom"),
-    "net": ("ner", "nte"),
-    "org": ("ogr", "orgg"),
-}
-_MEANT_ENDINGS = {wrong: meant for meant, all_wrong in _ENDINGS.items() for wrong in all_wrong}
-_PROVIDER_ENDINGS = frozenset({"cm", "co", "om"})  # of countries; after a provider's name, `.com` was meant
-_SHORTEST_LABEL = 4  # characters: `hp.example` and `hq.example` are two companies
-_MORE_FREQUENT = 10  # the domain that was meant has at least this many times the addresses of the mistyped one
-_DIGITS = re.compile(r"\d+")
-_MOST_DOMAINS = 50
+PROVIDERS = ("gmail.com", "outlook.com", "hotmail.com", "icloud.com", "yahoo.com")
+MOST_DOMAINS = 50
 _MAX_LENGTH = 320  # characters of the longest text that is examined
 
 
@@ -269,52 +256,7 @@ def fault_of(email: str) -> str:
 def common_domains(emails: Iterable[str]) -> Sequence[str]:
     """Returns the most common domains of these addresses, the most frequent first."""
     counts = Counter(email.rpartition("@")[2] for email in emails)
-    return [domain for domain, _ in counts.most_common(_MOST_DOMAINS)]
-
-
-def likely_domains(counts: Mapping[str, int]) -> Steps[dict[str, str]]:
-    """Returns the domains that are probably mistyped, each with the domain that was meant. `counts` are the addresses of each domain.
-
-    Such a domain has an ending that does not exist, such as `.con`. Or it has few addresses, and one letter is missing, added, wrong or moved
-    compared with the domain of a provider, or with one of _MORE_FREQUENT times as many addresses. Examines one domain in each step.
-    """
-    frequent = [one for one, count in Counter(counts).most_common(_MOST_DOMAINS) if count >= _MORE_FREQUENT]
-    known: dict[str, str] = {}
-    for one in (*frequent, *_PROVIDERS):
-        known |= dict.fromkeys(_patterns(one), one)
-        yield
-    found: dict[str, str] = {}
-    for domain, count in counts.items():
-        meant = _likely_domain(domain, count, counts, known)
-        if meant != domain:
-            found[domain] = meant
-        yield
-    return found
-
-
-def _likely_domain(domain: str, count: int, counts: Mapping[str, int], known: Mapping[str, str]) -> str:
-    name, _, ending = domain.rpartition(".")
-    if ending in _MEANT_ENDINGS:
-        return f"{name}.{_MEANT_ENDINGS[ending]}"
-    if ending in _PROVIDER_ENDINGS and f"{name}.com" in _PROVIDERS:
-        return f"{name}.com"
-    if count >= _MORE_FREQUENT or domain in _PROVIDERS or domain in _NOT_MISTYPED:
-        return domain
-    for meant in (known[pattern] for pattern in _patterns(domain) if pattern in known):
-        is_likely = meant in _PROVIDERS or counts[meant] >= count * _MORE_FREQUENT
-        # Of two that differ in a digit, such as `shop1.example` and `shop2.example`, both are right.
-        if is_likely and _DIGITS.sub("", meant) != _DIGITS.sub("", domain):
-            return meant
-    return domain
-
-
-def _patterns(domain: str) -> Iterator[str]:
-    """Yields texts. Two domains share one of them if they differ by one letter of one label, other than the last."""
-    labels = domain.split(".")
-    for at, label in enumerate(labels[:-1]):
-        if len(label) >= _SHORTEST_LABEL:
-            for less in {label, *(label[:n] + label[n + 1 :] for n in range(len(label)))}:
-                yield ".".join((*labels[:at], f"{less}*", *labels[at + 1 :]))
+    return [domain for domain, _ in counts.most_common(MOST_DOMAINS)]
 
 
 def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
@@ -333,7 +275,7 @@ def suggested(email: str, domains: Sequence[str] = ()) -> str | None:
     while "@@" in text:
         text = text.replace("@@", "@")
     local, at, domain = text.partition("@")
-    known = (*domains, *_PROVIDERS)
+    known = (*domains, *PROVIDERS)
     if not at:
         return _valid(_split_off(text, domains))
     whole, *more = _COMMAS.split(domain.strip(".,;"))

@@ -64,3 +64,38 @@ def test_english_forms_ask_which_day_is_meant_and_german_ones_show_dots(
     assert f'value="{dotted}"' in ada.get(made).text
     assert ada.post(made, email=email, name="Cy", **{name: dotted}).status_code == 303
     assert f'value="{dotted}"' in ada.get(made).text
+
+
+def test_a_new_address_that_looks_mistyped_is_questioned_and_a_saved_one_is_not(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada = sign_in("ada@acme.example")
+    typed = {"email": "kim@outlok.com", "name": "Kim"}
+    ada.page = ada.submit("/app/contacts/new", "/app/contacts", **typed)
+    ada.says("Did you mean kim@outlook.com?")
+    made = ada.submit("/app/contacts/new", "/app/contacts", **typed, sure_email="kim@outlok.com").headers["location"]
+    assert ada.submit(made, **typed | {"name": "Kim Lee"}).status_code == 303
+    ada.page = ada.submit(made, email="kim@outlook.con", name="Kim Lee")
+    ada.says("Did you mean kim@outlook.com?")
+    assert ada.submit(made, email="kim@outlook.com", name="Kim Lee").status_code == 303
+
+
+def test_addresses_of_a_file_that_look_mistyped_are_named_and_corrected_if_that_is_chosen(
+    service: Service, sign_in: SignIn
+) -> None:
+    ada = sign_in("ada@acme.example")
+    ada.get("/app/contacts/import")
+    file = b"email,name\nlu@gmail.com,Lu\nLu@gmail.con,Lu Li\nno@gmail,No\nmo@hotmial.com,Mo\n"
+    ada.page = ada.upload("/app/contacts/import", file)
+    ada.says(
+        "3 rows are ready. 1 row to fix.", "2 addresses look mistyped. Row 3: Lu@gmail.com? Row 5: mo@hotmail.com?"
+    )
+    assert "has the address of row" not in ada.text
+    kept = re.findall(r'type="hidden" name="sheet" value="([^"]*)"', ada.page.text)[0]
+    given = {"sheet": html.unescape(kept), "heading": "yes", "email": "0", "name": "1", "correct": "yes"}
+    ada.page = ada.upload("/app/contacts/check", b"", **given)
+    ada.says("Row 3 has the address of row 2.", "2 addresses look mistyped.")
+    assert 'name="correct" value="yes" checked' in ada.page.text
+    ada.upload("/app/contacts/check", b"", then="import", **given)
+    saved = service.sql("SELECT email, name FROM contacts WHERE name IN ('Lu', 'Lu Li', 'Mo') ORDER BY email_key")
+    assert [tuple(row) for row in saved] == [("Lu@gmail.com", "Lu Li"), ("mo@hotmail.com", "Mo")]

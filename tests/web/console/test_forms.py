@@ -255,6 +255,23 @@ def test_an_address_in_full_width_letters_is_not_one() -> None:
     assert form.errors == {"email": "The @ is missing, as in name@example.com."}
 
 
+def test_a_new_address_that_looks_mistyped_is_questioned_once() -> None:
+    def read(**fields: str) -> tuple[str, dict[str, str]]:
+        form = Form({"email": "Ada@gmial.com", **fields}, _said)
+        return form.email("email", is_new=True), form.errors
+
+    assert read() == (
+        "",
+        {"email": "This looks mistyped. Did you mean Ada@gmail.com? If yours is right, press the button again."},
+    )
+    assert read(sure_email="Ada@gmial.com") == ("Ada@gmial.com", {})
+    assert read(sure_email="bo@gmial.com")[0] == "", "that was about another address"
+    assert read(email="ada@gmail.com") == ("ada@gmail.com", {})
+    assert read(email="ada@mail.com") == ("ada@mail.com", {}), "a domain that exists"
+    known = Form({"email": "Ada@gmial.com"}, _said)
+    assert (known.email("email"), known.errors) == ("Ada@gmial.com", {}), "somebody signs in with it"
+
+
 BERLIN = ZoneInfo("Europe/Berlin")
 
 

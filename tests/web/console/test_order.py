@@ -109,7 +109,11 @@ def test_an_address_is_corrected_and_the_mail_goes_there(ada: Browser, service: 
     sent_mail(service, order, "bounced", "recipient")
     work(service)
     assert "The address does not accept mail. 550 no such user" in ada.read(f"/app/orders/{order}")
-    for wrong, said in (("no address", "The @ is missing"), ("BEN@acme.example", "this order already")):
+    for wrong, said in (
+        ("no address", "The @ is missing"),
+        ("BEN@acme.example", "this order already"),
+        ("ada@gmial.com", "Did you mean ada@gmail.com?"),
+    ):
         ada.page = ada.post(f"/app/orders/{order}/correct", email="ada.king@acme.example", corrected=wrong)
         assert ada.page.status_code == 422
         assert said in ada.text

@@ -130,6 +130,17 @@ def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
         assert 'value="Somebody"' in answer.text
 
 
+def test_nobody_is_invited_at_an_address_that_looks_mistyped_before_a_second_press(ada: Browser) -> None:
+    ada.page = ada.submit("/app/people", email="lee@gmail.con", name="Lee", role="viewer")
+    assert ada.page.status_code == 422
+    ada.says("Did you mean lee@gmail.com? If yours is right, press the button again.")
+    assert '<input type="hidden" name="sure_email" value="lee@gmail.con">' in ada.page.text
+    assert "lee@gmail.con" not in ada.read("/app/people")
+    typed = {"email": "lee@gmail.con", "name": "Lee", "role": "viewer"}
+    assert ada.submit("/app/people", **typed, sure_email="lee@gmail.con").status_code == 200
+    assert "lee@gmail.con" in ada.read("/app/people")
+
+
 def test_there_is_always_an_administrator(service: Service, gil: Browser) -> None:
     gil_id = user_id(service, "gil@globex.example")
     for act, fields in (("role", {"role": "viewer", "sure": "yes"}), ("remove", {})):

@@ -38,7 +38,7 @@ _NO_EMAIL = text("Choose the column of the e-mail addresses, and one column for 
 _NO_ROWS = text("It has headings, and no rows below them.")
 _TOO_MANY_ROWS = text("There are more than %(limit)s rows. Split the file.")
 _SHOWN = 200  # the most rows to fix that the page shows
-_NAMED = 20  # the most rows with a repeated address that the page lists
+_NAMED = 20  # the most rows with a repeated address, or with a mistyped one, that the page lists
 _MOST_VALUE = 60  # the most characters of a wrong value that the page shows
 _PART_NAMES = {
     "birthday": text("Birthday"),
@@ -109,9 +109,7 @@ async def take(context: RequestContext) -> Response:
         return await show()
     if context.form["then"] != "import":
         return await show()
-    checked = await context.services.drafts.rows.finish(
-        context.principal, check_contacts(sheet, columns, _order_of(context))
-    )
+    checked = await context.services.drafts.rows.finish(context.principal, _check(context, sheet, columns))
     if not checked.changes:
         context.form.error("email", context.say("The file has no contact to import."))
         return await show()
@@ -143,9 +141,7 @@ async def _show(
     if checked is None:
         checked = CheckedContacts(())
         if columns.fits(sheet):
-            checked = await context.services.drafts.rows.finish(
-                context.principal, check_contacts(sheet, columns, _order_of(context))
-            )
+            checked = await context.services.drafts.rows.finish(context.principal, _check(context, sheet, columns))
     headings = sheet.rows[0].cells if sheet.rows else ()
     offered = [
         (
@@ -166,6 +162,7 @@ async def _show(
         fields=[(f"{_FIELD}{field.key}", field.name, columns.fields.get(field.key)) for field in own],
         checked=checked,
         order=_order_of(context),
+        corrects=context.form["correct"] == "yes",
         unsure=[(context.say(_PART_NAMES[part]), example) for part, example in checked.unsure],
         month_first=[context.say(_PART_NAMES[part]) for part in checked.month_first],
         to_fix=[(row, _said(context, cells[row.number], columns, own, row)) for row in checked.bad[:_SHOWN]],
@@ -176,6 +173,10 @@ async def _show(
         encoding_name=lambda name: context.say(ENCODINGS[name]),
         better=better_encoding((row.name for row in checked.rows), source.encoding or "", source.encodings),
     )
+
+
+def _check(context: RequestContext, sheet: Sheet, columns: ContactColumns) -> Steps[CheckedContacts]:
+    return check_contacts(sheet, columns, _order_of(context), corrects=context.form["correct"] == "yes")
 
 
 def _said(

@@ -251,6 +251,8 @@ async def _read(context: RequestContext, contact: Contact | None = None) -> Cont
             _note(context, fault)
             continue
         said[name] = found[0]
+        if name == "email" and (contact is None or said[name] != contact.email):
+            form.questions(name, said[name])
         if len(found) > 1:
             one, other = (_DATES[name](context, each) for each in found)
             form.error(name, context.say(EITHER_DAY, typed=form[name], one=one, other=other))

@@ -23,6 +23,7 @@ from largesse.base.email import EmailError, is_mistyped, pasted_email
 from largesse.base.i18n.languages import DEFAULT, Language, text
 from largesse.base.text import cleaned, plain_digits, trimmed, unfit
 from largesse.drafts.mailboxes import fault_of
+from largesse.drafts.mistyped import likely_address
 from largesse.web.console.typed_times import (
     EITHER_DAY,
     UNREAD_DAY,
@@ -59,6 +60,7 @@ EMAIL_FAULTS = {
     "email_wrong": text("Type an e-mail address, such as name@example.com."),
 }
 _TOO_LONG = text("This has %(found)s characters. At most %(most)s are allowed.")
+_LIKELY = text("This looks mistyped. Did you mean %(meant)s? If yours is right, press the button again.")
 _MOST_SAID = 60  # characters of a date that cannot be read
 CHANGED = text("Somebody else changed this meanwhile. Look at how it is now, and try again.")
 CHANGED_TOO = text(
@@ -87,14 +89,16 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Email(msgspec.Struct, frozen=True):
-    """An e-mail address."""
+    """An e-mail address. `is_new`: it gets mail for the first time, so a domain that looks mistyped is questioned, once."""
+
+    is_new: bool = False
 
     def read(self, form: Form, name: str) -> str:
         """Returns the normalised address; empty if it is not an e-mail address."""
         typed = trimmed(form[name])
         try:
             if not is_mistyped(email := pasted_email(typed)):
-                return email
+                return "" if self.is_new and form.questions(name, email) else email
         except EmailError:
             pass
         form.error(name, form.say(EMAIL_FAULTS[fault_of(typed)] if typed else REQUIRED))
@@ -147,6 +151,7 @@ class Form:
         self.say = say
         self.language = language
         self.errors: dict[str, str] = {}
+        self.questioned: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
         return any(field == name for field, _ in self._fields)
@@ -171,6 +176,15 @@ class Form:
     def error(self, name: str, said: str) -> None:
         """Adds the error of a field, unless it has one already."""
         self.errors.setdefault(name, said)
+
+    def questions(self, name: str, email: str) -> bool:
+        """Adds an error if the domain of a valid address looks mistyped, unless the same address was sent again after that error."""
+        meant = likely_address(email)
+        if meant is None or self[f"sure_{name}"] == email:
+            return False
+        self.questioned[name] = email
+        self.error(name, self.say(_LIKELY, meant=meant))
+        return True
 
     @property
     def first_wrong(self) -> str:
@@ -216,9 +230,9 @@ class Form:
         """Returns a text, as `Text` reads it."""
         return Text(most, required, lines).read(self, name)
 
-    def email(self, name: str) -> str:
+    def email(self, name: str, *, is_new: bool = False) -> str:
         """Returns an e-mail address, as `Email` reads it."""
-        return Email().read(self, name)
+        return Email(is_new).read(self, name)
 
     def choice(self, name: str, offered: Collection[str]) -> str:
         """Returns one of the values offered, as `Choice` reads it."""

@@ -94,7 +94,7 @@ async def send_all_again(context: RequestContext) -> Response:
 async def correct(context: RequestContext) -> Response:
     """Corrects a recipient's address and sends the mail to it. Raises NotFound."""
     reference, old = reference_of(context), context.form["email"]
-    corrected = context.form.email("corrected")
+    corrected = context.form.email("corrected", is_new=True)
     if context.form.errors:
         return await show(context)
     try:

@@ -62,7 +62,7 @@ async def download(context: RequestContext) -> Response:
 class InvitationForm(msgspec.Struct):
     """Who is invited, and their role."""
 
-    email: Annotated[str, Email()]
+    email: Annotated[str, Email(is_new=True)]
     name: Annotated[str, Text(MOST_NAME, required=False)]
     role: Annotated[str, Choice(ROLES)]
 

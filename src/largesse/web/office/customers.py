@@ -51,7 +51,7 @@ class NewCustomerForm(TermsForm):
 
     currency: Annotated[str, Text(3)]
     environment: Annotated[list[str], Choices(ENVIRONMENTS)]
-    email: Annotated[str, Email()]
+    email: Annotated[str, Email(is_new=True)]
 
 
 def acting_for(context: OfficeContext, environment: str | None = None, reason: str | None = None) -> Actor:

@@ -154,7 +154,7 @@ async def show(context: OfficeContext) -> Response:
 async def correct(context: OfficeContext) -> Response:
     """Corrects the recipient's address, and sends the mail to it. Raises NotFound."""
     form = context.form
-    corrected = form.email("corrected")
+    corrected = form.email("corrected", is_new=True)
     if (actor := _with_reason(context)) is None or form.errors:
         return await show(context)
     gift = await _gift(context)

@@ -32,7 +32,7 @@ async def show(context: OfficeContext) -> Response:
 class InvitationForm(msgspec.Struct):
     """Who is invited, and their role."""
 
-    email: Annotated[str, Email()]
+    email: Annotated[str, Email(is_new=True)]
     name: Annotated[str, Text(MOST_NAME, required=False)]
     role: Annotated[str, Choice(STAFF_ROLES)]
 
