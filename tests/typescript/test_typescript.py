@@ -148,7 +148,7 @@ console.log((await receive(new Request("http://x", { method: "POST", body, heade
     assert printed[0] == printed[1]
     assert re.fullmatch(r"\w{20} 10\.0 GBP\n", printed[0])
     assert printed[0].split()[0] in node("out/listing.js", folder=project)
-    assert node("out/errors.js", folder=project) == "1 recipients[0].email\n"
+    assert node("out/errors.js", folder=project) == "1 value\n"
     assert node("out/receiving.js", folder=project) == "204\n"
 
 

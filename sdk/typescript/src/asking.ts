@@ -130,7 +130,7 @@ export class Asker {
         if (!(error instanceof LargesseError)) throw error;
         if (error instanceof NotFound && request.ends && isUnclear) return undefined as Answers[K];
         waitMs = isRepeatable && attempt < attempts ? waitAfter(error, attempt) : Infinity;
-        if (performance.now() - began + waitMs > patienceMs) throw lastOf(error, attempt, isUnclear);
+        if (performance.now() - began + waitMs > patienceMs) throw lastOf(error, OPERATIONS[operation].method, attempt, isUnclear);
         isUnclear ||= !(error instanceof Unreachable);
       }
       await pause(waitMs, options.signal);
@@ -271,13 +271,14 @@ function waitAfter(error: LargesseError, attempt: number): number {
 /** Returns the error that the last attempt ended with, as callers see it.
  *
  * If an earlier attempt may have been carried out, Unreachable becomes NoAnswer: the last one did not arrive, but an earlier one may have. */
-function lastOf(error: LargesseError, attempt: number, isUnclear: boolean): LargesseError {
+function lastOf(error: LargesseError, method: string, attempt: number, isUnclear: boolean): LargesseError {
   let last = error;
   if (error instanceof Unreachable && isUnclear) {
     last = new NoAnswer(error.message, { cause: error });
     last.requestId = error.requestId;
   }
   last.attempts = attempt;
+  if (last instanceof NoAnswer && !(last instanceof Unreachable) && method !== "GET") last.message += " It may have been carried out.";
   if (attempt > 1) last.message += ` It was tried ${attempt} times.`;
   return last;
 }

@@ -126,7 +126,7 @@ class Asker:
             except LargesseError as error:
                 wait_s = self._wait_s(call, error, attempt, self._clock() - began_s)
                 if wait_s is None:
-                    raise _told_after(error, attempt, is_unclear) from error.__cause__
+                    raise _told_after(call, error, attempt, is_unclear) from error.__cause__
                 is_unclear |= not isinstance(error, Unreachable)
             yield Wait(wait_s)
 
@@ -157,7 +157,7 @@ def _may_pass(error: LargesseError) -> bool:
     return isinstance(error, NoAnswer) or is_cut_short(error)
 
 
-def _told_after(error: LargesseError, attempt: int, is_unclear: bool) -> LargesseError:
+def _told_after(call: Call[Any], error: LargesseError, attempt: int, is_unclear: bool) -> LargesseError:
     """Returns the error of the last attempt, as callers see it.
 
     If an earlier attempt may have been carried out, Unreachable becomes NoAnswer: the last attempt did not arrive, but an earlier one may have.
@@ -166,6 +166,8 @@ def _told_after(error: LargesseError, attempt: int, is_unclear: bool) -> Largess
         unclear = NoAnswer(*error.args)
         unclear.request_id = error.request_id
         error = unclear
+    if isinstance(error, NoAnswer) and not isinstance(error, Unreachable) and call.method != "GET":
+        error.add_note("It may have been carried out.")
     if attempt > 1:
         error.add_note(f"It was tried {attempt} times.")
     return error
