@@ -187,6 +187,13 @@ def test_the_preview_follows_the_typing_and_what_is_pressed_meanwhile_is_taken(
     page.get_by_text("The preview follows.").wait_for()
     page.get_by_label("Message").fill("Thank you")
     mail.get_by_text("Thank you", exact=True).wait_for()
+    # What cannot be saved while it is typed is said, as the preview does not show it.
+    unsaved = page.get_by_text("What you typed is not saved.")
+    page.get_by_label("Message").fill("{first_nam}")
+    unsaved.wait_for()
+    page.get_by_label("Message").fill("Thank you all")
+    mail.get_by_text("Thank you all").wait_for()
+    unsaved.wait_for(state="hidden")
 
 
 def test_gifts_are_found_while_typing(demo: Any, admin: Any, visit: Visits) -> None:

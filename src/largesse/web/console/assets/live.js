@@ -55,7 +55,9 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
     body.set("then", "look");
     const page = new DOMParser().parseFromString(await (await fetch(form.action, { method: "POST", body })).text(), "text/html");
     const fresh = page.querySelector("form[data-preview] [name=token]");
-    if (!fresh || page.querySelector("form[data-preview] .error")) return;
+    const isSaved = fresh && !page.querySelector("form[data-preview] .error");
+    document.querySelector("#unsaved span").hidden = isSaved;
+    if (!isSaved) return;
     form.elements.token.value = fresh.value;
     // What was saved from this window is what its next save starts from. A field that it did not change may have changed in another one.
     for (const was of form.querySelectorAll("[name^=was_]")) {
