@@ -7,9 +7,10 @@ import json
 import re
 import shlex
 from html.parser import HTMLParser
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 import pytest
@@ -158,6 +159,10 @@ def test_other_methods_and_addresses_are_problems_and_pages_in_a_browser(service
         shown = client.put(path, headers={"Accept": "text/html"})
         assert f'<a href="{start}">Go to the start page</a>' in shown.text
         assert ("Were you given a gift?" in shown.text) == (start == "/"), "staff were given none"
+    connection = HTTPConnection(urlsplit(service.url).netloc)
+    connection.request("OPTIONS", "*", headers={"Accept": "text/html"})
+    assert b"Go to the start page" in connection.getresponse().read(), "an address without a slash"
+    connection.close()
     assert client.post("/docs").headers["allow"] == "GET, HEAD"
     assert client.put("/claim").headers["allow"] == "GET, HEAD, POST"
     head = client.head("/docs")
