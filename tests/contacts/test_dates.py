@@ -101,3 +101,8 @@ def test_the_order_of_day_and_month_is_found_after_a_weekday_too() -> None:
     assert (month_lead(["Thu 12/31/2026"]), month_lead(["Thu 31/12/2026"])) == (1, -1)
     assert either_first(["Thu 03/04/2026"]) == "Thu 03/04/2026"
     assert with_day_first("Thu 12/31/2026") == "31/12/2026"
+
+
+def test_a_million_blanks_after_a_word_are_read_once_and_not_for_each_blank() -> None:
+    with pytest.raises(ContactFault):
+        read_start_date(f"Do.{' ' * 1_000_000}!")

@@ -12,7 +12,8 @@ from largesse.base.i18n.languages import LANGUAGES
 from largesse.base.text import folded, plain_digits, trimmed
 from largesse.contacts.model import DAYS, MORE_LANGUAGES, ContactFault, checked_birthday
 
-_WORD = r"[^\W\d_](?:[^\W\d_]|-)*\.?,?\s+"  # a weekday, such as `Thursday, `, `Do. ` or `quinta-feira `
+# A weekday, such as `Thursday, `, `Do. ` or `quinta-feira `, with all blanks after it: otherwise many blanks would be tried one by one.
+_WORD = r"[^\W\d_](?:[^\W\d_]|-)*\.?,?\s+(?!\s)"
 _TIME = r"(?:,? \d{1,2}:\d{2}.*)?"  # databases and spreadsheets write a time, mostly midnight, after a date
 _YEAR_FIRST = re.compile(r"\d{4}[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?:[ T].*)?")
 _YEAR_LAST = re.compile(rf"(?P<day>\d{{1,2}})[-/.]\s?(?P<month>\d{{1,2}})[-/.]\s?\d{{2,4}}{_TIME}")
@@ -67,10 +68,15 @@ def _month(word: str) -> int | None:
 def _month_names() -> list[tuple[int, str]]:
     return [
         (number, folded(name).rstrip("."))
-        for one in (*(language.locale for language in LANGUAGES.values()), *map(Locale, MORE_LANGUAGES))
+        for one in _locales()
         for width in ("wide", "abbreviated")
         for number, name in one.months["format"][width].items()
     ]
+
+
+def _locales() -> list[Locale]:
+    """Returns the languages of files."""
+    return [*(language.locale for language in LANGUAGES.values()), *map(Locale, MORE_LANGUAGES)]
 
 
 _ISO_DAY = re.compile(r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?:[ T].*)?")
@@ -128,21 +134,27 @@ _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和
 _JOINED = re.compile(r"(?P<year>(?:19|20)\d{2})(?P<month>0[1-9]|1[0-2])(?P<day>\d{2})")
 
 
-# A date after a weekday. What follows has marks between numbers or a word, as `Mar 14, 1990` begins with a month.
+# A date after a word. It has marks between its numbers, or a word of its own: in `Mar 14, 1990`, the first word is the month.
 _AFTER_WEEKDAY = re.compile(rf"(?P<weekday>{_WORD})(?P<date>\d{{1,4}}\s?[-./].*|.*[^\W\d_]{{3}}.*)")
 
 
 def weekdays_in(typed: str) -> Collection[int]:
-    """Returns the weekdays, from 0 for Monday, that the word before a date can mean, as `Mar.` is Tuesday in French; none if there is none."""
-    found = _AFTER_WEEKDAY.fullmatch(trimmed(typed))
-    return _weekdays().get(folded(found["weekday"]).strip(" .,"), ()) if found else ()
+    """Returns the weekdays (0 is Monday) that the word before a date can mean, as `Mar.` is Tuesday in French. Empty for another word."""
+    return _split_weekday(trimmed(typed))[0]
+
+
+def _split_weekday(text: str) -> tuple[Collection[int], str]:
+    """Returns the weekdays that the word before a date can mean, and the date; nothing and the whole text if there is no weekday."""
+    found = _AFTER_WEEKDAY.fullmatch(text)
+    weekdays = _weekdays().get(folded(found["weekday"]).strip(" .,"), ()) if found else ()
+    return (weekdays, found["date"]) if found and weekdays else ((), text)
 
 
 @cache
 def _weekdays() -> Mapping[str, Collection[int]]:
     """Returns the weekdays by their names in the languages of files."""
     found: dict[str, set[int]] = {}
-    for one in (*(language.locale for language in LANGUAGES.values()), *map(Locale, MORE_LANGUAGES)):
+    for one in _locales():
         for width in ("wide", "abbreviated", "short"):
             for number, name in one.days["format"][width].items():
                 found.setdefault(folded(name).strip("."), set()).add(number)
@@ -154,9 +166,7 @@ def _normal_date(text: str) -> str:
 
     Returns `1990-01-02` for `1990年1月2日`, `平成2年1月2日` or `19900102`, and `01-02` for `1月2日`.
     """
-    plain = plain_digits(text)
-    if weekdays_in(plain) and (dated := _AFTER_WEEKDAY.fullmatch(plain)):
-        plain = dated["date"]
+    _, plain = _split_weekday(plain_digits(text))
     found = _EASTERN.fullmatch(plain) or _JOINED.fullmatch(plain)
     if found is None:
         return plain

@@ -124,7 +124,7 @@ def test_a_file_is_imported_and_all_that_is_wrong_with_it_is_said(service: Servi
     ada.says(
         "cy@example.com Cy Birthday “14 Tober 1990”: Type a day and a month, such as 14/03. Start date “soon”: Type a date, such as 31/03/2024."
     )
-    ada.says("Leave out what is to fix and import 2 contacts")
+    ada.says("Leave out the rows to fix and import 2 contacts")
     sheet = html.unescape(re.findall(r'name="sheet" value="([^"]*)"', checked.text)[0])
     selects = re.findall(r'name="(\w+)"><option value="">(.*?)</select>', checked.text, re.DOTALL)
     chosen = {name: at for name, options in selects for at in re.findall(r'value="(\d+)" selected', options)}
@@ -217,7 +217,7 @@ def test_rows_of_one_address_are_counted_as_one_contact(ada: Browser) -> None:
     ada.get("/app/contacts/import")
     ada.page = ada.upload("/app/contacts/import", b"email\nada@example.com\nADA@example.com\nbo@example.com\nnobody\n")
     ada.says("3 rows are ready. 1 row has the address of a row before it: both become one contact. 1 row to fix.")
-    ada.says("Row 3 has the address of row 2.", "Leave out what is to fix and import 2 contacts")
+    ada.says("Row 3 has the address of row 2.", "Leave out the rows to fix and import 2 contacts")
 
 
 @pytest.mark.parametrize("sheet", ["", "[]", "{}", '[[1, "x"]]', "[[1, []]]", *FORGED])

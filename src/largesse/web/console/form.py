@@ -178,7 +178,10 @@ class Form:
         self.errors.setdefault(name, said)
 
     def questions(self, name: str, email: str) -> bool:
-        """Adds an error if the domain of a valid address looks mistyped, unless the same address was sent again after that error."""
+        """Adds an error if the domain of a valid address looks mistyped, unless the same address was sent again after that error.
+
+        Returns whether it added one.
+        """
         meant = likely_address(email)
         if meant is None or self[f"sure_{name}"] == email:
             return False
